@@ -1,6 +1,7 @@
 //! The configuration file: all its sections, and where it is when nobody names it.
 
 use crate::error::CliError;
+use crate::obeyed;
 use crate::progress::harmless;
 use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node, below, quoted};
 use belljar_egress::inference::config::InferenceConfig;
@@ -14,7 +15,6 @@ use belljar_policy::trust::TrustConfig;
 use belljar_sandbox::config::Config;
 use belljar_store::audit::anchor::{self, AnchorSettings};
 use belljar_tools::builtin::configured::config::ToolsConfig;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -86,8 +86,8 @@ impl Configuration {
 
     /// Reads a file.
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
-        let source = File::open(path).map_err(|error| CliError::read(path, error))?;
-        let bytes = read_bytes(source).map_err(|error| CliError::read(path, error))?;
+        let bytes = read_bytes(obeyed::open(path)?).map_err(|error| CliError::read(path, error))?;
+        obeyed::check_named(&bytes)?;
         let configuration =
             Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })?;
         anchor::install(configuration.anchors.clone());
@@ -166,14 +166,27 @@ impl Configuration {
 
 /// The file that was named, or that there is: of `BELLJAR_CONFIG`, of the user, of the system.
 pub(crate) fn found(named: Option<&Path>) -> Option<PathBuf> {
-    let users = || {
-        let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        config.or_else(|| std::env::home_dir().map(|home| home.join(".config")))
-    };
-    let below = |folder: PathBuf| Some(folder.join("belljar/config.yaml")).filter(|path| path.exists());
-    let explicit = || std::env::var_os("BELLJAR_CONFIG").map(PathBuf::from);
-    let there_is = || below(users()?).or_else(|| below("/etc".into()));
-    named.map(Path::to_owned).or_else(explicit).or_else(there_is)
+    named.map(Path::to_owned).or_else(explicit).or_else(|| usual().into_iter().find(|path| path.exists()))
+}
+
+/// Where a configuration is looked for when none is named, whether there is one or not.
+pub(crate) fn candidates() -> Vec<PathBuf> {
+    explicit().into_iter().chain(usual()).collect()
+}
+
+fn explicit() -> Option<PathBuf> {
+    std::env::var_os("BELLJAR_CONFIG").map(PathBuf::from)
+}
+
+/// That of the user, which comes first, and that of the system.
+fn usual() -> Vec<PathBuf> {
+    let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let users = config.or_else(|| std::env::home_dir().map(|home| home.join(".config")));
+    users
+        .into_iter()
+        .chain([PathBuf::from("/etc")])
+        .map(|folder| folder.join("belljar/config.yaml"))
+        .collect()
 }
 
 /// The anchors of the configuration that is found where none is named. A configuration that can't be read is reported, and

@@ -391,7 +391,13 @@ fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
         ),
         Refusal::Busy { .. } => Some("wait for them, or say --force: they will see their files change"),
         Refusal::Conflict { .. } => Some(CONFLICT_HINT),
-        Refusal::Handoff { .. } => Some(HANDOFF_HINT),
+        Refusal::Stale { .. } | Refusal::Overtaken => Some(
+            "nothing was written; look at `belljar session diff` again, then commit with the digest that it prints",
+        ),
+        Refusal::Handoff { .. } => Some(
+            "nothing was written; `belljar session diff` shows the changes and their digest; commit with --reviewed DIGEST \
+             and --trust PATH for each that may go there, or --trust-all",
+        ),
         Refusal::Apart => {
             Some("`belljar session create --workspace-copy DIR` without --backend makes such a session")
         }

@@ -30,6 +30,11 @@ impl TrustArguments {
         }
     }
 
+    /// Whether nothing is trusted.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.trust_all && self.trust.is_empty()
+    }
+
     /// Does something with what was said yes to, and again if somebody at the terminal says yes to the rest.
     pub(crate) fn with_yes<T>(&self, act: impl Fn(&Trust) -> Result<T, CliError>) -> Result<T, CliError> {
         let done = act(&self.trust());
@@ -67,13 +72,23 @@ pub(crate) fn listed(asking: &[Asking]) -> String {
 
 /// Asks the person at the terminal for a yes; without one there is none.
 pub(crate) fn is_trusted(asking: &[Asking]) -> bool {
-    let (input, output) = (std::io::stdin(), std::io::stderr());
-    if asking.is_empty() || !(input.is_terminal() && output.is_terminal()) {
+    if asking.is_empty() || !is_at_terminal() {
         return false;
     }
     anstream::eprint!("These run something, or are trusted, where they go:\n{}", listed(asking));
+    confirmed("Let them go there? [y/n] ")
+}
+
+/// Whether a person can be asked.
+pub(crate) fn is_at_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks the person at the terminal until the answer is yes or no. The end of the input is a no.
+pub(crate) fn confirmed(question: &str) -> bool {
+    let (input, output) = (std::io::stdin(), std::io::stderr());
     loop {
-        anstream::eprint!("Let them go there? [y/n] ");
+        anstream::eprint!("{question}");
         let mut answer = String::new();
         let _ = output.lock().flush();
         match input.read_line(&mut answer) {

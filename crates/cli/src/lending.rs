@@ -2,6 +2,7 @@
 
 use crate::error::CliError;
 use crate::limits::LimitArguments;
+use crate::obeyed;
 use crate::programs::ProgramArguments;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
@@ -51,11 +52,13 @@ pub(crate) struct AllowanceArguments {
 impl SandboxArguments {
     /// What is at `/workspace`.
     pub(crate) fn workspace(&self) -> Result<WorkspaceChoice, CliError> {
-        Ok(match (&self.workspace, &self.workspace_copy) {
+        let workspace = match (&self.workspace, &self.workspace_copy) {
             (Some(path), _) => WorkspaceChoice::Direct(directory(path)?),
             (_, Some(path)) => WorkspaceChoice::Copy(directory(path)?),
             (None, None) => WorkspaceChoice::Empty,
-        })
+        };
+        obeyed::lend(&workspace)?;
+        Ok(workspace)
     }
 
     /// What is lent besides.

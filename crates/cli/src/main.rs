@@ -15,6 +15,7 @@ mod handoff;
 mod lending;
 mod limits;
 mod models;
+mod obeyed;
 mod programs;
 mod progress;
 mod state;

@@ -1,6 +1,7 @@
 //! Where belljar keeps what it makes, and where belljar itself is.
 
 use crate::error::CliError;
+use belljar_sandbox::in_use;
 use belljar_sandbox::state::State;
 use std::path::PathBuf;
 
@@ -22,7 +23,9 @@ pub(crate) fn open() -> State {
         (None, true) => Some(PathBuf::from("/var/lib/belljar")),
         (None, false) => users(),
     };
-    State::at(path.unwrap_or_else(|| std::env::temp_dir().join("belljar")))
+    let state = State::at(path.unwrap_or_else(|| std::env::temp_dir().join("belljar")));
+    in_use::begin(&state);
+    state
 }
 
 /// The file that this program was started from, which is the runner too.

@@ -1,9 +1,8 @@
 //! The web for what runs in a sandbox: the argument that asks for it, and the proxy that serves it.
 
-mod way;
-
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
+use crate::obeyed;
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_egress::web::config::WebConfig;
@@ -42,9 +41,8 @@ impl WebArguments {
     /// What may be reached, if anything may; checked before anything is made.
     pub(crate) fn policy(&self, workspace: &WorkspaceChoice) -> Result<Option<OpenPolicy>, CliError> {
         let Some(path) = &self.egress else { return Ok(None) };
-        let file = of_rules(path)?;
-        refuse_writable(&file, workspace)?;
-        open(file).map(Some)
+        obeyed::check_outside(path, workspace)?;
+        open(of_rules(path)?).map(Some)
     }
 
     /// The same for a job, which says itself whether it may reach anything: what was named, or what the configuration says, or
@@ -54,9 +52,8 @@ impl WebArguments {
             return Ok(policy);
         }
         let Some(path) = found(None) else { return Ok(OpenPolicy::of_nothing()) };
-        let file = of_configuration(&path)?;
-        refuse_writable(&file, workspace)?;
-        open(file)
+        obeyed::check_outside(&path, workspace)?;
+        open(of_configuration(&path)?)
     }
 
     /// The file that was named, whatever the working directory will be; checked, too.
@@ -81,20 +78,6 @@ pub(crate) fn reached(session: &Session) -> Result<Option<OpenPolicy>, CliError>
         (_, false) => Ok(None),
         (None, true) => Ok(Some(OpenPolicy::of(by_level(WebConfig::default())))),
         (Some(path), true) => open(of_rules(path)?.then(by_level)).map(Some),
-    }
-}
-
-/// Refuses a policy that lies where the sandbox writes: it would be its own.
-fn refuse_writable(file: &PolicyFile, workspace: &WorkspaceChoice) -> Result<(), CliError> {
-    let WorkspaceChoice::Direct(workspace) = workspace else { return Ok(()) };
-    let path = file.path();
-    match way::leads_through(path, workspace.as_path()).map_err(|error| CliError::read(path, error))? {
-        false => Ok(()),
-        true => Err(CliError::usage(format!(
-            "{} lies in the workspace: what is sealed there could allow itself what it likes; keep it elsewhere, or give \
-             the sandbox a copy (--workspace-copy)",
-            path.display()
-        ))),
     }
 }
 

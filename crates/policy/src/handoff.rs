@@ -73,6 +73,8 @@ pub enum HandoffKind {
     Package,
     /// Build tools and test runners, which run what is in the file.
     Build,
+    /// Belljar itself, on the host: its configuration, its policies, and the files that they name.
+    Belljar,
     /// It can be run, and couldn't before.
     Executable,
     /// It leads out of the tree, or to where that can't be told.
@@ -95,6 +97,7 @@ impl HandoffKind {
             Self::Shell => "shell",
             Self::Package => "package",
             Self::Build => "build",
+            Self::Belljar => "belljar",
             Self::Executable => "executable",
             Self::Link => "link",
             Self::Alias => "alias",

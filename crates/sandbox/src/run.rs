@@ -216,12 +216,12 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     let since = SystemTime::now();
     let user = HostUser::choose();
     let folder = site.state.begin_run(site.maker.owner(user))?;
-    let written = std::fs::write(folder.path().join(JOB).join("job.json"), document);
+    let written = std::fs::write(folder.private().join(JOB).join("job.json"), document);
     written.map_err(|source| RunError::WriteJob { source })?;
     belljar_failpoint::reached("run.job_written");
     let mut spec = SandboxSpec {
         workspace: Workspace::of_run(&workspace, Some(&folder), user)?,
-        job: Some(HostPath::resolve(folder.path().join(JOB))?),
+        job: Some(HostPath::resolve(folder.private().join(JOB))?),
         is_runner: true,
         lent,
         env: with_identity(env, (&job.job_id, &job.task_id), &hatches),

@@ -16,11 +16,11 @@ mod interrupted;
 mod keeper;
 mod protocol;
 
-pub use client::{Client, Description, Execution, SessionError, find, list};
+pub use client::{Client, Description, Execution, PendingCommit, SessionError, find, list};
 pub use fork::{Adapt, Forking, keep_fork};
 pub use interrupted::{Interrupted, InterruptedError, interrupted};
 pub use keeper::{Compartment, KEEPER, KeeperError, Keeping, Serve, keep};
-pub use protocol::{Asking, Load, Outcome, Refusal, Streams};
+pub use protocol::{Asking, Committed, Load, Outcome, Refusal, Review, Streams};
 
 use crate::config::BackendName;
 use belljar_contract::category::Category;

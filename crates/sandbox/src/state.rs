@@ -1,9 +1,11 @@
 //! Where the host keeps what it makes: a folder for each run while it lasts, and the artifacts for good.
 //!
 //! ```text
-//! <state>/runs/<run id>/job/          what the sandbox has as /job
-//!                      /upper, /work  the changes to a workspace that is a copy
-//!                      /workspace    a copy of a workspace that a container works on
+//! <state>/runs/<run id>/private/      closed to all but the sandbox's user, whatever a program does to what is in it
+//!                              /job          what the sandbox has as /job
+//!                              /upper, /work the changes to a workspace that is a copy
+//!                              /workspace    a copy of a workspace that a container works on
+//!                      /reviews/      frozen states of a session's changes, the host's own
 //!                      /lock          held as long as the run's owner lives
 //!                      /kept          there if the folder is to stay
 //!         making                      held by whoever makes such a folder, until its lock is there, or removes it
@@ -19,9 +21,9 @@ use rustix::fs::{AtFlags, chownat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use sha2::{Digest, Sha256};
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The state directory.
@@ -45,6 +47,10 @@ pub struct RunFolder {
 pub struct Retained {
     mark: PathBuf,
 }
+
+/// The folder, in that of a run, with everything that the run's sandbox can write. It belongs to the sandbox's user and nobody else can
+/// enter it, whatever permissions a program gives to the directories below.
+const PRIVATE: &str = "private";
 
 /// What is a job's in the folder of its run, and is at the same place in its sandbox.
 pub(crate) const JOB: &str = "job";
@@ -107,6 +113,19 @@ fn making_in(state: &Path) -> std::io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(state.join(MAKING))
 }
 
+/// Makes a directory that only this user can enter.
+fn give_directory(path: &Path, owner: Identity) -> Result<(), StateError> {
+    let make = |source| StateError::Make { path: path.to_owned(), source };
+    DirBuilder::new().mode(0o700).create(path).map_err(make)?;
+    let (uid, gid) = (Uid::from_raw(owner.host_uid), Gid::from_raw(owner.host_gid));
+    if rustix::process::geteuid().is_root() {
+        chownat(rustix::fs::CWD, path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|source| StateError::Give { path: path.to_owned(), source })?;
+    }
+    // The umask may have taken something away.
+    Ok(Directory::open_host(path)?.set_mode(0o700)?)
+}
+
 fn lost(path: &Path, error: &std::io::Error) -> DirectoryError {
     let source = Errno::from_io_error(error).unwrap_or(Errno::IO);
     DirectoryError { path: path.to_owned(), source }
@@ -163,6 +182,11 @@ impl State {
         self.path.join("runs").join(id.as_str())
     }
 
+    /// Where everything of a run is that its sandbox can write.
+    pub fn private_folder(&self, id: &RunId) -> PathBuf {
+        self.run_folder(id).join(PRIVATE)
+    }
+
     /// Makes the folder of a new run, with `job` in it for the sandbox's user.
     ///
     /// # Errors
@@ -184,6 +208,7 @@ impl State {
         drop(making);
         belljar_failpoint::reached("run.folder_made");
         let folder = RunFolder { id, path, kept: false, lock };
+        give_directory(&folder.private(), owner)?;
         folder.make(JOB, owner)?;
         folder.make(&format!("{JOB}/artifacts"), owner)?;
         Ok(folder)
@@ -295,19 +320,18 @@ impl RunFolder {
         self.lock.as_fd()
     }
 
-    /// Makes a directory in it for the sandbox's user.
+    /// The folder with everything that the sandbox can write. Only the sandbox's user, and root, can enter it.
+    pub fn private(&self) -> PathBuf {
+        self.path.join(PRIVATE)
+    }
+
+    /// Makes a directory in [`Self::private`] for the sandbox's user.
     ///
     /// # Errors
     /// [`StateError`] when it can't be made or given away.
     pub fn make(&self, name: &str, owner: Identity) -> Result<HostPath, StateError> {
-        let path = self.path.join(name);
-        std::fs::create_dir(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
-        Directory::open_host(&path)?.set_mode(0o700)?;
-        let (uid, gid) = (Uid::from_raw(owner.host_uid), Gid::from_raw(owner.host_gid));
-        if rustix::process::geteuid().is_root() {
-            chownat(rustix::fs::CWD, &path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(|source| StateError::Give { path: path.clone(), source })?;
-        }
+        let path = self.private().join(name);
+        give_directory(&path, owner)?;
         Ok(HostPath::resolve(path)?)
     }
 

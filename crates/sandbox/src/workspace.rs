@@ -2,10 +2,13 @@
 
 pub mod apply;
 pub mod baseline;
+mod carried;
 pub mod changes;
 pub(crate) mod copy;
 pub mod diff;
+pub mod digest;
 pub mod duplicate;
+pub mod frozen;
 pub mod growth;
 pub mod handoff;
 pub mod held;

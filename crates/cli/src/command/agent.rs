@@ -301,6 +301,7 @@ fn grant(path: &Path) -> Result<Option<ExecutionGrant>, Malformed> {
     if !path.exists() {
         return Ok(None);
     }
+    crate::obeyed::check(path)?;
     let document = read(path, LARGEST_GRANT)?;
     let grant = ExecutionGrant::parse(&document);
     let malformed = |problems| Malformed::Input(format!("{} is no grant:\n{problems}", path.display()));

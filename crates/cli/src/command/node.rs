@@ -5,7 +5,7 @@ mod traces;
 use super::Subcommand;
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
-use crate::{state, web};
+use crate::{obeyed, state, web};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
 use belljar_egress::callback::SigningKey;
@@ -14,6 +14,7 @@ use belljar_node::api::token::Token;
 use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, MOST_SESSION_COMMANDS, Settings};
 use belljar_node::delivery::Callbacks;
 use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::in_use;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
 use std::net::SocketAddr;
@@ -91,6 +92,8 @@ impl Subcommand for NodeArguments {
 impl NodeArguments {
     fn settings(&self) -> Result<Settings, CliError> {
         let state = self.state_dir.as_ref().map_or_else(usual_state, State::at);
+        in_use::begin(&state);
+        obeyed::check(&self.token_file)?;
         let token = Token::read(&self.token_file)?;
         let runner = HostPath::resolve(state::own_program()?)?;
         let mut settings = Settings::new(self.listen, state, token, runner);
@@ -168,6 +171,7 @@ fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
     let wrong = |why: &dyn std::fmt::Display| {
         CliError::usage(format!("{} holds no key for callbacks: {why}", secret_file.display()))
     };
+    obeyed::check(&secret_file)?;
     let text = std::fs::read(&secret_file).map_err(|error| CliError::read(&secret_file, error))?;
     let secret = Secret::parse(text).map_err(|error| wrong(&error))?;
     let key = SigningKey::of(&secret).map_err(|error| wrong(&error))?;

@@ -2,6 +2,7 @@
 
 use crate::BELLJAR;
 use crate::session::{Sessions, exec, keeper_of, list};
+use crate::session_workspace::commit_trusting;
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
@@ -99,7 +100,7 @@ fn tools_work_in_the_backend_of_their_category_and_find_what_the_others_wrote() 
         assert_eq!(sorted(divided), sorted(&expected));
         // A person takes over what all of them have done, as with any other session.
         assert_eq!(world.read("source/notes.txt"), "one\n");
-        world.run(&["session", "commit", &session, "--trust", "notes.txt"]).succeeded();
+        commit_trusting(world, &session, &["--trust", "notes.txt"]).succeeded();
         assert_eq!(world.read("source/notes.txt"), "two\nmore\n");
         assert_eq!(world.read("source/folder/made.py"), "1");
         world.run(&["session", "end", &session]).succeeded();

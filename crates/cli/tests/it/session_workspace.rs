@@ -54,6 +54,12 @@ fn changed(world: &World, session: &str) -> Vec<String> {
     files.iter().map(|file| format!("{} {}", file["change"], file["path"]).replace('"', "")).collect()
 }
 
+/// Commits what the session has by now, with paths that are trusted.
+pub(crate) fn commit_trusting(world: &World, session: &str, trust: &[&str]) -> Ran {
+    let digest = world.run(&["session", "diff", session, "--digest"]).succeeded().stdout;
+    world.run(&[&["session", "commit", session, "--reviewed", digest.trim()], trust].concat())
+}
+
 /// The workspace as a program in the session sees it: types, permissions, contents.
 fn picture(world: &World, session: &str) -> String {
     let script = "find . -mindepth 1 -printf '%P %y %m %l\\n' | sort; \
@@ -92,7 +98,7 @@ fn the_diff_of_a_living_session_is_one_that_git_applies_to_the_same_end() {
         let git =
             Command::new("git").args(["apply", "../changes.diff"]).current_dir(&expected).output().unwrap();
         assert!(git.status.success(), "{git:?}");
-        world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
+        commit_trusting(world, &id, &["--trust", "mode"]).succeeded();
         let differ = Command::new("diff").args(["-r", &source, &expected]).output().unwrap();
         assert!(differ.status.success(), "{}", String::from_utf8_lossy(&differ.stdout));
         exec(world, &id, "seq 3 >> kept; rm mode").succeeded();
@@ -154,7 +160,7 @@ fn committed_the_source_is_what_the_copy_is_and_the_session_goes_on() {
             "exec 3< kept 4< untouched/deep/file; cd replaced; while true; do sleep 0.01; cat inner; done";
         exec(world, &id, &format!("({watch}) > $TMPDIR/seen 2>&1 &")).succeeded();
         let seen = picture(world, &id);
-        world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
+        commit_trusting(world, &id, &["--trust", "mode"]).succeeded();
         assert!(changed(world, &id).is_empty(), "{:?}", changed(world, &id));
         assert_eq!(picture(world, &id), seen);
         forget_names();
@@ -170,7 +176,7 @@ fn committed_the_source_is_what_the_copy_is_and_the_session_goes_on() {
         exec(world, &id, again).succeeded();
         forget_names();
         let seen = picture(world, &id);
-        world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
+        commit_trusting(world, &id, &["--trust", "mode"]).succeeded();
         assert_eq!(picture(world, &id), seen);
         forget_names();
         assert_eq!(picture(world, &id), seen);
@@ -208,7 +214,7 @@ fn a_commit_overwrites_nobodys_work_and_says_whose() {
         assert_eq!(world.picture("source"), before);
         world.run(&["session", "discard", &id, "kept", "/workspace/new", "folder"]).succeeded();
         assert_eq!(changed(world, &id), ["modified same"]);
-        world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
+        commit_trusting(world, &id, &["--trust", "mode"]).succeeded();
         assert_eq!(
             (world.read("source/kept"), world.read("source/same")),
             ("mine\n".into(), "theirs\n".into())
@@ -313,9 +319,9 @@ fn a_fork_begins_where_the_first_is_and_then_both_go_their_ways() {
         assert_eq!(names, [id.into(), fork.into()] as [serde_json::Value; 2]);
         // Each is held against what the source was when the first began, and against what the other has committed.
         world.run(&["session", "discard", "third", "holes"]).succeeded();
-        world.run(&["session", "commit", "third", "--trust", "mode"]).succeeded();
+        commit_trusting(world, "third", &["--trust", "mode"]).succeeded();
         assert_eq!(world.read("source/kept"), "third\n");
-        let ran = world.run(&["session", "commit", "second", "--trust", "mode"]);
+        let ran = commit_trusting(world, "second", &["--trust", "mode"]);
         assert!(ran.code == 125 && ran.stderr.contains("changed in the meantime: kept"), "{ran:?}");
     });
 }
@@ -368,7 +374,7 @@ fn a_fork_that_is_killed_on_the_way_leaves_nothing_and_the_first_goes_on() {
         let runs = world.path().join("state/runs");
         let begun = || {
             let mut folders = std::fs::read_dir(&runs).unwrap().map(|folder| folder.unwrap().path());
-            folders.find(|folder| !folder.ends_with(&id) && folder.join("upper/d1").exists())
+            folders.find(|folder| !folder.ends_with(&id) && folder.join("private/upper/d1").exists())
         };
         // One that is done before it can be killed proves nothing.
         let is_caught = (0..10).any(|_| {
@@ -559,7 +565,7 @@ fn a_link_that_becomes_a_directory_is_shown_and_committed_as_one() {
         let id = copies.of(world, &source, &[]);
         exec(world, &id, "rm out; mkdir out; echo mine > out/file").succeeded();
         assert_eq!(changed(world, &id), ["deleted out", "created out/file"]);
-        world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
+        commit_trusting(world, &id, &["--trust", "mode"]).succeeded();
         assert_eq!(
             (world.read("source/out/file"), world.read("elsewhere/file")),
             ("mine\n".into(), "theirs\n".into())
@@ -582,7 +588,7 @@ fn what_root_commits_belongs_to_whoever_owns_the_directory() {
         let id = Copies(options).of(&world, &source, &[]);
         exec(&world, &id, "echo more >> kept; mkdir new; echo n > new/file; ln -s kept link; chmod +x mode")
             .succeeded();
-        world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
+        commit_trusting(world, &id, &["--trust", "mode"]).succeeded();
         let find = Command::new("find").args([&source, "-printf", "%P %U:%G\n"]).output().unwrap();
         let owners = String::from_utf8(find.stdout).unwrap();
         assert!(

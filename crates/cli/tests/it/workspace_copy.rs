@@ -120,7 +120,7 @@ fn kept_changes_lie_in_the_runs_folder() {
     world.write("job.json", job(&json!([shell("echo more >> kept")])).to_string());
     let ran = world.run(&["run", "--keep", "--workspace-copy", &source, "job.json"]).succeeded();
     let folder = ran.stderr.lines().find_map(|line| line.strip_prefix("The run is kept in ")).unwrap();
-    assert_eq!(std::fs::read_to_string(format!("{folder}/upper/kept")).unwrap(), "line\nmore\n");
+    assert_eq!(std::fs::read_to_string(format!("{folder}/private/upper/kept")).unwrap(), "line\nmore\n");
     assert!(std::fs::metadata(format!("{folder}/job/result.json")).unwrap().is_file());
 }
 
@@ -202,7 +202,7 @@ fn the_copy_is_of_the_directory_that_was_meant_whatever_comes_to_its_name() {
         let runs = world.path().join("state/runs");
         wait::until(|| {
             let mut runs = std::fs::read_dir(&runs).into_iter().flatten().flatten();
-            runs.any(|run| run.path().join("job/artifacts/here").exists())
+            runs.any(|run| run.path().join("private/job/artifacts/here").exists())
         });
         std::fs::rename(&source, world.path().join("moved")).unwrap();
         std::fs::rename(world.path().join("other"), &source).unwrap();

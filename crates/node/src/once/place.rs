@@ -4,6 +4,8 @@ use belljar_contract::id::RunId;
 use belljar_sandbox::enclosure::Site;
 use belljar_sandbox::native::HostUser;
 use belljar_sandbox::state::{RunFolder, StateError};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 /// The place of a run that is to be. The run's id is made with it, by the host.
@@ -36,7 +38,10 @@ impl Place {
     /// [`StateError`] when it can't be made.
     pub fn make_source(&self) -> Result<PathBuf, StateError> {
         let path = self.folder.path().join("source");
-        std::fs::create_dir(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|source| StateError::Make { path: path.clone(), source })?;
         Ok(path)
     }
 }

@@ -7,6 +7,7 @@ use belljar_egress::exchange::Exchanger;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{HostPath, Lent};
+use belljar_sandbox::trusted_file;
 use belljar_tools::bridge::config::{Folder, FolderMode, StdioConfig};
 use belljar_tools::bridge::{Bridge, Found, Means};
 use std::error::Error;
@@ -42,7 +43,10 @@ fn found(config: &StdioConfig) -> Result<Found, Box<dyn Error + Send + Sync>> {
     let workspace = match &config.workspace {
         None => WorkspaceChoice::Empty,
         Some(Folder { path, mode: FolderMode::Copy }) => WorkspaceChoice::Copy(HostPath::resolve(path)?),
-        Some(Folder { path, mode: FolderMode::Direct }) => WorkspaceChoice::Direct(HostPath::resolve(path)?),
+        Some(Folder { path, mode: FolderMode::Direct }) => {
+            trusted_file::lend_workspace(path, &[])?;
+            WorkspaceChoice::Direct(HostPath::resolve(path)?)
+        }
     };
     Ok(Found { command, lent, workspace, search_path })
 }

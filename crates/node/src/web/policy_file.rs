@@ -13,6 +13,7 @@ mod follower;
 use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Mistakes};
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::live::LivePolicy;
+use belljar_sandbox::trusted_file;
 use follower::{Follower, Look};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -156,8 +157,8 @@ impl PolicyFile {
     /// [`PolicyFileError`] when it holds no policy.
     pub fn open(self) -> Result<OpenPolicy, PolicyFileError> {
         let path = || self.path.clone();
-        let source =
-            File::open(&self.path).map_err(|source| PolicyFileError::Read { path: path(), source })?;
+        let source = trusted_file::open(&self.path)
+            .map_err(|error| PolicyFileError::Read { path: path(), source: error.into() })?;
         let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file());
         let bytes = read_bytes(source).map_err(|source| PolicyFileError::Read { path: path(), source })?;
         let policy =

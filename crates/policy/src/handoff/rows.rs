@@ -2,8 +2,13 @@
 
 mod building;
 mod git;
+mod host;
+mod infrastructure;
+mod interpreters;
 mod package;
+mod projects;
 mod servers;
+mod web;
 mod workplace;
 
 use super::HandoffKind;
@@ -27,13 +32,25 @@ pub(super) enum At {
     In(&'static [&'static str]),
     /// Everything in that directory of a directory, and what stands in its place.
     Below(&'static str, &'static str),
+    /// A file directly in a directory of that name, anywhere, whose own name ends so.
+    Inside(&'static str, &'static [&'static str]),
 }
 
-use At::{Begins, Below, Ends, In, Named};
+use At::{Begins, Below, Ends, In, Inside, Named};
 
 /// All of them. Of those of one kind the first that holds gives the reason.
-pub(super) const ROWS: [&[Row]; 5] =
-    [git::ROWS, servers::ROWS, workplace::ROWS, package::ROWS, building::ROWS];
+pub(super) const ROWS: [&[Row]; 10] = [
+    host::ROWS,
+    git::ROWS,
+    servers::ROWS,
+    infrastructure::ROWS,
+    workplace::ROWS,
+    interpreters::ROWS,
+    package::ROWS,
+    building::ROWS,
+    projects::ROWS,
+    web::ROWS,
+];
 
 const fn row(at: At, kind: HandoffKind, why: &'static str) -> Row {
     Row { at, kind, why }
@@ -48,6 +65,10 @@ impl At {
             Named(names) => names.contains(&name),
             Begins(begin) => name.starts_with(begin),
             Ends(ends) => ends.iter().any(|end| name.ends_with(end)),
+            Inside(directory, ends) => {
+                let above = parts.len().checked_sub(2).and_then(|at| parts.get(at));
+                above == Some(directory) && ends.iter().any(|end| name.ends_with(end))
+            }
             In(names) => parts.iter().any(|part| names.contains(part)),
             // A link, or a file, in the place of the directory brings all of it along.
             Below(one, other) => {

@@ -1,5 +1,7 @@
 //! What takes a yes, and what takes none.
 
+mod names;
+
 use super::rows::{At, ROWS};
 use super::*;
 
@@ -139,12 +141,18 @@ fn what_may_be_the_short_name_of_another_file_needs_a_yes() {
 
 #[test]
 fn each_kind_has_a_code_and_is_told_by_it() {
-    use HandoffKind::{Agent, Alias, Build, Ci, Editor, Executable, Git, Link, Package, Review, Shell};
-    let codes: Vec<String> = [Git, Ci, Review, Editor, Agent, Shell, Package, Build, Executable, Link, Alias]
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(codes.join(" "), "git ci review editor agent shell package build executable link alias");
+    use HandoffKind::{
+        Agent, Alias, Belljar, Build, Ci, Editor, Executable, Git, Link, Package, Review, Shell,
+    };
+    let codes: Vec<String> =
+        [Git, Ci, Review, Editor, Agent, Shell, Package, Build, Belljar, Executable, Link, Alias]
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+    assert_eq!(
+        codes.join(" "),
+        "git ci review editor agent shell package build belljar executable link alias"
+    );
 }
 
 #[test]
@@ -188,7 +196,7 @@ fn names_in_the_table_are_as_they_are_compared() {
         let names: Vec<&str> = match row.at {
             At::Named(names) | At::In(names) => names.to_vec(),
             At::Below(one, other) => vec![one, other],
-            At::Begins(_) | At::Ends(_) => continue,
+            At::Begins(_) | At::Ends(_) | At::Inside(..) => continue,
         };
         for name in names {
             assert_eq!(folded(name), name);

@@ -42,10 +42,11 @@ impl Trust {
 
     /// The findings that nobody has said yes to.
     pub fn without(&self, findings: Vec<Finding>) -> Vec<Finding> {
-        findings.into_iter().filter(|finding| !self.holds(&finding.path)).collect()
+        findings.into_iter().filter(|finding| !self.covers(&finding.path)).collect()
     }
 
-    fn holds(&self, path: &str) -> bool {
+    /// Whether a path is trusted.
+    pub fn covers(&self, path: &str) -> bool {
         let is_below = |above: &String| above.ends_with('/') && path.starts_with(above.as_str());
         self.is_all || self.paths.contains(path) || self.paths.iter().any(is_below)
     }

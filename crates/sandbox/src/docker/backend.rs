@@ -212,7 +212,7 @@ impl DockerBackend {
             return Err(BackendError::Programs { backend: Self::NAME, why: NO_MOUNTS });
         }
         let image = self.image()?;
-        let job = has_job.then(|| HostPath::resolve(folder.path().join(JOB))).transpose();
+        let job = has_job.then(|| HostPath::resolve(folder.private().join(JOB))).transpose();
         let job = job.map_err(|error| BackendError::Create(error.into()))?;
         let offered = Offered::to(&mut wanted);
         wanted.lent.extend(home::lent(folder, &wanted.home, identity(user)).map_err(create)?);

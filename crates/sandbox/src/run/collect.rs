@@ -48,7 +48,7 @@ pub(super) fn result(
 
 /// The folder of a run that its job's document lies in, and its result.
 pub(super) fn job_folder(folder: &RunFolder) -> Result<Directory, DirectoryError> {
-    Directory::open_host(folder.path()).and_then(|folder| folder.open_own(Path::new(JOB)))
+    Directory::open_host(&folder.private()).and_then(|folder| folder.open_own(Path::new(JOB)))
 }
 
 /// What everything in a sandbox has used.
@@ -108,7 +108,7 @@ pub(super) fn artifacts(
     named: Option<(&Directory, &Admitted)>,
 ) -> Result<(Vec<Artifact>, Option<ArtifactError>), RunError> {
     let store = state.artifacts()?;
-    let job_folder = Directory::open_host(folder.path())?.open_own(Path::new(JOB))?;
+    let job_folder = Directory::open_host(&folder.private())?.open_own(Path::new(JOB))?;
     let left = match job_folder.open_own(Path::new("artifacts")) {
         // A job may remove it: then there are none.
         Err(error) if error.source == rustix::io::Errno::NOENT => {

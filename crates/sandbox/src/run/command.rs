@@ -115,7 +115,7 @@ pub fn carry_out_command(
     let user = HostUser::choose();
     let folder = site.state.begin_run(site.maker.owner(user))?;
     let spec = SandboxSpec {
-        job: Some(HostPath::resolve(folder.path().join(JOB))?),
+        job: Some(HostPath::resolve(folder.private().join(JOB))?),
         lent: request.lent,
         env: with_identity(request.env, (&request.job_id, &request.task_id), &request.hatches),
         home: request.home,

@@ -1,12 +1,15 @@
 //! Reaching a session's keeper.
 
 use super::keeper::address;
-use super::protocol::{Answer, Ask, Load, Outcome, Refusal, Streams, Trusted, read_document, receive, send};
+use super::protocol::{
+    Answer, Ask, Committed, Load, Outcome, Refusal, Review, Streams, Trusted, read_document, receive, send,
+};
 use super::{DESCRIPTION, Session};
 use crate::backend::TerminalSize;
 use crate::config::BackendName;
 use crate::limits::Limit;
 use crate::state::State;
+use crate::workspace::digest::ReviewDigest;
 use belljar_contract::category::Category;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::Trust;
@@ -40,6 +43,13 @@ pub struct Execution {
     pub terminal: Option<OwnedFd>,
     /// Once it is known.
     outcome: Cell<Option<Outcome>>,
+}
+
+/// A commit that waits for a person's answer. Dropping it writes nothing.
+#[derive(Debug)]
+pub struct PendingCommit {
+    socket: OwnedFd,
+    review: Review,
 }
 
 /// What goes on in a session.
@@ -199,21 +209,32 @@ impl Client {
         }
     }
 
-    /// What it changed in its copy so far.
+    /// What it changed in its copy so far, as one frozen state.
     ///
     /// # Errors
     /// [`SessionError`], also when its workspace is no copy.
-    pub fn changes(&self) -> Result<WorkspaceChanges, SessionError> {
+    pub fn changes(&self) -> Result<Review, SessionError> {
         self.ask_for_document(&Ask::Changes)
     }
 
-    /// Writes what it changed into the directory that was copied, and says what that was. It goes on as before.
+    /// Writes what it changed into the directory that was copied, as one frozen state, and returns what that was. With the digest of
+    /// a review, only if that state is the one that was reviewed. The session goes on as before.
     ///
     /// # Errors
-    /// [`SessionError`], also when somebody else has changed the same files, or something takes a yes that isn't said;
-    /// nothing was written then.
-    pub fn commit(&self, trust: &Trust) -> Result<WorkspaceChanges, SessionError> {
-        self.ask_for_document(&Ask::Commit { trusted: Trusted::of(trust) })
+    /// [`SessionError`], also when the state is another than the reviewed one, when one of the files was changed in the directory
+    /// meanwhile, or when a path gains trust that isn't trusted; nothing was written then.
+    pub fn commit(&self, trust: &Trust, reviewed: Option<ReviewDigest>) -> Result<Committed, SessionError> {
+        self.ask_for_document(&Ask::Commit { trusted: Trusted::of(trust), reviewed })
+    }
+
+    /// Begins a commit by a person: returns what would be written, which stays as it is until it is written or dropped.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub fn review(&self) -> Result<PendingCommit, SessionError> {
+        let socket = self.call().map_err(unreachable)?;
+        let review = ask_on(&socket, &Ask::Review)?;
+        Ok(PendingCommit { socket, review })
     }
 
     /// Undoes what it changed at these paths and below, everywhere if there are none, and says what that was.
@@ -226,12 +247,7 @@ impl Client {
     }
 
     fn ask_for_document<T: DeserializeOwned>(&self, ask: &Ask) -> Result<T, SessionError> {
-        let socket = self.call().map_err(unreachable)?;
-        send(socket.as_fd(), ask, &[]).map_err(unreachable)?;
-        match receive(&socket).map_err(unreachable)? {
-            Some((Answer::Document, descriptors)) => read_document(descriptors).map_err(unreachable),
-            other => Err(unexpected(other.map(|(answer, _)| answer))),
-        }
+        ask_on(&self.call().map_err(unreachable)?, ask)
     }
 
     /// Ends it, with everything in it. Back when nothing of it is left.
@@ -256,6 +272,32 @@ impl Client {
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         connect(&socket, &address(folder.as_fd())?)?;
         Ok(socket)
+    }
+}
+
+/// Asks a keeper for a document.
+fn ask_on<T: DeserializeOwned>(socket: &OwnedFd, ask: &Ask) -> Result<T, SessionError> {
+    send(socket.as_fd(), ask, &[]).map_err(unreachable)?;
+    match receive(socket).map_err(unreachable)? {
+        Some((Answer::Document, descriptors)) => read_document(descriptors).map_err(unreachable),
+        other => Err(unexpected(other.map(|(answer, _)| answer))),
+    }
+}
+
+// === impl PendingCommit ===
+
+impl PendingCommit {
+    /// What would be written.
+    pub fn review(&self) -> &Review {
+        &self.review
+    }
+
+    /// Writes exactly that, whatever has changed in the sandbox since.
+    ///
+    /// # Errors
+    /// [`SessionError`], as from [`Client::commit`]; nothing was written then.
+    pub fn write(self, trust: &Trust) -> Result<Committed, SessionError> {
+        ask_on(&self.socket, &Ask::Write { trusted: Trusted::of(trust) })
     }
 }
 

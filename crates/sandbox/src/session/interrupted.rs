@@ -1,20 +1,22 @@
 //! Commits whose keeper died on the way. The session is over; what it changed is still there to be written.
 
-use super::keeper::{Measure, SHARED};
+use super::keeper::Measure;
+use super::protocol::{Committed, Trusted};
 use super::{COMMIT, Session};
 use crate::directory::{Directory, DirectoryError};
 use crate::run::WorkspaceChoice;
 use crate::state::{RunFolder, State};
-use crate::workspace::COPY;
 use crate::workspace::apply::{self, ApplyError};
 use crate::workspace::baseline::Baseline;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
-use crate::workspace::imprint::Imprint;
+use crate::workspace::frozen::Frozen;
 use belljar_contract::id::RunId;
-use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::Trust;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -32,12 +34,20 @@ struct Note {
     session: Session,
     workspace: WorkspaceChoice,
     baseline: Baseline,
-    /// What the copy was, if it shares nothing with its source.
-    #[serde(default)]
-    imprint: Option<Imprint>,
     /// The sandboxes that stood then.
     #[serde(default)]
     sandboxes: Vec<RunId>,
+    agreed: Agreed,
+}
+
+/// The state that a commit was to write. It is frozen, and nothing else is written when the commit is finished.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Agreed {
+    set: ChangeSet,
+    /// The folder with the content, in the run's folder.
+    tree: PathBuf,
+    /// The paths that may gain trust.
+    trusted: Trusted,
 }
 
 /// Why a commit can't be finished. It can be tried again.
@@ -61,17 +71,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn note(
     path: &Path,
     session: &Session,
-    (workspace, sandboxes): (&WorkspaceChoice, Vec<RunId>),
-    Measure { baseline, imprint }: &Measure,
+    (workspace, sandboxes, agreed): (&WorkspaceChoice, Vec<RunId>, Agreed),
+    Measure { baseline, .. }: &Measure,
 ) -> std::io::Result<()> {
     let note = Note {
         session: session.clone(),
         workspace: workspace.clone(),
         baseline: baseline.clone(),
-        imprint: imprint.clone(),
         sandboxes,
+        agreed,
     };
-    std::fs::write(path, serde_json::to_vec(&note)?)
+    // It names what is in the workspace.
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(&serde_json::to_vec(&note)?)
 }
 
 /// The interrupted commit of a session of that name, or whose id begins so; of any session for no name.
@@ -95,6 +107,16 @@ pub fn interrupted(state: &State, name: Option<&str>) -> Option<Interrupted> {
     if name.is_some() && found.next().is_some() { None } else { first }
 }
 
+// === impl Agreed ===
+
+impl Agreed {
+    /// A frozen state whose content is in the folder `tree` of a run.
+    pub(super) fn new(set: &ChangeSet, tree: &Path, trust: &Trust) -> Self {
+        let parts = tree.components().rev().take(2).collect::<Vec<_>>();
+        Self { set: set.clone(), tree: parts.into_iter().rev().collect(), trusted: Trusted::of(trust) }
+    }
+}
+
 // === impl Interrupted ===
 
 impl Interrupted {
@@ -103,32 +125,29 @@ impl Interrupted {
         &self.note.session
     }
 
-    /// Writes what is not written yet, says what that was, and clears everything away.
+    /// Writes what is not written yet of the state that was agreed on, returns what that was, and clears everything away. What was
+    /// trusted then is trusted still, besides `trust`.
     ///
     /// # Errors
     /// [`InterruptedError`]; everything is still there then.
-    pub fn finish(mut self, trust: &Trust) -> Result<WorkspaceChanges, InterruptedError> {
+    pub fn finish(mut self, trust: &Trust) -> Result<Committed, InterruptedError> {
         let WorkspaceChoice::Copy(source) = &self.note.workspace else {
             let source = rustix::io::Errno::INVAL;
             return Err(DirectoryError { path: PathBuf::from(COMMIT), source }.into());
         };
         self.wait_for_sandboxes();
         let source = Directory::open_meant(source)?;
-        let folder = Directory::open_host(self.folder.path())?;
-        let (upper, set) = match &self.note.imprint {
-            Some(imprint) => {
-                let copy = folder.open_own(&Path::new(SHARED).join(COPY))?;
-                let set = ChangeSet::read_copy(&source, &copy, imprint)?;
-                (copy, set)
-            }
-            None => {
-                let upper = folder.open_own(Path::new("upper"))?;
-                let set = ChangeSet::read(&source, &upper)?;
-                (upper, set)
-            }
+        let Agreed { set, tree, trusted } = &self.note.agreed;
+        let tree = Directory::open_host(self.folder.path())?.open(tree)?;
+        let frozen = Frozen::restore(set.clone(), &source, tree)?.without_applied(&source)?;
+        let before: Trust = trusted.clone().into();
+        let trust = match trust.is_in_all() {
+            true => Trust::in_all(),
+            false => before.and_in(trust.paths().map(str::to_owned)),
         };
-        apply::commit(&set, &upper, &source, &mut self.note.baseline, trust)?;
-        let written = diff::listed(set.iter());
+        apply::commit(frozen.set(), frozen.tree(), &source, &mut self.note.baseline, &trust)?;
+        let digest = frozen.digest().to_string();
+        let written = Committed { changes: diff::listed(frozen.set().iter()), digest };
         self.folder.remove()?;
         Ok(written)
     }

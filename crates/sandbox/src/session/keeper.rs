@@ -3,9 +3,10 @@
 mod checkpoint;
 mod command;
 mod ground;
+mod review;
 mod sandboxes;
 
-pub(in crate::session) use ground::{Ground, Measure, SHARED};
+pub(in crate::session) use ground::{Ground, Measure};
 pub use sandboxes::Compartment;
 
 use super::protocol::{Answer, Ask, Refusal, receive, send};
@@ -14,10 +15,12 @@ use crate::backend::{BackendError, Sandbox, Wanted, with_causes};
 use crate::backends::chosen::Site;
 use crate::config::{BackendName, Strategy};
 use crate::docker::DockerBackend;
+use crate::in_use;
 use crate::native::HostUser;
 use crate::run::WorkspaceChoice;
 use crate::spec::Program;
 use crate::state::State;
+use crate::trusted_file;
 use crate::workspace::baseline::Baseline;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::launcher::Launcher;
@@ -35,7 +38,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
@@ -95,6 +98,8 @@ struct Keeper {
     activity: Mutex<Activity>,
     /// What a commit is measured against. Whoever holds it is alone with the workspace: no program is started meanwhile.
     measure: Mutex<Measure>,
+    /// How many commits there have been.
+    commits: AtomicU64,
     /// Whether it was ended, and whoever asked for that has been told.
     is_ended: AtomicBool,
 }
@@ -118,6 +123,12 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
     let Keeping { site, workspace, mut compartments, session } = keeping;
     let state = State::at(&site.state);
+    in_use::begin(&state);
+    if let WorkspaceChoice::Direct(directory) = &workspace {
+        // The process that asked has looked at what may be lent; this one lives as long as the sandbox.
+        trusted_file::lend_workspace(directory.as_path(), &[])
+            .map_err(|error| BackendError::Create(error.into()))?;
+    }
     let launcher = Arc::new(Launcher::start()?);
     let first = compartments.first().ok_or(BackendError::Gone)?;
     let session = Session { backend: first.backend.name(), ..session };
@@ -196,6 +207,7 @@ fn attend(
         ground: RwLock::new(ground),
         activity: Mutex::new(Activity { running: 0, commands: Vec::new(), since: begun }),
         measure: Mutex::new(measure),
+        commits: AtomicU64::new(0),
         is_ended: AtomicBool::new(false),
     });
     while !keeper.is_over(begun) {
@@ -278,9 +290,10 @@ impl Keeper {
             }
             Ask::Describe => self.describe(),
             Ask::Changes => return self.tell(caller, || self.changes()),
-            Ask::Commit { trusted } => {
-                return self.tell(caller, || self.commit(&trusted.into()));
+            Ask::Commit { trusted, reviewed } => {
+                return self.tell(caller, || self.commit(&trusted.into(), reviewed));
             }
+            Ask::Review => return self.review(caller),
             Ask::Discard { paths, forced } => return self.tell(caller, || self.discard(&paths, forced)),
             Ask::Fork => return self.fork(caller),
             Ask::End => {
@@ -289,7 +302,7 @@ impl Keeper {
                 self.is_ended.store(true, Ordering::Release);
                 return;
             }
-            Ask::Kill | Ask::Resize { .. } | Ask::Hold | Ask::Release => return,
+            Ask::Kill | Ask::Resize { .. } | Ask::Write { .. } | Ask::Hold | Ask::Release => return,
         };
         let answer = answer.unwrap_or_else(|error| {
             let message = with_causes(&error);

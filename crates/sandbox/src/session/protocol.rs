@@ -3,9 +3,11 @@
 use super::Session;
 use crate::backend::Stats;
 use crate::limits::Limit;
+use crate::workspace::digest::ReviewDigest;
 use belljar_confine::message;
 use belljar_confine::sealed;
 use belljar_contract::category::Category;
+use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::{Finding, Trust};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -45,7 +47,16 @@ pub(super) enum Ask {
     Changes,
     /// Write what it changed into the directory that was copied.
     Commit {
-        /// What somebody has said yes to.
+        /// The paths that may gain trust.
+        trusted: Trusted,
+        /// The digest of what was reviewed, if something was.
+        reviewed: Option<ReviewDigest>,
+    },
+    /// Tell what it changed, and keep that state until [`Self::Write`] or until the caller hangs up.
+    Review,
+    /// Write the state that was told. Asked for after [`Self::Review`].
+    Write {
+        /// The paths that may gain trust.
         trusted: Trusted,
     },
     /// Undo what it changed.
@@ -139,6 +150,15 @@ pub enum Refusal {
         /// How many there are besides.
         further: usize,
     },
+    /// The changes are others than those that were reviewed.
+    #[error("the changes are no longer those that were reviewed: their digest is {digest} now")]
+    Stale {
+        /// The digest of the changes as they are now.
+        digest: String,
+    },
+    /// Another commit was written since the review.
+    #[error("another commit of the session was written since these changes were shown")]
+    Overtaken,
     /// Somebody has to say yes first.
     #[error("{} of the paths gain trust where they go, and nobody has said yes to that", .asking.len() + .further)]
     Handoff {
@@ -165,6 +185,28 @@ pub enum Refusal {
         /// Where.
         path: String,
     },
+}
+
+/// What a session changed, as one frozen state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Review {
+    /// The files and their diff.
+    pub changes: WorkspaceChanges,
+    /// The digest of the state ([`ReviewDigest`](crate::workspace::digest::ReviewDigest)).
+    pub digest: String,
+    /// The paths that gain trust where they go, or the first of them.
+    pub asking: Vec<Asking>,
+    /// How many such paths there are besides.
+    pub further: usize,
+}
+
+/// What a commit wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Committed {
+    /// The files.
+    pub changes: WorkspaceChanges,
+    /// The digest of the state that was written.
+    pub digest: String,
 }
 
 /// What somebody has said yes to.

@@ -69,7 +69,7 @@ pub fn commit(
     trust: &Trust,
 ) -> Result<(), ApplyError> {
     let Reviewed { findings, links } = handoff::review(set, copy)?;
-    let findings = trust.without(findings);
+    let findings = trust.without([findings, handoff::obeyed(set, target)?].concat());
     if !findings.is_empty() {
         return Err(ApplyError::Handoff { findings });
     }

@@ -4,20 +4,26 @@
 //! directories, some marked opaque: what was below them is gone too. The layer is the host's own by now: permissions
 //! that a job has left in the way are noted first and then changed.
 
+mod stored;
+
+use super::carried;
 use super::imprint::Imprint;
 use super::opened::{self, Modes, Opened};
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_contract::result::Change;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use stored::StoredChange;
 
 /// What a job changed in its copy of a workspace, by path.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+#[serde(from = "Vec<StoredChange>", into = "Vec<StoredChange>")]
 pub struct ChangeSet {
     changes: BTreeMap<PathBuf, Changed>,
 }
@@ -82,15 +88,16 @@ const MOST_PATH_BYTES: usize = 256 << 20;
 // === impl ChangeSet ===
 
 impl ChangeSet {
-    /// Compares the layer with the source that it lies on.
+    /// Compares the layer with the source that it lies on. The permission bits are those that are applied ([`Self::carried`]).
     ///
     /// # Errors
     /// [`ChangesError`] for whatever can't be read, and for more than can be held.
     pub fn read(source: &Directory, upper: &Directory) -> Result<Self, ChangesError> {
-        Self::compare(source, upper, false, &mut Modes::new())
+        Self::compare(source, upper, false, &mut Modes::new())?.carried(source)
     }
 
-    /// The same while somebody works in the copy: what is opened up for it is noted, to be put back.
+    /// Compares the layer of a sandbox that lives: permissions that are in the way are noted in `opened`, to be put back. The
+    /// permission bits of the changes are those that the sandbox set.
     ///
     /// # Errors
     /// [`ChangesError`], as from [`Self::read`].
@@ -108,7 +115,7 @@ impl ChangeSet {
     /// # Errors
     /// [`ChangesError`] for whatever can't be read, and for more than can be held.
     pub fn read_copy(source: &Directory, copy: &Directory, made: &Imprint) -> Result<Self, ChangesError> {
-        Self::compare_copy(source, copy, made, &mut Modes::new())
+        Self::compare_copy(source, copy, made, &mut Modes::new())?.carried(source)
     }
 
     /// The same while somebody works in the copy: what is opened up for it is noted, to be put back.
@@ -191,9 +198,27 @@ impl ChangeSet {
         Ok(Self { changes: reading.changes })
     }
 
+    /// The changes with the permission bits that are applied to the source: of those that a sandbox sets only the executable bit
+    /// counts. Changes of nothing but other bits are left out.
+    ///
+    /// # Errors
+    /// [`ChangesError`] for a directory of the source that can't be looked at.
+    pub fn carried(mut self, source: &Directory) -> Result<Self, ChangesError> {
+        carried::carry(&mut self.changes, source)?;
+        Ok(self)
+    }
+
     /// The paths with what became of them, sorted.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Path, &Changed)> {
         self.changes.iter().map(|(path, changed)| (path.as_path(), changed))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Path, &mut Changed)> {
+        self.changes.iter_mut().map(|(path, changed)| (path.as_path(), changed))
+    }
+
+    pub(super) fn remove(&mut self, path: &Path) {
+        self.changes.remove(path);
     }
 
     /// Leaves out a file that the host itself has put there, with the directories on the way that are there for it alone.
@@ -359,7 +384,7 @@ impl Changed {
 // === impl State ===
 
 impl State {
-    fn of(stat: &Stat) -> Self {
+    pub(super) fn of(stat: &Stat) -> Self {
         let kind = FileType::from_raw_mode(stat.st_mode);
         // The size of a directory says nothing about it.
         let size = if kind == FileType::Directory { 0 } else { stat.st_size.unsigned_abs() };
@@ -402,7 +427,7 @@ fn same_content(
     }
 }
 
-fn same_bytes(a: &mut impl Read, b: &mut impl Read) -> std::io::Result<bool> {
+pub(super) fn same_bytes(a: &mut impl Read, b: &mut impl Read) -> std::io::Result<bool> {
     const PIECE: usize = 64 << 10;
     loop {
         let (mut piece_a, mut piece_b) = (Vec::new(), Vec::new());

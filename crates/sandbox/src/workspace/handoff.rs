@@ -2,9 +2,10 @@
 
 use super::changes::{ChangeSet, State};
 use crate::directory::{Directory, DirectoryError};
-use belljar_policy::handoff::{self as policy, Entry, Finding, Touched};
+use crate::in_use::{self, Identity, Use};
+use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched};
 use rustix::fs::FileType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::path::PathBuf;
 
@@ -41,6 +42,30 @@ pub fn review(set: &ChangeSet, copy: &Directory) -> Result<Reviewed, DirectoryEr
         findings.extend(policy::review([Touched { path: &path.to_string_lossy(), before, after }]));
     }
     Ok(Reviewed { findings, links })
+}
+
+/// The changed paths that a process of this host obeys at the moment, by identity: whatever their names are.
+///
+/// # Errors
+/// [`DirectoryError`] for a path that can't be looked at.
+pub fn obeyed(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, DirectoryError> {
+    let in_use = in_use::all().into_iter().filter(|entry| entry.used == Use::Obeyed);
+    let obeyed: BTreeSet<Identity> = in_use.map(|entry| entry.identity).collect();
+    let mut findings = Vec::new();
+    if obeyed.is_empty() {
+        return Ok(findings);
+    }
+    for (path, _) in set.iter().filter(|(_, changed)| changed.before.is_some()) {
+        if target.stat(path)?.is_some_and(|stat| obeyed.contains(&Identity::of(&stat))) {
+            let (path, kind) = (path.to_string_lossy().into_owned(), HandoffKind::Belljar);
+            findings.push(Finding {
+                path,
+                kind,
+                reason: "Belljar obeys this very file on the host at the moment",
+            });
+        }
+    }
+    Ok(findings)
 }
 
 fn entry(state: State, target: String) -> Entry {

@@ -123,7 +123,7 @@ fn files_outside_are_neither_read_nor_written(_: &House) {
     let secret = scene.file("secret", "what nobody may read");
     let others = scene.sandbox(Walls::default());
     run(&*others, "echo another > theirs");
-    let theirs = scene.state.path().join("runs").join(others.id().as_str()).join("workspace/theirs");
+    let theirs = scene.state.path().join("runs").join(others.id().as_str()).join("private/workspace/theirs");
     for path in [secret.as_str(), theirs.to_str().unwrap(), "/proc/1/cmdline", "/etc/shadow"] {
         let sealed = scene.run(Walls::default(), &format!("cat {path}; cat < {path}"));
         assert_eq!((sealed.outcome, sealed.stdout.as_str()), (sealed.outcome, ""), "{path}");
@@ -322,7 +322,7 @@ fn a_daemon_ends_with_its_sandbox(_: &House) {
     let daemon = "setsid sh -c '(trap \"\" TERM HUP INT; echo $$ > /dev/null; sh -c \"echo \\$\\$ > daemon; exec sleep 600\" &) ' \
                   > /dev/null 2>&1 < /dev/null";
     assert_eq!(run(&*sandbox, daemon).outcome, Outcome::Exited(0));
-    let file = scene.state.path().join("runs").join(sandbox.id().as_str()).join("workspace/daemon");
+    let file = scene.state.path().join("runs").join(sandbox.id().as_str()).join("private/workspace/daemon");
     until(|| std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')));
     let pid = std::fs::read_to_string(&file).unwrap().trim().to_owned();
     let lives =

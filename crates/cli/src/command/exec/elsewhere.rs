@@ -111,7 +111,7 @@ fn settle(
         Err(BackendError::Gone) => {}
         paused => paused?,
     }
-    let copied = Directory::open_host(&state::open().run_folder(sandbox.id()).join(COPY))?;
+    let copied = Directory::open_host(&state::open().private_folder(sandbox.id()).join(COPY))?;
     let imprint = sandbox.imprint().ok_or(BackendError::Gone)?;
     let set = ChangeSet::read_copy(source, &copied, imprint)?;
     if set.is_empty() {
@@ -137,8 +137,9 @@ fn settle(
 fn keep(id: &RunId) -> Result<PathBuf, CliError> {
     let state = state::open();
     let mut folder = state.begin_run(HostUser::choose().identity())?;
-    let kept = folder.path().join(COPY);
-    std::fs::rename(state.run_folder(id).join(COPY), &kept).map_err(|error| CliError::read(&kept, error))?;
+    let kept = folder.private().join(COPY);
+    std::fs::rename(state.private_folder(id).join(COPY), &kept)
+        .map_err(|error| CliError::read(&kept, error))?;
     folder.keep()?;
     Ok(kept)
 }

@@ -37,7 +37,9 @@ fn of_refusal(refusal: &Refusal) -> Failure {
         Refusal::Direct { .. } | Refusal::Shared { .. } | Refusal::Apart | Refusal::Empty => {
             DomainCode::NotSupported
         }
-        Refusal::Busy { .. } | Refusal::Conflict { .. } => DomainCode::Conflict,
+        Refusal::Busy { .. } | Refusal::Conflict { .. } | Refusal::Stale { .. } | Refusal::Overtaken => {
+            DomainCode::Conflict
+        }
         Refusal::Full { .. } => DomainCode::LimitExceeded,
         Refusal::Handoff { .. } => DomainCode::PermissionDenied,
         Refusal::Outside { .. } | Refusal::Unchanged { .. } => DomainCode::InvalidArgument,

@@ -48,7 +48,10 @@ pub(super) fn token(path: &Path, seat: Seat) -> Result<OneToken, CliError> {
             super::tell(&format!("a new token is in {}", path.display()));
             text
         }
-        None => read(path)?,
+        None => {
+            crate::obeyed::check(path)?;
+            read(path)?
+        }
     };
     let invalid = |source| TokenFileError::NoToken { path: path.to_owned(), source };
     Ok(OneToken::new(text.trim_ascii(), seat).map_err(invalid)?)

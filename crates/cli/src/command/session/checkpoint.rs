@@ -2,36 +2,51 @@
 
 use super::keeper::Errand;
 use super::opening::{begin, must_be_free};
-use crate::error::CliError;
-use crate::handoff::TrustArguments;
+use crate::error::{CliError, DENIED};
+use crate::handoff::{TrustArguments, confirmed, is_at_terminal, is_trusted};
 use crate::progress::harmless;
 use crate::{state, summary};
 use belljar_contract::result::WorkspaceChanges;
-use belljar_sandbox::session::{self, SessionError};
+use belljar_policy::handoff::Trust;
+use belljar_sandbox::session::{self, Client, Committed, SessionError};
+use belljar_sandbox::workspace::digest::ReviewDigest;
+use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Without a terminal the diff alone is printed, for `git apply`.")]
+#[command(after_help = "\
+The digest of what is shown goes to standard error: `belljar session commit --reviewed DIGEST` writes exactly that, or nothing.
+Without a terminal the diff alone is printed on standard output, for `git apply`.")]
 pub(super) struct DiffArguments {
     /// The session's name, or the beginning of its id
     session: String,
     /// Count the lines of each file, and don't show them
     #[arg(long, conflicts_with = "json")]
     stat: bool,
-    /// Print files and diff as JSON
+    /// Print the digest of the changes alone
+    #[arg(long, conflicts_with_all = ["json", "stat"])]
+    digest: bool,
+    /// Print files, diff and digest as JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Nothing is written if somebody else has changed one of the files since the copy was made. The session goes on as before.
+At a terminal the changes are shown first, and exactly what was shown is written, whatever a program in the session does
+meanwhile. Elsewhere, --reviewed DIGEST writes the changes only if they are those that `belljar session diff` showed with
+that digest; --trust and --trust-all take it.
+
+Nothing is written if one of the files was changed in the directory since the copy was made. The session goes on as before.
 A commit that was interrupted is finished by asking for it again, also when the session is over.")]
 pub(super) struct CommitArguments {
     /// The session's name, or the beginning of its id
     session: String,
+    /// Write the changes only if they have this digest, which `belljar session diff` prints
+    #[arg(long, value_name = "DIGEST")]
+    reviewed: Option<ReviewDigest>,
     #[command(flatten)]
     trust: TrustArguments,
     /// Print the files as JSON
@@ -72,32 +87,90 @@ pub(super) struct ForkArguments {
 }
 
 pub(super) fn diff(arguments: &DiffArguments) -> Result<ExitCode, CliError> {
-    let changes = session::find(&state::open(), &arguments.session)?.changes()?;
+    let review = session::find(&state::open(), &arguments.session)?.changes()?;
+    let changes = &review.changes;
     if arguments.json {
-        print_json(&changes);
-    } else if arguments.stat {
-        anstream::print!("{}", summary::stat(&changes));
+        print_json(changes, Some(&review.digest));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.digest {
+        anstream::println!("{}", review.digest);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.stat {
+        anstream::print!("{}", summary::stat(changes));
     } else if std::io::stdout().is_terminal() {
-        anstream::print!("{}", summary::changes(&changes));
+        anstream::print!("{}", summary::changes(changes));
     } else {
         std::io::stdout().write_all(changes.diff.as_bytes()).map_err(CliError::output)?;
-        if changes.truncated {
-            anstream::eprintln!("belljar: there is more than is shown");
-        }
+    }
+    if changes.truncated {
+        anstream::eprintln!("belljar: there is more than is shown");
+    }
+    if !changes.files.is_empty() {
+        anstream::eprintln!("belljar: digest {}", review.digest);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn commit(arguments: &CommitArguments) -> Result<ExitCode, CliError> {
     let state = state::open();
-    let changes = arguments.trust.with_yes(|trust| match session::find(&state, &arguments.session) {
+    let committed = match session::find(&state, &arguments.session) {
         Err(error @ SessionError::NoSuch { .. }) => {
-            Ok(session::interrupted(&state, Some(&arguments.session)).ok_or(error)?.finish(trust)?)
+            let interrupted = session::interrupted(&state, Some(&arguments.session)).ok_or(error)?;
+            Some(interrupted.finish(&arguments.trust.trust())?)
         }
-        found => Ok(found?.commit(trust)?),
-    })?;
-    tell(&changes, arguments.json, ("committed", "Nothing to commit."));
+        found => commit_living(&found?, arguments)?,
+    };
+    let Some(Committed { changes, digest }) = committed else {
+        anstream::eprintln!("Nothing was written.");
+        return Ok(ExitCode::from(DENIED));
+    };
+    tell(&changes, (arguments.json, Some(&digest)), ("committed", "Nothing to commit."));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Commits what a session that lives changed. `None` if the person at the terminal said no.
+fn commit_living(client: &Client, arguments: &CommitArguments) -> Result<Option<Committed>, CliError> {
+    let trust = arguments.trust.trust();
+    match arguments.reviewed {
+        // What reads JSON is a program.
+        None if is_at_terminal() && !arguments.json => return commit_reviewed_here(client, &trust),
+        None if !arguments.trust.is_empty() => {
+            return Err(CliError::usage(
+                "--trust and --trust-all approve a state that was reviewed, and nothing says which: pass the digest that \
+                 `belljar session diff` printed with it (--reviewed sha256:…)"
+                    .to_owned(),
+            ));
+        }
+        reviewed => Ok(Some(client.commit(&trust, reviewed)?)),
+    }
+}
+
+/// Shows the changes to the person at the terminal, and writes what was shown if the answer is yes.
+fn commit_reviewed_here(client: &Client, trust: &Trust) -> Result<Option<Committed>, CliError> {
+    let pending = client.review()?;
+    let review = pending.review();
+    if !review.changes.files.is_empty() {
+        anstream::eprint!("{}", summary::changes(&review.changes));
+        if review.changes.truncated {
+            anstream::eprintln!(
+                "There is more than is shown; `belljar session diff --json` has as much as a diff can hold."
+            );
+        }
+        let left: Vec<_> =
+            review.asking.iter().filter(|asking| !trust.covers(&asking.path)).cloned().collect();
+        let is_approved = match left.is_empty() {
+            true => confirmed("Write these changes? [y/n] "),
+            false => is_trusted(&left),
+        };
+        if !is_approved {
+            return Ok(None);
+        }
+        let trust = trust.clone().and_in(left.into_iter().map(|asking| asking.path));
+        return Ok(Some(pending.write(&trust)?));
+    }
+    Ok(Some(pending.write(trust)?))
 }
 
 pub(super) fn discard(arguments: &DiscardArguments) -> Result<ExitCode, CliError> {
@@ -111,7 +184,7 @@ pub(super) fn discard(arguments: &DiscardArguments) -> Result<ExitCode, CliError
         }
         found => found?.discard(&arguments.paths, arguments.force)?,
     };
-    tell(&changes, arguments.json, ("as in the source again", "Nothing to discard."));
+    tell(&changes, (arguments.json, None), ("as in the source again", "Nothing to discard."));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -136,16 +209,29 @@ pub(super) fn tell_interrupted() {
     }
 }
 
-fn tell(changes: &WorkspaceChanges, as_json: bool, (done, nothing): (&str, &str)) {
+fn tell(changes: &WorkspaceChanges, (as_json, digest): (bool, Option<&str>), (done, nothing): (&str, &str)) {
     if as_json {
-        print_json(changes);
+        print_json(changes, digest);
     } else if changes.files.is_empty() {
         anstream::println!("{nothing}");
     } else {
         anstream::print!("{}", summary::files(changes, done));
+        if let Some(digest) = digest {
+            anstream::eprintln!("belljar: digest {digest}");
+        }
     }
 }
 
-fn print_json(changes: &WorkspaceChanges) {
-    anstream::println!("{}", serde_json::to_string_pretty(changes).unwrap_or_default());
+/// Changes with their digest, where there is one.
+#[derive(Debug, Serialize)]
+struct Printed<'a> {
+    #[serde(flatten)]
+    changes: &'a WorkspaceChanges,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<&'a str>,
+}
+
+fn print_json(changes: &WorkspaceChanges, digest: Option<&str>) {
+    let printed = Printed { changes, digest };
+    anstream::println!("{}", serde_json::to_string_pretty(&printed).unwrap_or_default());
 }

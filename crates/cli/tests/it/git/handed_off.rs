@@ -2,6 +2,7 @@
 
 use super::rig::Rig;
 use crate::BELLJAR;
+use crate::session_workspace::commit_trusting;
 use belljar_testkit::git::refs;
 use belljar_testkit::world::{Ran, World};
 use std::io::Write;
@@ -75,8 +76,8 @@ fn a_session_commits_what_takes_a_yes_only_with_one() {
         "{ran:?}"
     );
     assert_eq!(world.picture("project"), before);
-    assert_eq!(world.run(&["session", "commit", "s", "--trust", "Makefile"]).code, 3);
-    world.run(&["session", "commit", "s", "--trust", "Makefile", "--trust", ".claude/"]).succeeded();
+    assert_eq!(commit_trusting(&world, "s", &["--trust", "Makefile"]).code, 3);
+    commit_trusting(&world, "s", &["--trust", "Makefile", "--trust", ".claude/"]).succeeded();
     assert_eq!(world.read("project/a.txt"), "more\n");
     exec("echo most >a.txt");
     world.run(&["session", "commit", "s"]).succeeded();

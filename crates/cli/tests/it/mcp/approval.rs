@@ -5,8 +5,10 @@ use crate::BELLJAR;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-fn approve(session: &str) -> Value {
-    json!({ "session": session, "confirm": true, "reason": "the test wants it" })
+/// What it takes to approve what the session has by now.
+fn approve(talk: &mut Talk, session: &str) -> Value {
+    let digest = talk.done("diff", &json!({ "session": session }))["digest"].clone();
+    json!({ "session": session, "reviewed": digest, "confirm": true, "reason": "the test wants it" })
 }
 
 #[test]
@@ -16,7 +18,8 @@ fn nothing_is_approved_unless_whoever_started_the_server_lets_it() {
         let mut talk = Talk::begin(world, &["--workspace", "source", "--keep"]);
         let session = talk.open();
         talk.shell(&session, "echo after > file");
-        let (code, message) = talk.refused("approve", &approve(&session));
+        let arguments = approve(&mut talk, &session);
+        let (code, message) = talk.refused("approve", &arguments);
         assert_eq!(code, "permission_denied");
         let typed = message.split('`').nth(1).unwrap().to_owned();
         assert_eq!(typed, format!("belljar session commit {session}"));
@@ -37,19 +40,22 @@ fn what_is_approved_takes_a_yes_and_a_reason_and_is_recorded() {
         let mut talk = Talk::begin(world, &["--workspace", "source", "--allow-approve"]);
         let session = talk.open();
         talk.shell(&session, "echo after > file");
+        let digest = &approve(&mut talk, &session)["reviewed"];
         for arguments in [
-            json!({ "session": session }),
-            json!({ "session": session, "confirm": true }),
-            json!({ "session": session, "confirm": "true", "reason": "a" }),
-            json!({ "session": session, "confirm": true, "reason": " " }),
+            json!({ "session": session, "reviewed": digest }),
+            json!({ "session": session, "reviewed": digest, "confirm": true }),
+            json!({ "session": session, "reviewed": digest, "confirm": "true", "reason": "a" }),
+            json!({ "session": session, "reviewed": digest, "confirm": true, "reason": " " }),
         ] {
             assert_eq!(talk.refused("approve", &arguments).0, "guardrail_violated", "{arguments}");
         }
         assert_eq!(world.read("source/file"), "before\n");
-        let done = talk.done("approve", &approve(&session));
+        let arguments = approve(&mut talk, &session);
+        let done = talk.done("approve", &arguments);
         assert_eq!(done["files"], json!([{ "path": "file", "change": "modified" }]));
         assert_eq!(world.read("source/file"), "after\n");
-        assert_eq!(talk.done("approve", &approve(&session))["files"], json!([]));
+        let arguments = approve(&mut talk, &session);
+        assert_eq!(talk.done("approve", &arguments)["files"], json!([]));
         drop(talk);
         let shown = world.run(&["audit", "show", "--kind", "tool_called", "--json"]).succeeded().stdout;
         assert!(shown.contains("\"reason\":\"the test wants it\""), "{shown}");
@@ -65,9 +71,10 @@ fn what_gains_trust_takes_a_yes_that_no_client_can_say() {
     let mut talk = Talk::begin(&world, &["--workspace", "source", "--allow-approve"]);
     let session = talk.open();
     talk.shell(&session, hook);
-    let (code, message) = talk.refused("approve", &approve(&session));
+    let arguments = approve(&mut talk, &session);
+        let (code, message) = talk.refused("approve", &arguments);
     assert!(code == "permission_denied" && message.contains(".git/hooks/pre-commit"), "{message}");
-    let mut sly = approve(&session);
+    let mut sly = approve(&mut talk, &session);
     sly["trust"] = json!([".git/hooks/pre-commit"]);
     assert_eq!(talk.refused("approve", &sly).0, "invalid_argument");
     assert_eq!(world.read("source/file"), "before\n", "all of it or nothing");
@@ -78,9 +85,37 @@ fn what_gains_trust_takes_a_yes_that_no_client_can_say() {
     let mut talk = Talk::begin(&world, &options);
     let session = talk.open();
     talk.shell(&session, hook);
-    talk.done("approve", &approve(&session));
+    let arguments = approve(&mut talk, &session);
+    talk.done("approve", &arguments);
     assert_eq!(world.read("source/file"), "after\n");
     assert!(world.path().join("source/.git/hooks/pre-commit").exists());
+}
+
+#[test]
+fn approval_without_the_digest_of_the_current_changes_writes_nothing() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/file", "before\n");
+        let mut talk = Talk::begin(world, &["--workspace", "source", "--allow-approve"]);
+        let session = talk.open();
+        talk.shell(&session, "echo shown > file");
+        let shown = approve(&mut talk, &session);
+        talk.shell(&session, "echo never shown > file");
+        let (code, message) = talk.refused("approve", &shown);
+        assert!(code == "conflict" && message.contains("no longer those that were reviewed"), "{message}");
+        for wrong in [json!(null), json!(""), json!("sha256:0"), json!("0".repeat(64))] {
+            let mut arguments = shown.clone();
+            arguments["reviewed"] = wrong;
+            assert_eq!(talk.refused("approve", &arguments).0, "invalid_argument", "{arguments}");
+        }
+        let mut arguments = shown.clone();
+        arguments.as_object_mut().unwrap().remove("reviewed");
+        assert_eq!(talk.refused("approve", &arguments).0, "invalid_argument");
+        assert_eq!(world.read("source/file"), "before\n");
+        // The control: with the digest of what there is now.
+        let arguments = approve(&mut talk, &session);
+        talk.done("approve", &arguments);
+        assert_eq!(world.read("source/file"), "never shown\n");
+    });
 }
 
 #[test]
@@ -91,7 +126,8 @@ fn what_somebody_else_has_changed_meanwhile_is_not_written_over() {
     let session = talk.open();
     talk.shell(&session, "echo after > file");
     world.write("source/file", "of somebody else\n");
-    let (code, message) = talk.refused("approve", &approve(&session));
+    let arguments = approve(&mut talk, &session);
+        let (code, message) = talk.refused("approve", &arguments);
     assert!(code == "conflict" && message.contains("file"), "{message}");
     assert_eq!(world.read("source/file"), "of somebody else\n");
 }

@@ -2,9 +2,11 @@
 
 use super::{Change, PolicyFile, digest, read_bytes};
 use belljar_egress::web::live::LivePolicy;
+use belljar_sandbox::trusted_file;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -70,7 +72,10 @@ impl<T: FnMut(&Change)> Follower<T> {
 /// Opens what is a file by now: whoever waits for the other end of a pipe follows nothing.
 fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    // Who may write it, and what sandboxes write, may be other than when it was read first.
+    let found = trusted_file::check(path)?;
+    let by = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let file = File::from(rustix::fs::open(by, flags, Mode::empty())?);
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file any more")),

@@ -1,10 +1,10 @@
-//! What a session changed in its copy: told, committed, undone, and held still for a fork.
+//! What a session changed in its copy: undone, and held still for a fork. [`super::review`] shows and commits it.
 //!
 //! Meanwhile everything in the sandbox stands still and no program is started in it. That makes what is read and written
 //! one state of affairs; it is no wall: whatever runs there may have found a way to go on.
 
+use super::super::fork;
 use super::super::protocol::{Answer, Ask, Asking, Refusal, document, receive, send};
-use super::super::{COMMIT, fork, interrupted};
 use super::command::Running;
 use super::ground::Measure;
 use super::sandboxes::Standing;
@@ -13,15 +13,15 @@ use crate::backend::{BackendError, Sandbox, with_causes};
 use crate::directory::DirectoryError;
 use crate::run::WorkspaceChoice;
 use crate::state::StateError;
-use crate::workspace::apply::{self, ApplyError};
+use crate::workspace::apply::ApplyError;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
-use crate::workspace::handoff;
+use crate::workspace::frozen::FreezeError;
 use crate::workspace::held::Layers;
 use crate::workspace::opened::Opened;
 use crate::workspace::undo;
 use belljar_contract::result::WorkspaceChanges;
-use belljar_policy::handoff::{Finding, Trust};
+use belljar_policy::handoff::Finding;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use serde::Serialize;
@@ -42,6 +42,8 @@ pub(super) enum CheckpointError {
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     #[error(transparent)]
+    Freeze(#[from] FreezeError),
+    #[error(transparent)]
     Apply(ApplyError),
     #[error("can't note what is under way")]
     Note(#[source] std::io::Error),
@@ -59,7 +61,7 @@ const LONGEST_HOLD: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
 const MOST_NAMED: usize = 20;
 
 /// Everything in all sandboxes stands still as long as it lives.
-struct Still<'a>(Vec<&'a dyn Sandbox>);
+pub(super) struct Still<'a>(Vec<&'a dyn Sandbox>);
 
 // === impl Keeper ===
 
@@ -77,44 +79,6 @@ impl Keeper {
             Ok(document) => send(caller.as_fd(), &Answer::Document, &[document]),
             Err(error) => send(caller.as_fd(), &answer_of(error), &[]),
         };
-    }
-
-    pub(super) fn changes(&self) -> Result<WorkspaceChanges, CheckpointError> {
-        let measure = lock(&self.measure);
-        let (standing, ground) = (self.standing()?, self.ground());
-        let (_, layers) = ground.copy(&standing)?;
-        let _still = Still::bring_about(&standing)?;
-        let mut opened = Opened::in_tree(&layers.upper);
-        let set = measure.read(layers, &mut opened)?;
-        Ok(diff::render(&set, &layers.source, &layers.upper)?)
-    }
-
-    pub(super) fn commit(&self, trust: &Trust) -> Result<WorkspaceChanges, CheckpointError> {
-        let mut measure = lock(&self.measure);
-        let (standing, ground) = (self.standing()?, self.ground());
-        let (_, layers) = ground.copy(&standing)?;
-        let _still = Still::bring_about(&standing)?;
-        let mut opened = Opened::in_tree(&layers.upper);
-        let set = measure.read(layers, &mut opened)?;
-        if set.is_empty() {
-            return Ok(diff::listed(set.iter()));
-        }
-        let findings = trust.without(handoff::review(&set, &layers.upper)?.findings);
-        if !findings.is_empty() {
-            return Err(ApplyError::Handoff { findings }.into());
-        }
-        // Should this process be killed on the way, what is written here is enough to finish.
-        let note = self.state.run_folder(&self.id).join(COMMIT);
-        let sandboxes = standing.iter().map(|sandbox| sandbox.id().clone()).collect();
-        interrupted::note(&note, &self.session, (&ground.choice, sandboxes), &measure)
-            .map_err(CheckpointError::Note)?;
-        let retained = self.state.retain(&self.id)?;
-        let applied = apply::commit(&set, &layers.upper, &layers.source, &mut measure.baseline, trust);
-        drop(retained);
-        let _ = std::fs::remove_file(note);
-        applied?;
-        measure.renew(layers, set.iter().map(|(path, _)| path))?;
-        Ok(diff::listed(set.iter()))
     }
 
     pub(super) fn discard(
@@ -189,7 +153,7 @@ impl Keeper {
     }
 
     /// All sandboxes that stand, with none on its way out; a session that is over has none.
-    fn standing(&self) -> Result<Standing<'_>, BackendError> {
+    pub(super) fn standing(&self) -> Result<Standing<'_>, BackendError> {
         match self.sandboxes.are_over() {
             true => Err(BackendError::Gone),
             false => Ok(self.sandboxes.settled()),
@@ -200,7 +164,7 @@ impl Keeper {
 // === impl Still ===
 
 impl<'a> Still<'a> {
-    fn bring_about(standing: &'a Standing<'_>) -> Result<Self, BackendError> {
+    pub(super) fn bring_about(standing: &'a Standing<'_>) -> Result<Self, BackendError> {
         let mut still = Self(Vec::new());
         for (sandbox, stats) in standing.each_with_stats() {
             // Where nothing runs, nothing has to be stopped: no program is started meanwhile.
@@ -244,7 +208,7 @@ impl From<ApplyError> for CheckpointError {
 }
 
 /// As many findings as a message has room for, however their paths are escaped.
-fn named(findings: &[Finding]) -> Vec<Asking> {
+pub(super) fn named(findings: &[Finding]) -> Vec<Asking> {
     const ROOM: usize = 96 << 10;
     let mut left = ROOM;
     let fits = |finding: &&Finding| {
@@ -256,12 +220,12 @@ fn named(findings: &[Finding]) -> Vec<Asking> {
 }
 
 /// The changes, with every permission as it was again.
-fn read(measure: &Measure, layers: &Layers) -> Result<ChangeSet, ChangesError> {
+pub(super) fn read(measure: &Measure, layers: &Layers) -> Result<ChangeSet, ChangesError> {
     let mut opened = Opened::in_tree(&layers.upper);
     measure.read(layers, &mut opened)
 }
 
-fn answer_of(error: CheckpointError) -> Answer {
+pub(super) fn answer_of(error: CheckpointError) -> Answer {
     match error {
         CheckpointError::Refused(refusal) => Answer::Refused(refusal),
         error => Answer::Failed { message: with_causes(&error) },

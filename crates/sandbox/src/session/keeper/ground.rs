@@ -46,9 +46,6 @@ struct Own {
     folder: RunFolder,
 }
 
-/// What a copy is in, in the session's folder: nobody but its owner gets there, whatever the source's own permissions.
-pub(in crate::session) const SHARED: &str = "shared";
-
 type Failure = Box<dyn Error + Send + Sync>;
 
 // === impl Ground ===
@@ -78,8 +75,7 @@ impl Ground {
         let shown = match choice {
             WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => Directory::open_meant(path)?,
             WorkspaceChoice::Empty | WorkspaceChoice::Copy(_) => {
-                folder.make(SHARED, owner)?;
-                Directory::open_meant(&folder.make(&format!("{SHARED}/{COPY}"), owner)?)?
+                Directory::open_meant(&folder.make(COPY, owner)?)?
             }
         };
         let (layers, imprint) = match choice {
@@ -105,7 +101,7 @@ impl Ground {
         let path = match (&self.own, &self.choice) {
             (_, WorkspaceChoice::Direct(path)) => path.clone(),
             (Some(own), WorkspaceChoice::Empty | WorkspaceChoice::Copy(_)) => {
-                let path = HostPath::resolve(own.folder.path().join(SHARED).join(COPY));
+                let path = HostPath::resolve(own.folder.private().join(COPY));
                 path.map_err(|error| BackendError::Create(error.into()))?
             }
             (_, choice) => return Ok(choice.clone()),

@@ -6,6 +6,7 @@ use super::super::failures;
 use super::{About, Does, SHORT, diff};
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
+use belljar_sandbox::workspace::digest::{InvalidDigest, ReviewDigest};
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::definition::Effect;
 use schemars::JsonSchema;
@@ -16,8 +17,9 @@ pub(super) const NAME: &str = "approve";
 pub(super) const ABOUT: About = About {
     name: NAME,
     summary: "Writes what a session changed into the host's directory that it is a copy of.",
-    details: "Call it only when the person you work for has seen the diff and wants that. It may be that this server leaves it to \
-        them: then it answers what they type. The session goes on as before.",
+    details: "Call it only when the person you work for has seen the diff and wants that, with the digest that `diff` returned with \
+        it: if the changes are others by now, nothing is written. It may be that this server leaves it to them: then it answers what \
+        they type. The session goes on as before.",
     category: Category::VersionControl,
     effect: Effect::Destructive,
     within: SHORT,
@@ -28,6 +30,8 @@ pub(super) const ABOUT: About = About {
 pub(super) struct Arguments {
     /// The session, as `open` has told it.
     session: String,
+    /// The digest of the changes that the person has seen, as `diff` returned it.
+    reviewed: String,
 }
 
 #[derive(Clone)]
@@ -43,10 +47,16 @@ impl Does for Approve {
             let message = format!("a person decides that here: they type `belljar session commit {id}`");
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         };
+        let reviewed: ReviewDigest = arguments.reviewed.parse().map_err(|error: InvalidDigest| {
+            Failure::new(DomainCode::InvalidArgument, format!("reviewed: {error}"))
+        })?;
         if given_up.is_so() {
             return Err(Failure::new(DomainCode::Unavailable, "nobody waits for it any more"));
         }
-        let changes = client.commit(trust).map_err(|error| failures::of_approval(id, &error))?;
-        Ok(Success::of(diff::files(&changes)))
+        let committed =
+            client.commit(trust, Some(reviewed)).map_err(|error| failures::of_approval(id, &error))?;
+        let mut told = diff::files(&committed.changes);
+        told["digest"] = committed.digest.into();
+        Ok(Success::of(told))
     }
 }

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 pub(super) const ABOUT: About = About {
     name: "diff",
-    summary: "Tells what a session changed in its copy of a directory: the files, and a unified diff.",
-    details: "`next_offset` is there if there is more of the diff.",
+    summary: "Tells what a session changed in its copy of a directory: the files, a unified diff, and the digest of that state.",
+    details: "`next_offset` is there if there is more of the diff. `approve` takes the digest.",
     category: Category::VersionControl,
     effect: Effect::ReadOnly,
     within: SHORT,
@@ -50,9 +50,11 @@ impl Does for Diff {
     type Arguments = Arguments;
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
-        let changes =
+        let review =
             desk.find(&arguments.session)?.changes().map_err(|error| failures::of_session(&error))?;
-        Ok(Success::of(told(&changes, Part::new(arguments.offset, arguments.limit))))
+        let mut told = told(&review.changes, Part::new(arguments.offset, arguments.limit));
+        told["digest"] = review.digest.into();
+        Ok(Success::of(told))
     }
 }
 

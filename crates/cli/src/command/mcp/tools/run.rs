@@ -66,8 +66,8 @@ impl Does for Run {
         let client = desk.open(directory.as_deref())?;
         let answer = ran(&client, command, given_up).map(|mut told| {
             match client.changes() {
-                Ok(changes) if changes.files.is_empty() => {}
-                Ok(changes) => told["changes"] = diff::told(&changes, Part::new(None, None)),
+                Ok(review) if review.changes.files.is_empty() => {}
+                Ok(review) => told["changes"] = diff::told(&review.changes, Part::new(None, None)),
                 // It is the copy of nothing.
                 Err(SessionError::Refused(Refusal::Empty)) => {}
                 Err(error) => told["changes_are_not_told"] = failures::of_session(&error).message.into(),

@@ -1,0 +1,159 @@
+//! What belljar obeys on the host: no sandbox and no other user can write it.
+
+use crate::BELLJAR;
+use crate::session::{Sessions, create};
+use belljar_testkit::world::{Ran, World};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+
+/// A configuration whose credential is what a program prints that leaves a mark.
+fn configuration(world: &World, name: &str, program: &str) {
+    let program = world.path().join(program).display().to_string();
+    let config = json!({"inference": {
+        "providers": [{"name": "p", "kind": "litellm", "url": "http://127.0.0.1:9", "credential": {"command": [program]}}],
+        "models": [{"name": "small", "provider": "p"}],
+    }});
+    world.write(name, config.to_string());
+}
+
+fn program(world: &World, name: &str) {
+    let mark = world.path().join("mark").display().to_string();
+    let path = world.write(name, format!("#!/bin/sh\necho ran > {mark}\necho sk-0123456789abcdef\n"));
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+fn has_run(world: &World) -> bool {
+    world.path().join("mark").exists()
+}
+
+fn refused(ran: &Ran, why: &str) {
+    assert!(ran.code == 125 && ran.stderr.contains(why), "{why}: {ran:?}");
+}
+
+const CALL: &str = "curl -s --max-time 20 http://127.0.0.1:11434/v1/chat/completions -H 'content-type: application/json' \
+                    -d '{\"model\":\"small\",\"messages\":[]}'; true";
+
+#[test]
+fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
+    World::as_everyone(BELLJAR, |world| {
+        program(world, "project/print");
+        program(world, "own/print");
+        configuration(world, "evil", "project/print");
+        configuration(world, "own/config.yaml", "own/print");
+        let write = "cp /job-evil belljar.yaml 2>/dev/null || echo 'inference: {}' > belljar.yaml";
+        // Without a word of a person nothing of that name gets into the project.
+        let apply = ["exec", "--workspace-copy", "project", "--apply", "--", "sh", "-c", write];
+        let ran = world.run(&apply);
+        assert!(ran.code == 3 && ran.stderr.contains("belljar     belljar.yaml"), "{ran:?}");
+        let _sessions = Sessions(world);
+        let id = create(world, &["--workspace-copy", "project"]);
+        crate::session::exec(world, &id, write).succeeded();
+        assert_eq!(world.run(&["session", "commit", &id]).code, 3);
+        assert!(!world.path().join("project/belljar.yaml").exists());
+        // The file in use is known by what it is, whatever its name is.
+        configuration(world, "project/settings.conf", "own/print");
+        let apply = |name: &str| {
+            let script = format!("echo '# more' >> {name}");
+            let with = ["exec", "--model", "small", "--config", "project/settings.conf"];
+            let on = ["--workspace-copy", "project", "--apply", "--", "sh", "-c", &script];
+            world.run(&[&with[..], &on].concat())
+        };
+        let ran = apply("settings.conf");
+        assert!(ran.code == 3 && ran.stderr.contains("Belljar obeys this very file"), "{ran:?}");
+        apply("other.conf").succeeded();
+        assert!(!has_run(world));
+        // The control: a configuration of the person's own runs its program.
+        let with = ["exec", "--model", "small", "--config", "own/config.yaml", "--workspace", "project"];
+        let _ = world.run(&[&with[..], &["--", "sh", "-c", CALL]].concat());
+        assert!(has_run(world));
+    });
+}
+
+#[test]
+fn a_configuration_or_a_program_of_it_in_a_direct_workspace_is_refused() {
+    let world = World::new(BELLJAR);
+    program(&world, "project/print");
+    program(&world, "own/print");
+    configuration(&world, "project/config.yaml", "own/print");
+    configuration(&world, "own/names-it.yaml", "project/print");
+    configuration(&world, "own/config.yaml", "own/print");
+    std::fs::hard_link(world.path().join("project/config.yaml"), world.path().join("own/linked.yaml")).unwrap();
+    std::os::unix::fs::symlink("../project/config.yaml", world.path().join("own/link.yaml")).unwrap();
+    let exec = |config: &str| {
+        let with = ["exec", "--model", "small", "--config", config, "--workspace", "project"];
+        world.run(&[&with[..], &["--", "sh", "-c", CALL]].concat())
+    };
+    for config in ["project/config.yaml", "own/link.yaml", "own/linked.yaml", "own/names-it.yaml"] {
+        refused(&exec(config), "lies in the workspace");
+        assert!(!has_run(&world), "{config}");
+    }
+    exec("own/config.yaml").succeeded();
+    assert!(has_run(&world));
+}
+
+#[test]
+fn what_another_live_session_writes_is_not_obeyed() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    world.write("project/policy.yaml", "rules: []");
+    world.write("outer/policy.yaml", "rules: []");
+    let exec = |file: &str| world.run(&["exec", "--egress", file, "--", "true"]);
+    exec("project/policy.yaml").succeeded();
+    let id = create(&world, &["--workspace", "project"]);
+    refused(&exec("project/policy.yaml"), "lies in the workspace");
+    exec("outer/policy.yaml").succeeded();
+    world.run(&["session", "end", &id]).succeeded();
+    exec("project/policy.yaml").succeeded();
+    // The other way round: what a session obeys is lent to no sandbox.
+    let id = create(&world, &["--egress", "outer/policy.yaml"]);
+    let lend = || world.run(&["exec", "--workspace", "outer", "--", "true"]);
+    refused(&lend(), "lies in the workspace");
+    world.run(&["session", "end", &id]).succeeded();
+    lend().succeeded();
+}
+
+#[test]
+fn a_policy_beside_the_workspace_is_obeyed_by_whatever_path_it_is_named() {
+    let world = World::new(BELLJAR);
+    world.write("project/file", "");
+    world.write("policy.yaml", "rules: []");
+    let policy = world.path().join("project/../policy.yaml").display().to_string();
+    for policy in ["../policy.yaml", &policy] {
+        let mut command = world.command(&["exec", "--workspace", ".", "--egress", policy, "--", "true"]);
+        Ran::from(command.current_dir(world.path().join("project")).output().unwrap()).succeeded();
+    }
+}
+
+#[test]
+fn what_other_users_can_write_is_not_obeyed() {
+    let world = World::new(BELLJAR);
+    let path = world.write("rules/policy.yaml", "rules: []");
+    let exec = || world.run(&["exec", "--egress", "rules/policy.yaml", "--", "true"]);
+    let set = |path: &std::path::Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    for (place, usual) in [(path.as_path(), 0o644), (path.parent().unwrap(), 0o755)] {
+        set(place, usual | 0o002);
+        refused(&exec(), "other users can write");
+        set(place, usual);
+        exec().succeeded();
+    }
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(4711), None).unwrap();
+        refused(&exec(), "belongs to the user with the id 4711");
+    }
+}
+
+#[test]
+fn a_home_with_the_users_configuration_is_lent_to_no_sandbox_directly() {
+    let world = World::new(BELLJAR);
+    world.write("home/project/file", "");
+    let exec = |workspace: &str| {
+        let mut command = world.command(&["exec", "--workspace", workspace, "--", "true"]);
+        Ran::from(command.env("HOME", world.path().join("home")).output().unwrap())
+    };
+    // Also where there is none yet: a sandbox could put one there.
+    refused(&exec("home"), "lies in the workspace");
+    exec("home/project").succeeded();
+    world.write("home/.config/belljar/config.yaml", "egress: {rules: []}");
+    refused(&exec("home/.config"), "lies in the workspace");
+    exec("home/project").succeeded();
+}

@@ -1,0 +1,139 @@
+//! What the processes of one state directory use at the moment: the files that the host obeys, and the directories that sandboxes
+//! write directly. Each is known by its device and inode.
+//!
+//! Each process that uses something has a file with the list in `<state>/in-use/`, locked for as long as the process lives. A file
+//! that nobody has locked is a leftover, and is removed by the next process that looks.
+
+use crate::state::State;
+use rustix::fs::Stat;
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A file or directory, by its identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+/// How something is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Use {
+    /// The host obeys the file, or follows the link on the way to one.
+    Obeyed,
+    /// A sandbox writes the directory directly.
+    Writable,
+}
+
+/// Something that is used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// How.
+    pub used: Use,
+    /// Which file or directory.
+    pub identity: Identity,
+    /// Where, for people.
+    pub path: PathBuf,
+}
+
+const FOLDER: &str = "in-use";
+
+/// The state directory of this process, which the first use tells.
+static STATE: OnceLock<PathBuf> = OnceLock::new();
+
+/// What this process has registered, and the lists with it, which stay locked until it ends.
+static HELD: Mutex<Held> = Mutex::new(Held { entries: Vec::new(), locked: Vec::new() });
+
+struct Held {
+    entries: Vec<Entry>,
+    locked: Vec<File>,
+}
+
+/// Tells which state directory this process works with. The first call counts.
+pub fn begin(state: &State) {
+    let _ = STATE.set(state.path().to_owned());
+}
+
+/// Registers what this process uses from now on, until it ends. Nothing happens before [`begin`].
+///
+/// # Errors
+/// The system's, when the list can't be written.
+pub fn register(entries: &[Entry]) -> io::Result<()> {
+    let Some(state) = STATE.get() else { return Ok(()) };
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let new: Vec<Entry> = entries.iter().filter(|entry| !held.entries.contains(entry)).cloned().collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let folder = state.join(FOLDER);
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let name = uuid::Uuid::new_v4().to_string();
+    // Under its own name it is there only with its lock and its content.
+    let unheld = folder.join(format!(".{name}"));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unheld)?;
+    file.try_lock()?;
+    file.write_all(&serde_json::to_vec(&new)?)?;
+    std::fs::rename(&unheld, folder.join(name))?;
+    held.locked.push(file);
+    held.entries.extend(new);
+    Ok(())
+}
+
+/// Everything that living processes use with this state directory, this process included.
+pub fn all() -> Vec<Entry> {
+    STATE.get().map(|state| all_in(&state.join(FOLDER))).unwrap_or_default()
+}
+
+fn all_in(folder: &Path) -> Vec<Entry> {
+    let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut all = Vec::new();
+    for file in files.flatten().filter(|file| !file.file_name().as_encoded_bytes().starts_with(b".")) {
+        let Ok(list) = File::open(file.path()) else { continue };
+        if list.try_lock().is_ok() {
+            let _ = std::fs::remove_file(file.path());
+            continue;
+        }
+        // Written by a process of the same user; what can't be read is nobody's list.
+        all.extend(serde_json::from_reader::<_, Vec<Entry>>(io::BufReader::new(list)).unwrap_or_default());
+    }
+    all
+}
+
+// === impl Identity ===
+
+impl Identity {
+    /// The identity of what was looked at.
+    pub fn of(stat: &Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+
+    /// Whether both are on one file system.
+    pub fn shares_device_with(self, other: Self) -> bool {
+        self.device == other.device
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_counts_as_long_as_its_process_holds_it() {
+        let place = tempfile::tempdir().unwrap();
+        let identity = Identity { device: 1, inode: 2 };
+        let entry = Entry { used: Use::Obeyed, identity, path: "/a".into() };
+        let path = place.path().join("list");
+        let file = File::create(&path).unwrap();
+        file.try_lock().unwrap();
+        std::fs::write(&path, serde_json::to_vec(&[&entry]).unwrap()).unwrap();
+        assert_eq!(all_in(place.path()), [entry]);
+        drop(file);
+        assert_eq!(all_in(place.path()), []);
+        assert!(!path.exists(), "a leftover is removed");
+        assert_eq!(all_in(&place.path().join("none")), []);
+    }
+}

@@ -1,0 +1,225 @@
+//! Reviews of what a session changed, and commits.
+//!
+//! ```text
+//! diff                 keeper: pause ─► freeze ─► resume ─► show, digest
+//! commit --reviewed D  keeper: pause ─► freeze ─► digest is D? ─► write what was frozen ─► resume
+//! commit (a person)    keeper: pause ─► freeze ─► resume ─► show, digest ─► the person says yes ─► write what was frozen
+//! ```
+//! Everything in the sandbox stands still while its changes are frozen. That makes the frozen state one state of affairs; it is no
+//! wall, as a program may have found a way to go on. What is shown, hashed and written is the frozen copy alone, in a folder that no
+//! sandbox can reach.
+
+use super::super::protocol::{Answer, Ask, Committed, Refusal, Review, document, receive, send};
+use super::super::{COMMIT, interrupted};
+use super::checkpoint::{CheckpointError, Still, answer_of, named, read};
+use super::command::Running;
+use super::ground::{Ground, Measure};
+use super::sandboxes::Standing;
+use super::{Keeper, lock};
+use crate::directory::{Directory, DirectoryError};
+use crate::workspace::apply::{self, ApplyError};
+use crate::workspace::changes::ChangeSet;
+use crate::workspace::diff;
+use crate::workspace::digest::ReviewDigest;
+use crate::workspace::frozen::{Frozen, freeze};
+use crate::workspace::handoff;
+use crate::workspace::held::Layers;
+use crate::workspace::opened::Opened;
+use belljar_policy::handoff::{Finding, Trust};
+use rustix::fd::{AsFd, OwnedFd};
+use std::collections::BTreeSet;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// The folder of a session's frozen states, in its run's folder.
+const REVIEWS: &str = "reviews";
+
+/// A frozen state, and the folder with its content, which goes with it.
+struct FrozenReview {
+    folder: ReviewFolder,
+    frozen: Frozen,
+    /// How many commits there had been.
+    commits: u64,
+}
+
+/// A folder that nobody but the host's user can enter. Dropping it removes it.
+struct ReviewFolder {
+    path: PathBuf,
+    is_left: bool,
+}
+
+// === impl Keeper ===
+
+impl Keeper {
+    /// What the session changed, as one frozen state, with its digest.
+    pub(super) fn changes(&self) -> Result<Review, CheckpointError> {
+        let measure = lock(&self.measure);
+        let (standing, ground) = (self.standing()?, self.ground());
+        let (_, layers) = ground.copy(&standing)?;
+        let still = Still::bring_about(&standing)?;
+        let review = self.freeze(&measure, layers)?;
+        drop(still);
+        review.told(layers)
+    }
+
+    /// Freezes what the session changed and writes it; if it was reviewed, only if that is what was reviewed.
+    pub(super) fn commit(
+        &self,
+        trust: &Trust,
+        reviewed: Option<ReviewDigest>,
+    ) -> Result<Committed, CheckpointError> {
+        let mut measure = lock(&self.measure);
+        let (standing, ground) = (self.standing()?, self.ground());
+        let (_, layers) = ground.copy(&standing)?;
+        let still = Still::bring_about(&standing)?;
+        let review = self.freeze(&measure, layers)?;
+        drop(still);
+        let digest = review.frozen.digest();
+        if reviewed.is_some_and(|reviewed| reviewed != digest) {
+            return Err(Refusal::Stale { digest: digest.to_string() }.into());
+        }
+        self.write(review, trust, (&mut *measure, &standing, &*ground))
+    }
+
+    /// Serves a person who reviews: tells what was changed, and writes that very state if the answer is yes.
+    pub(super) fn review(&self, caller: &OwnedFd) {
+        let _running = Running::begin(&self.activity);
+        let begun = self.begin_review();
+        let told =
+            begun.and_then(|(review, told)| Ok((review, document(&told).map_err(CheckpointError::Note)?)));
+        let review = match told {
+            Ok((review, document)) => {
+                let _ = send(caller.as_fd(), &Answer::Document, &[document]);
+                review
+            }
+            Err(error) => {
+                let _ = send(caller.as_fd(), &answer_of(error), &[]);
+                return;
+            }
+        };
+        // A caller that hangs up has not said yes.
+        let Ok(Some((Ask::Write { trusted }, _))) = receive::<Ask>(caller) else { return };
+        self.tell(caller, || {
+            let mut measure = lock(&self.measure);
+            let (standing, ground) = (self.standing()?, self.ground());
+            if review.commits != self.commits.load(Ordering::Acquire) {
+                return Err(Refusal::Overtaken.into());
+            }
+            self.write(review, &trusted.into(), (&mut *measure, &standing, &*ground))
+        });
+    }
+
+    fn begin_review(&self) -> Result<(FrozenReview, Review), CheckpointError> {
+        let measure = lock(&self.measure);
+        let (standing, ground) = (self.standing()?, self.ground());
+        let (_, layers) = ground.copy(&standing)?;
+        let still = Still::bring_about(&standing)?;
+        let review = self.freeze(&measure, layers)?;
+        drop(still);
+        let told = review.told(layers)?;
+        Ok((review, told))
+    }
+
+    /// Copies the changes to where no sandbox gets. The caller has everything stand still meanwhile.
+    fn freeze(&self, measure: &Measure, layers: &Layers) -> Result<FrozenReview, CheckpointError> {
+        let folder = ReviewFolder::make(&self.state.run_folder(&self.id)).map_err(CheckpointError::Note)?;
+        let mut opened = Opened::in_tree(&layers.upper);
+        let set = measure.read(layers, &mut opened)?;
+        let tree = Directory::open_host(&folder.path)?;
+        let frozen = freeze(set, (&layers.source, &layers.upper), tree)?;
+        Ok(FrozenReview { folder, frozen, commits: self.commits.load(Ordering::Acquire) })
+    }
+
+    /// Writes a frozen state into the directory that was copied.
+    fn write(
+        &self,
+        mut review: FrozenReview,
+        trust: &Trust,
+        (measure, standing, ground): (&mut Measure, &Standing<'_>, &Ground),
+    ) -> Result<Committed, CheckpointError> {
+        let (_, layers) = ground.copy(standing)?;
+        let frozen = &review.frozen;
+        let set = frozen.set();
+        let committed = Committed { changes: diff::listed(set.iter()), digest: frozen.digest().to_string() };
+        if set.is_empty() {
+            return Ok(committed);
+        }
+        let findings = trust.without(findings(frozen, layers)?);
+        if !findings.is_empty() {
+            return Err(ApplyError::Handoff { findings }.into());
+        }
+        let _still = Still::bring_about(standing)?;
+        // Should this process be killed on the way, what is written here is enough to finish.
+        let note = self.state.run_folder(&self.id).join(COMMIT);
+        let sandboxes = standing.iter().map(|sandbox| sandbox.id().clone()).collect();
+        let agreed = interrupted::Agreed::new(set, &review.folder.path, trust);
+        interrupted::note(&note, &self.session, (&ground.choice, sandboxes, agreed), measure)
+            .map_err(CheckpointError::Note)?;
+        let retained = self.state.retain(&self.id)?;
+        review.folder.is_left = true;
+        let applied = apply::commit(set, frozen.tree(), &layers.source, &mut measure.baseline, trust);
+        drop(retained);
+        let _ = std::fs::remove_file(note);
+        review.folder.is_left = false;
+        applied?;
+        self.commits.fetch_add(1, Ordering::AcqRel);
+        renew(measure, layers, set)?;
+        Ok(committed)
+    }
+}
+
+/// The paths that gain trust, by their names or because the host obeys them.
+fn findings(frozen: &Frozen, layers: &Layers) -> Result<Vec<Finding>, DirectoryError> {
+    let named = handoff::review(frozen.set(), frozen.tree())?.findings;
+    Ok([named, handoff::obeyed(frozen.set(), &layers.source)?].concat())
+}
+
+/// Takes what is the same in both now for nobody's change. What a program has changed since it was frozen is not among it.
+fn renew(
+    measure: &mut Measure,
+    layers: &Layers,
+    set: &ChangeSet,
+) -> Result<(), CheckpointError> {
+    if measure.imprint.is_none() {
+        return Ok(());
+    }
+    let left = read(measure, layers)?.carried(&layers.source)?;
+    let left: BTreeSet<&Path> = left.iter().map(|(path, _)| path).collect();
+    let written = set.iter().map(|(path, _)| path).filter(|path| !left.contains(path));
+    Ok(measure.renew(layers, written)?)
+}
+
+// === impl FrozenReview ===
+
+impl FrozenReview {
+    fn told(&self, layers: &Layers) -> Result<Review, CheckpointError> {
+        let changes = self.frozen.rendered(&layers.source)?;
+        let findings = findings(&self.frozen, layers)?;
+        let asking = named(&findings);
+        let further = findings.len() - asking.len();
+        Ok(Review { changes, digest: self.frozen.digest().to_string(), asking, further })
+    }
+}
+
+// === impl ReviewFolder ===
+
+impl ReviewFolder {
+    fn make(run: &Path) -> std::io::Result<Self> {
+        let reviews = run.join(REVIEWS);
+        std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&reviews)?;
+        let path = reviews.join(uuid::Uuid::new_v4().to_string());
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self { path, is_left: false })
+    }
+}
+
+impl Drop for ReviewFolder {
+    fn drop(&mut self) {
+        if !self.is_left {
+            // What can't be removed now goes with the run's folder.
+            let _ = Directory::open_host(&self.path).and_then(|folder| folder.clear());
+            let _ = std::fs::remove_dir(&self.path);
+        }
+    }
+}

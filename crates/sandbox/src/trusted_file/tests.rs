@@ -1,0 +1,128 @@
+//! Which files are obeyed, and which are refused.
+
+use super::*;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use tempfile::TempDir;
+
+struct Ground {
+    place: TempDir,
+    writable: Vec<Entry>,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let place = TempDir::new().unwrap();
+        for folder in ["work/inner", "else"] {
+            fs::create_dir_all(place.path().join(folder)).unwrap();
+        }
+        for file in ["work/inner/policy.yaml", "else/policy.yaml", "work/kept"] {
+            fs::write(place.path().join(file), "rules: []").unwrap();
+        }
+        let work = place.path().join("work");
+        let identity = Identity::of(&rustix::fs::stat(&work).unwrap());
+        let writable = vec![Entry { used: Use::Writable, identity, path: work }];
+        Self { place, writable }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn walk(&self, name: &str) -> Result<(), UntrustedFileError> {
+        let path = self.at(name);
+        Walk::begin(&path, &self.writable)?.to_end().map(drop)
+    }
+}
+
+#[test]
+fn a_file_that_a_sandbox_can_write_is_refused_however_it_is_named() {
+    let ground = Ground::new();
+    symlink(ground.at("work/inner"), ground.at("into")).unwrap();
+    symlink(ground.at("else/policy.yaml"), ground.at("work/out.yaml")).unwrap();
+    symlink(ground.at("work/out.yaml"), ground.at("by-the-way.yaml")).unwrap();
+    symlink("else", ground.at("elsewhere")).unwrap();
+    symlink(ground.at("work"), ground.at("same")).unwrap();
+    for name in [
+        "work/inner/policy.yaml",
+        "into/policy.yaml",
+        "work/out.yaml",
+        "by-the-way.yaml",
+        "same/kept",
+        "else/../work/inner/policy.yaml",
+    ] {
+        let refused = ground.walk(name);
+        assert!(matches!(refused, Err(UntrustedFileError::Workspace { .. })), "{name}: {refused:?}");
+    }
+    // The controls: beside the workspace, also by a path whose text leads through its name.
+    for name in ["else/policy.yaml", "elsewhere/policy.yaml", "work/../else/policy.yaml"] {
+        ground.walk(name).unwrap();
+    }
+    fs::hard_link(ground.at("work/kept"), ground.at("else/linked.yaml")).unwrap();
+    let refused = ground.walk("else/linked.yaml");
+    assert!(matches!(refused, Err(UntrustedFileError::Linked { .. })), "{refused:?}");
+    fs::hard_link(ground.at("else/policy.yaml"), ground.at("else/twice.yaml")).unwrap();
+    ground.walk("else/twice.yaml").unwrap();
+}
+
+#[test]
+fn a_file_that_other_users_can_write_is_refused() {
+    let ground = Ground::new();
+    let set =
+        |name: &str, mode| fs::set_permissions(ground.at(name), fs::Permissions::from_mode(mode)).unwrap();
+    let refused = || matches!(ground.walk("else/policy.yaml"), Err(UntrustedFileError::Mode { .. }));
+    assert!(!refused());
+    for (name, usual) in [("else/policy.yaml", 0o644), ("else", 0o755)] {
+        set(name, usual | 0o002);
+        assert!(refused(), "{name}");
+        set(name, usual);
+        assert!(!refused(), "{name}");
+    }
+    // In a sticky directory others can't replace what isn't theirs.
+    set("else", 0o1777);
+    assert!(!refused());
+    if geteuid().is_root() {
+        for name in ["else/policy.yaml", "else"] {
+            chown(ground.at(name), Some(4711), None).unwrap();
+            let refused = ground.walk("else/policy.yaml");
+            assert!(
+                matches!(refused, Err(UntrustedFileError::Owner { owner: 4711, .. })),
+                "{name}: {refused:?}"
+            );
+            chown(ground.at(name), Some(0), None).unwrap();
+        }
+    }
+    ground.walk("else/policy.yaml").unwrap();
+}
+
+#[test]
+fn a_path_that_leads_nowhere_is_told() {
+    let ground = Ground::new();
+    symlink(ground.at("loop"), ground.at("loop")).unwrap();
+    for (name, expected) in [
+        ("none.yaml", Errno::NOENT),
+        ("loop", Errno::LOOP),
+        ("else", Errno::ISDIR),
+        ("else/policy.yaml/x", Errno::NOTDIR),
+    ] {
+        let walked = ground.walk(name);
+        assert!(
+            matches!(&walked, Err(UntrustedFileError::Look { source, .. }) if *source == expected),
+            "{name}: {walked:?}"
+        );
+    }
+}
+
+#[test]
+fn a_pipe_that_a_shell_passes_is_obeyed() {
+    let (read, _write) = rustix::pipe::pipe().unwrap();
+    let path = PathBuf::from(format!("/dev/fd/{}", read.as_raw_fd()));
+    let found = Walk::begin(&path, &[]).unwrap().to_end().unwrap();
+    assert_eq!(FileType::from_raw_mode(fstat(&found).unwrap().st_mode), FileType::Fifo);
+    // A file is judged by its own path.
+    let ground = Ground::new();
+    let file = File::open(ground.at("work/kept")).unwrap();
+    let path = PathBuf::from(format!("/dev/fd/{}", file.as_raw_fd()));
+    let refused = Walk::begin(&path, &ground.writable).unwrap().to_end();
+    assert!(matches!(refused, Err(UntrustedFileError::Workspace { .. })), "{refused:?}");
+}

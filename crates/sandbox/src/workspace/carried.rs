@@ -1,0 +1,134 @@
+//! Which permission bits of a change reach the directory that it is applied to: the executable bit, as in git, and nothing else.
+//!
+//! A sandbox can give its files any permissions. Taking them over would open a private file or directory of the host to other local
+//! users, which no diff shows. So a file that exists keeps its permissions, but for the executable bit; a new one gets at most
+//! 0644, 0755 if it is executable, less what the sandbox took away, and less what its directory keeps from others.
+
+use super::changes::{Changed, State};
+use crate::directory::{Directory, DirectoryError};
+use rustix::fs::FileType;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Everything that makes a file executable.
+const EXECUTABLE: u32 = 0o111;
+
+/// The permission bits of a file or directory that exists in the source, after the change.
+fn of_existing(before: State, after: State) -> u32 {
+    let (was, is) = (before.mode & EXECUTABLE != 0, after.mode & EXECUTABLE != 0);
+    if after.kind == FileType::Directory || was == is {
+        return before.mode;
+    }
+    match is {
+        // Executable for those who may read it.
+        true => before.mode | (before.mode & 0o444) >> 2 | 0o100,
+        false => before.mode & !EXECUTABLE,
+    }
+}
+
+/// The permission bits of a new file or directory in a directory with the permission bits `parent`.
+fn of_new(after: State, parent: u32) -> u32 {
+    let is_executable = after.kind == FileType::Directory || after.mode & EXECUTABLE != 0;
+    let most: u32 = if is_executable { 0o755 } else { 0o644 };
+    let group = if parent & 0o010 == 0 { 0 } else { 0o070 };
+    let others = if parent & 0o001 == 0 { 0 } else { 0o007 };
+    most & 0o700 | most & after.mode & (group | others)
+}
+
+/// Replaces the permission bits of all changes by those that are applied. Changes of nothing but other bits are dropped.
+pub(super) fn carry(
+    changes: &mut BTreeMap<PathBuf, Changed>,
+    source: &Directory,
+) -> Result<(), DirectoryError> {
+    // Parents come before what is in them.
+    let mut new_directories: BTreeMap<PathBuf, u32> = BTreeMap::new();
+    let mut known_parent: Option<(PathBuf, u32)> = None;
+    for (path, changed) in changes.iter_mut() {
+        let Some(after) = &mut changed.after else { continue };
+        if !matches!(after.kind, FileType::RegularFile | FileType::Directory) {
+            continue;
+        }
+        after.mode = match changed.before {
+            Some(before) if before.kind == after.kind => of_existing(before, *after),
+            _ => {
+                let parent = path.parent().unwrap_or(Path::new(""));
+                let mode = match (new_directories.get(parent), &known_parent) {
+                    (Some(mode), _) => *mode,
+                    (None, Some((known, mode))) if known == parent => *mode,
+                    _ => mode_of(source, parent)?,
+                };
+                known_parent = Some((parent.to_owned(), mode));
+                of_new(*after, mode)
+            }
+        };
+        if after.kind == FileType::Directory && changed.before.is_none_or(|before| before.kind != after.kind)
+        {
+            new_directories.insert(path.clone(), after.mode);
+        }
+    }
+    changes.retain(|_, changed| changed.before != changed.after || !changed.same_content);
+    Ok(())
+}
+
+fn mode_of(source: &Directory, directory: &Path) -> Result<u32, DirectoryError> {
+    let stat = match directory.as_os_str().is_empty() {
+        true => Some(source.stat_itself()?),
+        false => source.stat(directory)?,
+    };
+    // A parent that is gone meanwhile is a conflict, which is found later; until then it grants nothing.
+    Ok(stat.map_or(0o700, |stat| stat.st_mode & 0o777))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(kind: FileType, mode: u32) -> State {
+        State { kind, mode, size: 0 }
+    }
+
+    #[test]
+    fn existing_files_keep_their_permissions_but_for_the_executable_bit() {
+        let file = |before, after| {
+            of_existing(state(FileType::RegularFile, before), state(FileType::RegularFile, after))
+        };
+        for (before, after, expected) in [
+            (0o600, 0o666, 0o600),
+            (0o600, 0o777, 0o700),
+            (0o644, 0o755, 0o755),
+            (0o640, 0o755, 0o750),
+            (0o444, 0o755, 0o555),
+            (0o200, 0o755, 0o300),
+            (0o755, 0o644, 0o644),
+            (0o750, 0o666, 0o640),
+            (0o644, 0o600, 0o644),
+            (0o755, 0o711, 0o755),
+            (0o644, 0o654, 0o755),
+        ] {
+            assert_eq!(file(before, after), expected, "{before:o} {after:o}");
+        }
+        let directory = of_existing(state(FileType::Directory, 0o700), state(FileType::Directory, 0o777));
+        assert_eq!(directory, 0o700);
+    }
+
+    #[test]
+    fn new_files_are_no_wider_than_the_sandbox_made_them_and_than_their_directory() {
+        for (after, parent, expected) in [
+            (0o666, 0o755, 0o644),
+            (0o777, 0o755, 0o755),
+            (0o600, 0o755, 0o600),
+            (0o700, 0o755, 0o700),
+            (0o400, 0o755, 0o600),
+            (0o666, 0o700, 0o600),
+            (0o777, 0o700, 0o700),
+            (0o666, 0o750, 0o640),
+            (0o777, 0o705, 0o705),
+        ] {
+            let file = of_new(state(FileType::RegularFile, after), parent);
+            assert_eq!(file, expected, "{after:o} in {parent:o}");
+        }
+        assert_eq!(of_new(state(FileType::Directory, 0o777), 0o755), 0o755);
+        assert_eq!(of_new(state(FileType::Directory, 0o711), 0o711), 0o711);
+        assert_eq!(of_new(state(FileType::Directory, 0o777), 0o700), 0o700);
+    }
+}

@@ -1,0 +1,58 @@
+//! A change set as it is written to a file: a list of paths, each with its old and its new state.
+
+use super::{ChangeSet, Changed, State};
+use rustix::fs::FileType;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// One change. Names are bytes, which can't be the members of a JSON object.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StoredChange {
+    path: Vec<u8>,
+    before: Option<StoredState>,
+    after: Option<StoredState>,
+    same_content: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredState {
+    /// The type bits of a mode, as `stat` has them.
+    kind: u32,
+    mode: u32,
+    size: u64,
+}
+
+impl From<ChangeSet> for Vec<StoredChange> {
+    fn from(set: ChangeSet) -> Self {
+        let stored = |(path, changed): (&std::path::Path, &Changed)| StoredChange {
+            path: path.as_os_str().as_bytes().to_owned(),
+            before: changed.before.map(StoredState::from),
+            after: changed.after.map(StoredState::from),
+            same_content: changed.same_content,
+        };
+        set.iter().map(stored).collect()
+    }
+}
+
+impl From<Vec<StoredChange>> for ChangeSet {
+    fn from(stored: Vec<StoredChange>) -> Self {
+        let change = |StoredChange { path, before, after, same_content }| {
+            let (before, after) = (before.map(State::from), after.map(State::from));
+            (OsString::from_vec(path).into(), Changed { before, after, same_content })
+        };
+        Self { changes: stored.into_iter().map(change).collect() }
+    }
+}
+
+impl From<State> for StoredState {
+    fn from(State { kind, mode, size }: State) -> Self {
+        Self { kind: kind.as_raw_mode(), mode, size }
+    }
+}
+
+impl From<StoredState> for State {
+    fn from(StoredState { kind, mode, size }: StoredState) -> Self {
+        Self { kind: FileType::from_raw_mode(kind), mode, size }
+    }
+}
