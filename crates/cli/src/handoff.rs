@@ -71,9 +71,9 @@ pub(crate) fn is_trusted(asking: &[Asking]) -> bool {
     if asking.is_empty() || !(input.is_terminal() && output.is_terminal()) {
         return false;
     }
-    anstream::eprint!("These run something, or are trusted, where they go:\n{}", listed(asking));
+    crate::output::err!("These run something, or are trusted, where they go:\n{}", listed(asking));
     loop {
-        anstream::eprint!("Let them go there? [y/n] ");
+        crate::output::err!("Let them go there? [y/n] ");
         let mut answer = String::new();
         let _ = output.lock().flush();
         match input.read_line(&mut answer) {

@@ -15,6 +15,7 @@ mod handoff;
 mod lending;
 mod limits;
 mod models;
+mod output;
 mod programs;
 mod progress;
 mod state;

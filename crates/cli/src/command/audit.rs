@@ -199,8 +199,8 @@ impl VerifyArguments {
             None => audit::verify::verify(folder, &demands)?,
         };
         match self.json {
-            true => anstream::println!("{}", as_json(&verdict)),
-            false => anstream::print!("{}", self.as_text(&verdict)),
+            true => crate::output::outln!("{}", as_json(&verdict)),
+            false => crate::output::out!("{}", self.as_text(&verdict)),
         }
         Ok(match verdict {
             Verdict::Intact(_) => ExitCode::SUCCESS,
@@ -252,7 +252,7 @@ fn as_json(verdict: &Verdict) -> String {
             "fault": finding.fault.to_string(),
         }),
     };
-    serde_json::to_string_pretty(&value).unwrap_or_default()
+    crate::output::json(&value)
 }
 
 // === impl ExportArguments ===
@@ -286,7 +286,7 @@ impl ExportArguments {
             let _ = std::fs::remove_file(&partial);
         }
         let records = written?.records;
-        anstream::eprintln!("{records} records in {}", harmless(&path.display().to_string()));
+        crate::output::errln!("{records} records in {}", crate::output::path(path));
         Ok(ExitCode::SUCCESS)
     }
 }

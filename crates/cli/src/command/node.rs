@@ -9,6 +9,7 @@ use crate::{state, web};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
 use belljar_egress::callback::SigningKey;
+use belljar_egress::known;
 use belljar_egress::secret::Secret;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, MOST_SESSION_COMMANDS, Settings};
@@ -166,11 +167,12 @@ fn of_aws() -> Vec<(String, String)> {
 fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
     let CallbackConfig { url, secret_file, allowed_origins } = config;
     let wrong = |why: &dyn std::fmt::Display| {
-        CliError::usage(format!("{} holds no key for callbacks: {why}", secret_file.display()))
+        CliError::usage(format!("{} holds no key for callbacks: {why}", crate::output::path(&secret_file)))
     };
     let text = std::fs::read(&secret_file).map_err(|error| CliError::read(&secret_file, error))?;
     let secret = Secret::parse(text).map_err(|error| wrong(&error))?;
     let key = SigningKey::of(&secret).map_err(|error| wrong(&error))?;
+    known::remember(secret);
     Ok(Callbacks { url, key, allowed_origins })
 }
 

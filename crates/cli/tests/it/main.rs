@@ -20,6 +20,7 @@ mod killed;
 mod mcp;
 mod models;
 mod node;
+mod printed;
 mod programs;
 mod run;
 mod sealed;

@@ -7,19 +7,25 @@ use crate::handoff::TrustArguments;
 use crate::progress::harmless;
 use crate::{state, summary};
 use belljar_contract::result::WorkspaceChanges;
+use belljar_policy::untrusted::is_hidden;
 use belljar_sandbox::session::{self, SessionError};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Without a terminal the diff alone is printed, for `git apply`.")]
+#[command(after_help = "\
+Without a terminal the diff alone is printed, byte for byte, for `git apply`. At a terminal, and with --escape, every character that \
+reorders or hides text is printed as an escape (`\\u{202e}`).")]
 pub(super) struct DiffArguments {
     /// The session's name, or the beginning of its id
     session: String,
     /// Count the lines of each file, and don't show them
     #[arg(long, conflicts_with = "json")]
     stat: bool,
+    /// Print the files and the diff for a person, also without a terminal
+    #[arg(long, conflicts_with_all = ["json", "stat"])]
+    escape: bool,
     /// Print files and diff as JSON
     #[arg(long)]
     json: bool,
@@ -76,13 +82,21 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<ExitCode, CliError> {
     if arguments.json {
         print_json(&changes);
     } else if arguments.stat {
-        anstream::print!("{}", summary::stat(&changes));
-    } else if std::io::stdout().is_terminal() {
-        anstream::print!("{}", summary::changes(&changes));
+        crate::output::out!("{}", summary::stat(&changes));
+    } else if arguments.escape || std::io::stdout().is_terminal() {
+        crate::output::out!("{}", summary::changes(&changes));
     } else {
         std::io::stdout().write_all(changes.diff.as_bytes()).map_err(CliError::output)?;
         if changes.truncated {
-            anstream::eprintln!("belljar: there is more than is shown");
+            crate::output::errln!("belljar: there is more than is shown");
+        }
+        // A patch is exact; line ends of other systems are ordinary.
+        let is_unseen = |character: char| is_hidden(character) && !matches!(character, '\n' | '\t' | '\r');
+        let hidden = changes.diff.matches(is_unseen).count();
+        if hidden > 0 {
+            crate::output::errln!(
+                "belljar: {hidden} characters in this patch reorder or hide text; at a terminal, and with --escape, they are shown"
+            );
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -106,7 +120,7 @@ pub(super) fn discard(arguments: &DiscardArguments) -> Result<ExitCode, CliError
         // All of it or nothing: there is no sandbox any more in which a path could be as it was.
         Err(error @ SessionError::NoSuch { .. }) if arguments.paths.is_empty() => {
             session::interrupted(&state, Some(&arguments.session)).ok_or(error)?.abandon()?;
-            anstream::eprintln!("What was not written yet is thrown away.");
+            crate::output::errln!("What was not written yet is thrown away.");
             return Ok(ExitCode::SUCCESS);
         }
         found => found?.discard(&arguments.paths, arguments.force)?,
@@ -129,7 +143,7 @@ pub(super) fn tell_interrupted() {
     if let Some(interrupted) = session::interrupted(&state::open(), None) {
         let session = interrupted.session();
         let name = harmless(session.name.as_deref().unwrap_or(&session.id));
-        anstream::eprintln!(
+        crate::output::errln!(
             "A commit of {name} was interrupted: `belljar session commit {name}` finishes it, \
              `belljar session discard {name}` gives it up."
         );
@@ -140,12 +154,12 @@ fn tell(changes: &WorkspaceChanges, as_json: bool, (done, nothing): (&str, &str)
     if as_json {
         print_json(changes);
     } else if changes.files.is_empty() {
-        anstream::println!("{nothing}");
+        crate::output::outln!("{nothing}");
     } else {
-        anstream::print!("{}", summary::files(changes, done));
+        crate::output::out!("{}", summary::files(changes, done));
     }
 }
 
 fn print_json(changes: &WorkspaceChanges) {
-    anstream::println!("{}", serde_json::to_string_pretty(changes).unwrap_or_default());
+    crate::output::outln!("{}", crate::output::json(changes));
 }
