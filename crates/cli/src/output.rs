@@ -53,6 +53,31 @@ pub(crate) fn tell(text: &str) {
     let _ = anstream::stderr().write_all(shown(text).as_bytes());
 }
 
+/// Writes the lines of the log to standard error, escaped.
+pub(crate) struct LogWriter(fn(&str) -> Cow<'_, str>);
+
+/// For a log in words.
+pub(crate) fn log() -> LogWriter {
+    LogWriter(shown)
+}
+
+/// For a log in JSON.
+pub(crate) fn json_log() -> LogWriter {
+    LogWriter(untrusted::json)
+}
+
+impl std::io::Write for LogWriter {
+    /// An event comes whole.
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        std::io::stderr().write_all((self.0)(&String::from_utf8_lossy(event)).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
+}
+
 /// Replaces the last line of standard error, which is a terminal.
 pub(crate) fn redraw(text: &str) {
     anstream::eprint!("{CLEAR_LINE}{}", shown(text));

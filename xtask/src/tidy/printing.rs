@@ -22,6 +22,7 @@ const FORMS: &[Form] = &[
     Form { call: "anstream::", right: "the macros of `output`" },
     Form { call: "io::stdout()", right: "the macros of `output`, or `command::printing`" },
     Form { call: "io::stderr()", right: "the macros of `output`" },
+    Form { call: "with_writer(std::io", right: "`output::log` or `output::json_log`" },
     Form { call: ".display()", right: "`output::path` for people, `untrusted::name` for programs" },
     Form { call: "to_string_lossy(", right: "`output::path` for people, `untrusted::name` for programs" },
     Form { call: "from_utf8_lossy(", right: "`untrusted::UntrustedBytes`" },

@@ -107,7 +107,7 @@ impl McpArguments {
     fn begin_log(&self) {
         // Standard output is the client's. Should nobody read standard error, the server goes on all the same.
         let log = tracing_subscriber::fmt().with_max_level(self.log_level).log_internal_errors(false);
-        log.with_writer(std::io::stderr).with_ansi(false).init();
+        log.with_writer(crate::output::log).with_ansi(false).init();
     }
 }
 

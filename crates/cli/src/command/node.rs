@@ -115,7 +115,7 @@ impl NodeArguments {
         // What the library for MCP says of each message is nobody's business here: calls are in the audit.
         let targets = Targets::new().with_default(self.log_level).with_target("rmcp", LevelFilter::ERROR);
         let format = tracing_subscriber::fmt().json().with_max_level(self.log_level);
-        format.with_writer(std::io::stderr).finish().with(targets).init();
+        format.with_writer(crate::output::json_log).finish().with(targets).init();
     }
 }
 
