@@ -11,6 +11,7 @@ mod manifests;
 mod markers;
 mod modules;
 mod names;
+mod printing;
 mod promises;
 mod purity;
 mod sizes;
@@ -68,6 +69,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("markers", markers::check),
     ("modules", modules::check),
     ("names", names::check),
+    ("printing", printing::check),
     ("promises", promises::check),
     ("purity", purity::check),
     ("generated", generated::check),

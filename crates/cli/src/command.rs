@@ -3,6 +3,7 @@
 mod agent;
 mod agents;
 mod approval;
+mod arguments;
 mod audit;
 mod completions;
 mod config;

@@ -197,7 +197,7 @@ pub(crate) fn anchors_found() -> Vec<AnchorSettings> {
         Ok(configuration) => configuration.anchors,
         Err(error) => {
             let error = harmless(&error.chain());
-            anstream::eprintln!("belljar: the audit log is written without anchors: {error}");
+            crate::output::errln!("belljar: the audit log is written without anchors: {error}");
             Vec::new()
         }
     }

@@ -5,9 +5,11 @@ use crate::command::job::ArtifactError;
 use crate::command::mcp::{TokenFileError, ToolsError};
 use crate::command::plain;
 use crate::handoff::{asked, listed};
+use crate::output::quoted;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
+use belljar_contract::id::ApprovalId;
 use belljar_contract::problem::{Problem, Problems};
 use belljar_egress::git::PinError;
 use belljar_egress::spend::{SpendError, TooManyDaysError};
@@ -65,7 +67,7 @@ pub(crate) enum CliError {
     #[error("{message}")]
     Usage { message: String },
     /// A file can't be read.
-    #[error("can't read {}", path.display())]
+    #[error("can't read {}", crate::output::path(path))]
     Read {
         path: PathBuf,
         #[source]
@@ -160,7 +162,7 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// A configuration with mistakes.
-    #[error("{} has mistakes", path.display())]
+    #[error("{} has mistakes", crate::output::path(path))]
     Config {
         path: PathBuf,
         #[source]
@@ -198,6 +200,9 @@ pub(crate) enum CliError {
     /// Somebody can't be asked about a call, or can't answer.
     #[error(transparent)]
     Approval(#[from] ApprovalError),
+    /// The person at the terminal did not approve a call.
+    #[error("approval {id} was not answered, and goes on waiting")]
+    NotApproved { id: ApprovalId },
     /// A database of this machine can't be used.
     #[error(transparent)]
     Database(#[from] DatabaseError),
@@ -264,22 +269,25 @@ impl CliError {
         match self {
             // What the node says in words repeats them.
             Self::Node(ClientError::Refused { problem }) if !problems.is_empty() => {
-                anstream::eprintln!("belljar: {}", plain(&problem.title));
+                crate::output::errln!("belljar: {}", plain(&problem.title));
             }
             // Such words come from elsewhere.
             Self::Node(_) | Self::Artifact { .. } => {
-                anstream::eprintln!("belljar: {}", plain(&self.chain()));
+                crate::output::errln!("belljar: {}", plain(&self.chain()));
             }
-            _ => anstream::eprintln!("belljar: {}", self.chain()),
+            // These have lines of their own.
+            Self::Usage { .. } | Self::Config { .. } => crate::output::errln!("belljar: {}", self.chain()),
+            // A name in the message can't begin another line.
+            _ => crate::output::errln!("belljar: {}", quoted(&self.chain())),
         }
         for problem in problems {
-            anstream::eprintln!("  {}", plain(&problem.path));
-            anstream::eprintln!("    found     {}", plain(&problem.found));
-            anstream::eprintln!("    expected  {}", plain(&problem.expected));
+            crate::output::errln!("  {}", plain(&problem.path));
+            crate::output::errln!("    found     {}", plain(&problem.found));
+            crate::output::errln!("    expected  {}", plain(&problem.expected));
         }
-        anstream::eprint!("{}", listed(&asked(self).unwrap_or_default()));
+        crate::output::err!("{}", listed(&asked(self).unwrap_or_default()));
         if let Some(hint) = self.hint() {
-            anstream::eprintln!("\nHint: {hint}");
+            crate::output::errln!("\nHint: {hint}");
         }
         ExitCode::from(self.exit_code())
     }
@@ -292,8 +300,11 @@ impl CliError {
                 ApprovalError::Unknown { .. }
                 | ApprovalError::Decided { .. }
                 | ApprovalError::Expired { .. }
+                | ApprovalError::OtherArguments { .. }
+                | ApprovalError::NotWhole { .. }
                 | ApprovalError::Reason,
             ) => BAD_INPUT,
+            Self::NotApproved { .. } => DENIED,
             _ if asked(self).is_some() => DENIED,
             Self::Branch { .. } | Self::Clone(CloneError::Pin(PinError::Denied(_))) => DENIED,
             _ => OWN_FAILURE,

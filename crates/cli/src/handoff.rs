@@ -75,7 +75,7 @@ pub(crate) fn is_trusted(asking: &[Asking]) -> bool {
     if asking.is_empty() || !is_at_terminal() {
         return false;
     }
-    anstream::eprint!("These run something, or are trusted, where they go:\n{}", listed(asking));
+    crate::output::err!("These run something, or are trusted, where they go:\n{}", listed(asking));
     confirmed("Let them go there? [y/n] ")
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn is_at_terminal() -> bool {
 pub(crate) fn confirmed(question: &str) -> bool {
     let (input, output) = (std::io::stdin(), std::io::stderr());
     loop {
-        anstream::eprint!("{question}");
+        crate::output::err!("{question}");
         let mut answer = String::new();
         let _ = output.lock().flush();
         match input.read_line(&mut answer) {

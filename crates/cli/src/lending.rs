@@ -156,7 +156,7 @@ pub(crate) fn directory(path: &Path) -> Result<HostPath, CliError> {
     let path = HostPath::resolve(real)?;
     match path.is_directory() {
         true => Ok(path),
-        false => Err(CliError::usage(format!("{} is not a directory", path.as_path().display()))),
+        false => Err(CliError::usage(format!("{} is not a directory", crate::output::path(path.as_path())))),
     }
 }
 
@@ -182,7 +182,8 @@ fn lent(argument: &OsString) -> Result<Lent, CliError> {
 
 /// The path relative to the sandbox's root. What the sandbox itself puts up can't be covered.
 fn inside_root(inside: &Path) -> Result<String, CliError> {
-    let refused = |why: &str| CliError::usage(format!("can't lend at {}: {why}", inside.display()));
+    let refused =
+        |why: &str| CliError::usage(format!("can't lend at {}: {why}", crate::output::path(inside)));
     let mut components = Vec::new();
     for component in inside.components() {
         match component {

@@ -97,7 +97,7 @@ pub(crate) fn tell(limit: Limit) {
         Limit::Memory => "--memory",
         Limit::Disk => "--disk",
     };
-    anstream::eprintln!("belljar: the sandbox was ended: {limit}; {option} gives it more");
+    crate::output::errln!("belljar: the sandbox was ended: {limit}; {option} gives it more");
 }
 
 const NO_LIMIT: &str = "none";

@@ -16,6 +16,7 @@ mod lending;
 mod limits;
 mod models;
 mod obeyed;
+mod output;
 mod programs;
 mod progress;
 mod state;

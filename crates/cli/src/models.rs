@@ -48,7 +48,11 @@ impl ModelArguments {
         let (path, config) = configuration(self.config.as_ref())?;
         let models = config.models.only(&self.models).map_err(|unknown| {
             let known = unknown.known.join(", ");
-            CliError::usage(format!("{} has no model {:?}; it has: {known}", path.display(), unknown.name))
+            CliError::usage(format!(
+                "{} has no model {:?}; it has: {known}",
+                crate::output::path(&path),
+                unknown.name
+            ))
         })?;
         Ok(Some(InferenceConfig { models, ..config }))
     }
@@ -101,7 +105,7 @@ impl Served {
         let Spent { calls, tokens, cost } = self.models.end();
         if calls > 0 {
             let plural = if calls == 1 { "" } else { "s" };
-            anstream::eprintln!(
+            crate::output::errln!(
                 "belljar: {calls} call{plural} of models, {tokens} tokens, ${cost:.6} as reported"
             );
         }
@@ -119,7 +123,7 @@ pub(crate) fn configuration(named: Option<&PathBuf>) -> Result<(PathBuf, Inferen
         Some(config) => Ok((path, config)),
         None => Err(CliError::usage(format!(
             "{} has no section `inference`, which says who answers for models",
-            path.display()
+            crate::output::path(&path)
         ))),
     }
 }

@@ -1,8 +1,9 @@
 //! Live progress of a job on a terminal: a line for each step that ended, and one that moves for the step at work.
 //!
-//! What it shows comes from inside the sandbox. Control characters never reach the terminal.
+//! What it shows comes from inside the sandbox, and is escaped.
 
 use crate::error::CliError;
+use crate::output::{self, Untrusted};
 use anstyle::{AnsiColor, Style};
 use belljar_contract::event::{Event, LogLine};
 use belljar_contract::job::Job;
@@ -31,7 +32,6 @@ struct AtWork {
 }
 
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-const CLEAR_LINE: &str = "\r\x1b[K";
 
 // === impl Progress ===
 
@@ -62,7 +62,7 @@ impl Progress {
 
     fn clear(&self) {
         if self.is_terminal && !self.quiet {
-            anstream::eprint!("{CLEAR_LINE}");
+            output::redraw("");
         }
     }
 
@@ -77,7 +77,7 @@ impl Progress {
             FRAMES[self.frame], at_work.name, at_work.kind, at_work.last_line
         );
         let text: String = text.chars().take(usize::from(width) - 1).collect();
-        anstream::eprint!("{CLEAR_LINE}{text}");
+        output::redraw(&text);
         let _ = std::io::stderr().flush();
     }
 
@@ -93,7 +93,7 @@ impl Progress {
         }));
         let mark = if status == StepStatus::Success { '✓' } else { '✗' };
         let width = self.steps.to_string().len();
-        anstream::eprintln!(
+        crate::output::errln!(
             "{style}{mark}{style:#} {:>width$}/{}  {kind:<18}  {:>9}  {}",
             index + 1,
             self.steps,
@@ -124,7 +124,7 @@ impl Watch for Progress {
             }
             Event::Warning { message } if !self.quiet => {
                 self.clear();
-                anstream::eprintln!("warning: {}", harmless(message));
+                crate::output::errln!("warning: {}", harmless(message));
             }
             _ => {}
         }
@@ -139,7 +139,7 @@ impl Watch for Progress {
     }
 }
 
-/// The text without anything that a terminal would act on.
+/// The text on one line, with escapes in place of everything that a terminal acts on, that reorders text or that can't be seen.
 pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect()
+    Untrusted(text).to_string()
 }

@@ -1,6 +1,7 @@
 //! A result for a person, and for a program.
 
 use crate::error::CliError;
+use crate::output::{self, Untrusted, UntrustedLines, path};
 use crate::progress::harmless;
 use anstyle::{AnsiColor, Style};
 use belljar_confine::stage::Timings;
@@ -14,25 +15,24 @@ use std::time::Duration;
 
 /// Prints the result object alone on standard output.
 pub(crate) fn print_json(result: &JobResult) -> Result<(), CliError> {
-    let mut text = serde_json::to_vec_pretty(result).map_err(|error| CliError::output(error.into()))?;
-    text.push(b'\n');
-    std::io::stdout().lock().write_all(&text).map_err(CliError::output)
+    let text = output::json(result) + "\n";
+    std::io::stdout().lock().write_all(text.as_bytes()).map_err(CliError::output)
 }
 
 /// Prints why a job was refused before anything ran.
 pub(crate) fn print_refusal(name: &str, result: &JobResult) {
     let bad = bold(AnsiColor::Red);
     let code = result.failure_code.map_or("refused", |code| code.as_str());
-    anstream::println!("{bad}{code}{bad:#}: {name} was not run");
+    crate::output::outln!("{bad}{code}{bad:#}: {} was not run", Untrusted(name));
     if result.problems.is_empty() {
         for line in result.failure_message.iter().flat_map(|message| message.lines()) {
-            anstream::println!("  {}", harmless(line));
+            crate::output::outln!("  {}", harmless(line));
         }
     }
     for problem in &result.problems {
-        anstream::println!("  {}", harmless(&problem.path));
-        anstream::println!("    found     {}", harmless(&problem.found));
-        anstream::println!("    expected  {}", harmless(&problem.expected));
+        crate::output::outln!("  {}", harmless(&problem.path));
+        crate::output::outln!("    found     {}", harmless(&problem.found));
+        crate::output::outln!("    expected  {}", harmless(&problem.expected));
     }
 }
 
@@ -76,13 +76,13 @@ pub(crate) fn print(result: &JobResult, state: &State) {
     for artifact in &result.artifacts {
         let place = path_in(&state.path().join("artifacts"), &artifact.sha256);
         let size = size(artifact.size_bytes);
-        let _ = writeln!(text, "  artifact {} ({size}) is {}", harmless(&artifact.path), place.display());
+        let _ = writeln!(text, "  artifact {} ({size}) is {}", harmless(&artifact.path), path(&place));
     }
     if let Some(changed) = result.changes.as_ref().filter(|changed| !changed.files.is_empty()) {
         text.push_str(&changes(changed));
     }
-    anstream::println!("{}", headline(result));
-    anstream::print!("{text}");
+    crate::output::outln!("{}", headline(result));
+    crate::output::out!("{text}");
 }
 
 fn headline(result: &JobResult) -> String {
@@ -135,16 +135,15 @@ pub(crate) fn files(changes: &WorkspaceChanges, what: &str) -> String {
 
 fn diff(changes: &WorkspaceChanges) -> String {
     let mut text = String::new();
-    for line in changes.diff.lines() {
+    // A carriage return before the line feed is part of the line.
+    for line in changes.diff.split_terminator('\n') {
         let style = match line.as_bytes() {
             [b'+', ..] => Style::new().fg_color(Some(AnsiColor::Green.into())),
             [b'-', ..] => Style::new().fg_color(Some(AnsiColor::Red.into())),
             [b'@', ..] => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
             _ => Style::new(),
         };
-        let shown: String =
-            line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect();
-        let _ = writeln!(text, "{style}{shown}{style:#}");
+        let _ = writeln!(text, "{style}{}{style:#}", UntrustedLines(line));
     }
     if changes.truncated {
         text.push_str("  … and more\n");
@@ -225,9 +224,9 @@ fn counted(diff: &str) -> Vec<Lines> {
 pub(crate) fn print_timings(timings: &Timings) {
     let total: Duration = timings.iter().map(|(_, duration)| duration).sum();
     for (stage, duration) in timings.iter() {
-        anstream::eprintln!("{stage:<12} {:>8.1} µs", duration.as_secs_f64() * 1e6);
+        crate::output::errln!("{stage:<12} {:>8.1} µs", duration.as_secs_f64() * 1e6);
     }
-    anstream::eprintln!("{:<12} {:>8.1} µs", "total", total.as_secs_f64() * 1e6);
+    crate::output::errln!("{:<12} {:>8.1} µs", "total", total.as_secs_f64() * 1e6);
 }
 
 /// A duration in the unit that fits.

@@ -3,6 +3,7 @@
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use crate::obeyed;
+use crate::output::Untrusted;
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_egress::web::config::WebConfig;
@@ -156,10 +157,14 @@ pub(crate) fn tell_denied(usage: &WebUsage) {
         let needed =
             denied.rule_needed.as_ref().map_or(String::new(), |rule| format!("; it takes the rule {rule}"));
         let (host, port, reason) = (&denied.host, denied.port, &denied.reason);
-        anstream::eprintln!("belljar: {host}:{port} was denied ({reason}){needed}");
+        crate::output::errln!(
+            "belljar: {}:{port} was denied ({reason}){}",
+            Untrusted(host),
+            Untrusted(&needed)
+        );
     }
     if usage.denied_unlisted > 0 {
-        anstream::eprintln!("belljar: {} more were denied; the audit has them", usage.denied_unlisted);
+        crate::output::errln!("belljar: {} more were denied; the audit has them", usage.denied_unlisted);
     }
 }
 
@@ -167,12 +172,12 @@ pub(crate) fn tell_denied(usage: &WebUsage) {
 pub(crate) fn tell(change: &Change) {
     match change {
         Change::Taken { path, generation, .. } => {
-            anstream::eprintln!(
+            crate::output::errln!(
                 "belljar: {path} has changed, and counts from now on (generation {generation})"
             );
         }
         Change::Refused { path, why, .. } => {
-            anstream::eprintln!("belljar: {path} has changed, and doesn't count: {why}");
+            crate::output::errln!("belljar: {path} has changed, and doesn't count: {why}");
         }
     }
 }

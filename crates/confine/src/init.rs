@@ -212,7 +212,8 @@ fn forbid_programs(plan: &Plan) -> Result<(), Fault> {
 
 /// Puts up a filter. What is full when the kernel has no memory left for it, its errno doesn't say.
 fn install_filter(program: &[seccomp::program::Instruction]) -> Result<(), Fault> {
-    kernel::install_filter(program).map_err(|errno| Fault { subject: filter_subject(errno).to_owned(), errno })
+    kernel::install_filter(program)
+        .map_err(|errno| Fault { subject: filter_subject(errno).to_owned(), errno })
 }
 
 /// What a filter that can't be installed is about.

@@ -40,10 +40,17 @@ pub struct Approval {
     /// How much may go wrong by that: `low`, `medium`, `high` or `critical`.
     #[schemars(with = "String")]
     pub risk: Risk,
-    /// The SHA-256 of the arguments, in lower-case hexadecimal. Other arguments need another yes.
+    /// The SHA-256 of the arguments as compact JSON with members in the order of their names, in lower-case hexadecimal. An approval
+    /// covers exactly these arguments.
     pub arguments_sha256: String,
-    /// The arguments, as they may be shown.
+    /// The length of that JSON in bytes.
+    #[serde(default)]
+    pub arguments_bytes: u64,
+    /// The arguments, whole and unredacted; if `is_preview`, only the beginning of their JSON, as a text.
     pub arguments: Value,
+    /// Whether `arguments` is a preview, as in lists of approvals. Reading the approval by its id gives the whole.
+    #[serde(default)]
+    pub is_preview: bool,
     /// Why a person is asked.
     pub reason: String,
     /// What has become of it.
@@ -109,11 +116,20 @@ pub struct ApprovalPage {
     pub next_cursor: Option<String>,
 }
 
+/// Arguments longer than this, as JSON in bytes, are too large to be reviewed: nobody is asked about such a call.
+pub const LARGEST_ARGUMENTS_BYTES: usize = 512 << 10;
+
+/// Arguments that are nested deeper than this can't be reviewed either.
+pub const DEEPEST_ARGUMENTS: usize = 64;
+
 /// A reason has no more characters.
 pub const LONGEST_REASON: usize = 1_024;
 
 /// What a schema says of it.
 pub(crate) const REASON_PATTERN: &str = r"^[^\u0000]*[^\u0000-\u0020\u007f][^\u0000]*$";
+
+/// What a schema says of a digest of arguments.
+pub(crate) const DIGEST_PATTERN: &str = "^[0-9a-f]{64}$";
 
 /// The kinds under which they stand in the audit.
 pub const APPROVAL_ASKED: &str = "approval_asked";
@@ -127,6 +143,11 @@ pub fn is_reason(text: &str) -> bool {
     // What is no text to every database is none.
     let is_said = |c: char| !matches!(c, '\0'..=' ' | '\x7f');
     text.contains(is_said) && !text.contains('\0') && text.chars().count() <= LONGEST_REASON
+}
+
+/// Whether the text is a SHA-256 in lower-case hexadecimal.
+pub fn is_digest(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 // === impl Approval ===
@@ -191,8 +212,8 @@ mod tests {
         let id = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
         json!({
             "id": id, "decision_id": id, "subject": { "subject_type": "operator" }, "tool": "tell",
-            "action_type": "docs:write", "risk": "low", "arguments_sha256": "0".repeat(64), "arguments": {},
-            "reason": "it takes a yes", "status": "pending", "created_at": "2026-01-02T03:04:05Z",
+            "action_type": "docs:write", "risk": "low", "arguments_sha256": "0".repeat(64), "arguments_bytes": 2,
+            "arguments": {}, "is_preview": false, "reason": "it takes a yes", "status": "pending", "created_at": "2026-01-02T03:04:05Z",
         })
     }
 

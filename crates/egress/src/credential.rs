@@ -6,6 +6,7 @@ mod config;
 pub(crate) use config::read_source;
 
 use crate::echo::Forms;
+use crate::known;
 use crate::secret::{Secret, SecretError};
 use belljar_contract::yaml::{Log, Node};
 use std::ffi::OsString;
@@ -122,6 +123,14 @@ impl std::fmt::Debug for Credential {
     }
 }
 
+// === impl Injected ===
+
+impl Injected {
+    pub(crate) fn of(secret: Secret) -> Self {
+        Self { forms: Forms::of(Some(&secret)), secret }
+    }
+}
+
 // === impl Credential ===
 
 impl Credential {
@@ -191,7 +200,8 @@ impl Credential {
             return Ok(Arc::clone(&known.injected));
         }
         let secret = self.read()?;
-        let injected = Arc::new(Injected { forms: Forms::of(Some(&secret)), secret });
+        let injected = Arc::new(Injected::of(secret));
+        known::follow(&injected);
         let now = Instant::now();
         *known = Some(Known { injected: Arc::clone(&injected), learned_at: now, looked_at: now, mark });
         Ok(injected)

@@ -11,6 +11,7 @@ use crate::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use spoken::Spoken;
+use std::ops::Range;
 use written::{escaped, wiped};
 use zeroize::Zeroizing;
 
@@ -95,6 +96,20 @@ impl Forms {
         self.searcher.as_ref().is_some_and(|searcher| searcher.find(bytes).is_some())
             // Should there be no searcher for what there is to be found, nothing is passed on.
             || (self.searcher.is_none() && !self.forms.is_empty())
+    }
+
+    /// Where it stands in there, from the beginning to the end.
+    pub(crate) fn all_in(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        let Some(searcher) = &self.searcher else {
+            // Without a searcher for what there is to be found, all of it may be that.
+            return if self.forms.is_empty() { Vec::new() } else { vec![0..bytes.len()] };
+        };
+        let (mut found, mut from) = (Vec::new(), 0);
+        while let Some(range) = bytes.get(from..).and_then(|rest| searcher.find(rest)) {
+            found.push(from + range.start..from + range.end);
+            from += range.end.max(1);
+        }
+        found
     }
 
     /// Whether it stands in a whole answer, or is said by it piece by piece, or is what the answer ends in the middle of.

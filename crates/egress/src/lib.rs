@@ -14,6 +14,7 @@ pub mod git;
 pub mod http1;
 pub mod identity;
 pub mod inference;
+pub mod known;
 pub mod mail;
 mod pace;
 pub mod proxy;

@@ -1,21 +1,20 @@
-//! What a call must say besides what its schema asks for, and what of it is recorded.
+//! What a call must say besides what its schema asks for, whether a person can be shown it, and what of it is recorded.
 
+use belljar_contract::approval::{DEEPEST_ARGUMENTS, LARGEST_ARGUMENTS_BYTES};
 use belljar_contract::tool::DomainCode;
+use belljar_policy::secret::{self, KnownSecrets};
 use belljar_sandbox::shipping::Redactor;
-use belljar_tools::Arguments;
 use belljar_tools::answer::Failure;
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::{Definition, SECRET_MARK};
+use belljar_tools::{Arguments, canonical};
 use serde_json::{Map, Value, json};
 
-/// As much of a text is recorded, in bytes.
-const LONGEST_RECORDED: usize = 256;
+/// Arguments up to this length, as JSON in bytes, are recorded whole; of longer ones the audit has a preview.
+const LONGEST_RECORDED_BYTES: usize = 16 << 10;
 
-/// As many entries of a list or an object.
-const MOST_RECORDED: usize = 32;
-
-/// So deep what is recorded may lie.
-const DEEPEST_RECORDED: usize = 6;
+/// The length of a preview.
+const PREVIEW_BYTES: usize = 4 << 10;
 
 /// Refuses ids of other tasks, jobs and projects than the caller is bound to, however they are spelled.
 pub(crate) fn within_bounds(caller: &Caller, arguments: &Arguments) -> Result<(), &'static str> {
@@ -63,39 +62,133 @@ pub(crate) fn told_schema(caller: &Caller, schema: &Value) -> Map<String, Value>
     told
 }
 
-/// What of arguments is recorded: nothing that is marked, nothing that looks like a secret, nothing long.
-pub(crate) fn recorded(redactor: &Redactor, schema: Option<&Value>, arguments: &Arguments) -> Value {
-    let bare = bare(schema, &Value::Object(arguments.clone()), DEEPEST_RECORDED);
-    redactor.value(&bare)
+/// Why nobody can be asked about a call: its arguments can't be shown to a person as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unreviewable {
+    /// There is too much of them.
+    #[error(
+        "its arguments are too large to be reviewed: {bytes} bytes as JSON, of at most {LARGEST_ARGUMENTS_BYTES}; make smaller calls"
+    )]
+    TooLarge { bytes: usize },
+    /// They are nested too deep.
+    #[error("its arguments are nested too deep to be reviewed: at most {DEEPEST_ARGUMENTS} levels")]
+    TooDeep,
+    /// A secret of the host is among them, which nobody may be shown.
+    #[error(
+        "its arguments contain a secret that this host knows, which can't be shown to a person; make the call without it"
+    )]
+    Secret,
 }
 
-fn bare(schema: Option<&Value>, value: &Value, depth: usize) -> Value {
-    if schema.is_some_and(|schema| schema[SECRET_MARK] == true) {
-        return Value::from("***");
+/// Whether a person can be shown the arguments whole: what can't be shown can't be approved.
+pub(crate) fn reviewable(secrets: &dyn KnownSecrets, arguments: &Arguments) -> Result<(), Unreviewable> {
+    let text = canonical::text(arguments);
+    if text.len() > LARGEST_ARGUMENTS_BYTES {
+        return Err(Unreviewable::TooLarge { bytes: text.len() });
     }
-    let of = |name: &str| schema.and_then(|schema| schema.get("properties")?.get(name));
+    if arguments.values().any(|value| is_deeper(value, DEEPEST_ARGUMENTS - 1)) {
+        return Err(Unreviewable::TooDeep);
+    }
+    let is_clean = secrets.find(&text).is_empty();
+    if is_clean { Ok(()) } else { Err(Unreviewable::Secret) }
+}
+
+/// Arguments as the audit has them.
+pub(crate) struct Recorded {
+    /// Whole, or the beginning of their JSON as a text.
+    pub(crate) arguments: Value,
+    /// Their length as JSON, in bytes.
+    pub(crate) bytes: u64,
+    pub(crate) is_preview: bool,
+}
+
+/// What is left out of records.
+pub(crate) struct LeftOut<'a> {
+    /// Secrets that the host knows.
+    pub(crate) secrets: &'a dyn KnownSecrets,
+    /// What has the precise form of a token.
+    pub(crate) tokens: &'a Redactor,
+    /// The schema of the tool; values that it marks are left out, their names are not.
+    pub(crate) schema: Option<&'a Value>,
+}
+
+// === impl LeftOut ===
+
+impl LeftOut<'_> {
+    /// What of arguments is recorded: all of them, or a preview that is marked as one. In it `***` stands for known secrets and tokens.
+    pub(crate) fn recorded(&self, arguments: &Arguments) -> Recorded {
+        let bytes = canonical::text(arguments).len();
+        let is_deep = arguments.values().any(|value| is_deeper(value, DEEPEST_ARGUMENTS - 1));
+        let left = match is_deep {
+            // Nothing so deep is walked through; of its text the forms of secrets are found all the same.
+            true => Value::from(self.text(&canonical::text(arguments))),
+            false => self.value(self.schema, &Value::Object(arguments.clone())),
+        };
+        let is_preview = is_deep || bytes > LONGEST_RECORDED_BYTES;
+        let arguments = match is_preview {
+            true => Value::from(preview(&left, (bytes, &canonical::digest(arguments)))),
+            false => left,
+        };
+        Recorded { arguments, bytes: bytes as u64, is_preview }
+    }
+
+    fn text(&self, text: &str) -> String {
+        self.tokens.text(&secret::hide(self.secrets, text))
+    }
+
+    fn value(&self, schema: Option<&Value>, value: &Value) -> Value {
+        if schema.is_some_and(|schema| schema[SECRET_MARK] == true) {
+            return marked(value);
+        }
+        match value {
+            Value::Object(members) => {
+                let mut left = Map::new();
+                for (name, member) in members {
+                    let of_member = schema.and_then(|schema| schema.get("properties")?.get(name));
+                    let mut shown = self.text(name);
+                    while left.contains_key(&shown) {
+                        shown.push('*');
+                    }
+                    left.insert(shown, self.value(of_member, member));
+                }
+                Value::Object(left)
+            }
+            Value::Array(items) => {
+                let of_items = schema.and_then(|schema| schema.get("items"));
+                items.iter().map(|item| self.value(of_items, item)).collect()
+            }
+            Value::String(text) => Value::from(self.text(text)),
+            plain => plain.clone(),
+        }
+    }
+}
+
+/// A marked value: its members by name, each without its content.
+fn marked(value: &Value) -> Value {
     match value {
-        Value::Object(_) | Value::Array(_) if depth == 0 => Value::from("…"),
         Value::Object(members) => {
-            let kept = members.iter().take(MOST_RECORDED);
-            let kept = kept.map(|(name, member)| (short(name), bare(of(name), member, depth - 1)));
-            let left_out = members.len().saturating_sub(MOST_RECORDED);
-            let rest = (left_out > 0).then(|| ("…".to_owned(), Value::from(left_out)));
-            kept.chain(rest).collect()
+            members.iter().map(|(name, member)| (name.clone(), marked(member))).collect()
         }
-        Value::Array(items) => {
-            let of_items = schema.and_then(|schema| schema.get("items"));
-            items.iter().take(MOST_RECORDED).map(|item| bare(of_items, item, depth - 1)).collect()
-        }
-        Value::String(text) => Value::from(short(text)),
-        plain => plain.clone(),
+        Value::Null => Value::Null,
+        _ => Value::from(secret::HIDDEN),
     }
 }
 
-fn short(text: &str) -> String {
-    match text.len() {
-        0..=LONGEST_RECORDED => text.to_owned(),
-        length => format!("{}… ({length} bytes)", &text[..text.floor_char_boundary(LONGEST_RECORDED)]),
+fn preview(left: &Value, (bytes, digest): (usize, &str)) -> String {
+    let text = match left {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let shown = &text[..text.floor_char_boundary(PREVIEW_BYTES)];
+    format!("{shown}… ({} of {bytes} bytes; sha256 {digest})", shown.len())
+}
+
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Object(_) | Value::Array(_) if levels == 0 => true,
+        Value::Object(members) => members.values().any(|member| is_deeper(member, levels - 1)),
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, levels - 1)),
+        _ => false,
     }
 }
 
@@ -130,21 +223,71 @@ mod tests {
         }
     }
 
+    #[derive(Debug)]
+    struct Known;
+
+    impl KnownSecrets for Known {
+        fn find(&self, text: &str) -> Vec<std::ops::Range<usize>> {
+            text.match_indices("hunter22").map(|(at, found)| at..at + found.len()).collect()
+        }
+    }
+
+    fn recorded(schema: Option<&Value>, given: &Value) -> Recorded {
+        let tokens = Redactor::of_token_forms();
+        LeftOut { secrets: &Known, tokens: &tokens, schema }.recorded(&arguments(given))
+    }
+
     #[test]
-    fn what_is_recorded_has_no_secret_and_no_length() {
+    fn known_secrets_tokens_and_marked_values_are_left_out_of_records_and_nothing_else_is() {
         let schema = json!({ "properties": {
             "key": { SECRET_MARK: true },
-            "inner": { "properties": { "pin": { SECRET_MARK: true } } },
+            "env": { SECRET_MARK: true },
             "list": { "items": { SECRET_MARK: true } }
         }});
+        let jwt = "eyJhbGciOi.eyJzdWIi.c2ln";
         let given = json!({
-            "key": "hunter2", "inner": { "pin": 1234, "kept": 1 }, "list": ["hunter2"], "header": "Bearer abcdefghijklmnop",
-            "password": "hunter2", "long": "x".repeat(5000)
+            "key": "pin", "env": { "BASH_ENV": "pin" }, "list": ["pin"], "password": "not known", "code": "import os",
+            "line": format!("export TOKEN=\"$(cmd)\"; cat x hunter22 {jwt}")
         });
-        let recorded = recorded(&Redactor::new(), Some(&schema), &arguments(&given));
-        let text = recorded.to_string();
-        assert!(!text.contains("hunter2") && !text.contains("1234") && !text.contains("abcdefgh"), "{text}");
-        assert_eq!(recorded["inner"]["kept"], 1);
-        assert!(text.len() < 1000, "{text}");
+        let recorded = recorded(Some(&schema), &given);
+        assert!(!recorded.is_preview);
+        let expected = json!({
+            "key": "***", "env": { "BASH_ENV": "***" }, "list": ["***"], "password": "not known", "code": "import os",
+            "line": "export TOKEN=\"$(cmd)\"; cat x *** ***"
+        });
+        assert_eq!(recorded.arguments, expected);
+        assert_eq!(recorded.bytes, given.to_string().len() as u64);
+    }
+
+    #[test]
+    fn long_and_deep_arguments_are_recorded_as_a_preview_that_says_so() {
+        let whole = json!({ "code": "x".repeat(LONGEST_RECORDED_BYTES - 11) });
+        assert_eq!(recorded(None, &whole).arguments, whole);
+        let deep = (0..100).fold(json!("hunter22"), |inner, _| json!([inner]));
+        for given in [json!({ "code": "x".repeat(LONGEST_RECORDED_BYTES) }), json!({ "deep": deep })] {
+            let recorded = recorded(None, &given);
+            let text = recorded.arguments.as_str().unwrap();
+            assert!(recorded.is_preview && text.len() < PREVIEW_BYTES + 200, "{text}");
+            let digest = canonical::digest(&arguments(&given));
+            assert!(text.ends_with(&format!("of {} bytes; sha256 {digest})", recorded.bytes)), "{text}");
+            assert!(!text.contains("hunter22"));
+        }
+    }
+
+    #[test]
+    fn arguments_that_nobody_can_be_shown_whole_are_not_reviewable() {
+        let of = |value: Value| reviewable(&Known, &arguments(&value));
+        assert_eq!(of(json!({ "line": format!("echo{}; evil", " ".repeat(300)) })), Ok(()));
+        assert_eq!(of(json!({ "code": "x".repeat(LARGEST_ARGUMENTS_BYTES - 11) })), Ok(()));
+        let bytes = LARGEST_ARGUMENTS_BYTES + 1;
+        assert_eq!(
+            of(json!({ "code": "x".repeat(LARGEST_ARGUMENTS_BYTES - 10) })),
+            Err(Unreviewable::TooLarge { bytes })
+        );
+        assert_eq!(of(json!({ "argv": ["echo", "hunter22"] })), Err(Unreviewable::Secret));
+        assert_eq!(of(json!({ "hunter22": 1 })), Err(Unreviewable::Secret));
+        let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+        assert_eq!(of(json!({ "a": nested(DEEPEST_ARGUMENTS - 1) })), Ok(()));
+        assert_eq!(of(json!({ "a": nested(DEEPEST_ARGUMENTS) })), Err(Unreviewable::TooDeep));
     }
 }

@@ -6,10 +6,13 @@ pub(crate) use tool::{is_asking, tool};
 
 use crate::Gateway;
 use crate::access::{Approver, ApproverError, Case, ExactCall};
+use crate::arguments;
 use crate::call::{Answered, Refusal, unrecorded};
 use crate::recording::Recording;
 use belljar_contract::tool::DomainCode;
+use belljar_policy::secret::KnownSecrets;
 use belljar_policy::verdict::Rule;
+use belljar_tools::Arguments;
 use belljar_tools::answer::{Failure, envelope};
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::Entry;
@@ -21,17 +24,29 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub(crate) struct Asking {
     approver: Arc<dyn Approver>,
+    /// The host's own secrets, which nobody is shown.
+    secrets: Arc<dyn KnownSecrets>,
     refused: Refused,
 }
 
 /// Calls that were refused lately, and that a person could say yes to.
 #[derive(Debug, Default)]
 struct Refused {
-    calls: Mutex<VecDeque<ExactCall>>,
+    calls: Mutex<Kept>,
 }
 
-/// As many of them are kept in mind.
+/// The calls with the sum of the lengths of their arguments, the latest last.
+#[derive(Debug, Default)]
+struct Kept {
+    calls: VecDeque<(usize, ExactCall)>,
+    bytes: usize,
+}
+
+/// Maximum number of refused calls that are kept in memory.
 const MOST_KEPT: usize = 1_024;
+
+/// Maximum length of all their arguments together, in bytes. The oldest make room.
+const MOST_KEPT_BYTES: usize = 16 << 20;
 
 // === impl Gateway ===
 
@@ -39,12 +54,24 @@ impl Gateway {
     /// Looks for a person's yes to that call, and uses it up. Without one the call is refused, or a person is asked, and either is recorded.
     pub(crate) async fn approved(
         &self,
-        entry: &Entry,
+        (entry, arguments): (&Entry, &Arguments),
         case: &Case,
         mut recording: Recording,
     ) -> Result<Result<Recording, Answered>, Refusal> {
-        let exact = recording.exact(entry.name(), case).filter(|_| case.can_be_approved());
         let asking = self.asking.as_deref();
+        let mut exact = None;
+        if let Some(asking) = asking.filter(|_| case.can_be_approved()) {
+            match arguments::reviewable(asking.secrets.as_ref(), arguments) {
+                Ok(()) => exact = recording.exact(entry.name(), case, arguments),
+                Err(why) if case.escalates() => {
+                    let message = format!("{}. Nobody can be asked about this call: {why}", case.judged.rule);
+                    recording.deny("unreviewable").await.map_err(unrecorded)?;
+                    return Ok(Err(refused(DomainCode::PermissionDenied, &message)));
+                }
+                // It is refused whatever a person could be shown.
+                Err(_) => {}
+            }
+        }
         if let (Some(asking), Some(exact)) = (asking, &exact) {
             match asking.approver.begin_use(exact).await {
                 Ok(Some(id)) => {
@@ -71,7 +98,8 @@ impl Gateway {
                 Ok(Err(refused(DomainCode::PermissionDenied, &message)))
             }
             (asking, exact) => {
-                let message = case.explained(&recording.id(), asking.is_some());
+                let can_ask = exact.is_some();
+                let message = case.explained(&recording.id(), can_ask);
                 if let (Some(asking), Some(exact)) = (asking, exact) {
                     asking.refused.keep(exact);
                 }
@@ -96,8 +124,8 @@ impl Gateway {
 // === impl Asking ===
 
 impl Asking {
-    pub(crate) fn new(approver: Arc<dyn Approver>) -> Self {
-        Self { approver, refused: Refused::default() }
+    pub(crate) fn new(approver: Arc<dyn Approver>, secrets: Arc<dyn KnownSecrets>) -> Self {
+        Self { approver, secrets, refused: Refused::default() }
     }
 
     async fn ask_about(&self, caller: &Caller, decision: Uuid) -> Result<Uuid, Failure> {
@@ -128,6 +156,7 @@ fn of_approver(error: &ApproverError) -> Failure {
     match error {
         ApproverError::Database(error) => Failure::unreachable(error),
         ApproverError::Record(_) => Failure::internal("ask a person", error),
+        ApproverError::Full { .. } => Failure::new(DomainCode::LimitExceeded, error.to_string()),
     }
 }
 
@@ -138,19 +167,64 @@ fn refused(code: DomainCode, message: &str) -> Answered {
 // === impl Refused ===
 
 impl Refused {
-    fn calls(&self) -> MutexGuard<'_, VecDeque<ExactCall>> {
+    fn calls(&self) -> MutexGuard<'_, Kept> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn keep(&self, call: ExactCall) {
-        let mut calls = self.calls();
-        if calls.len() >= MOST_KEPT {
-            calls.pop_front();
+        let bytes = call.arguments.to_string().len();
+        let mut kept = self.calls();
+        kept.bytes += bytes;
+        kept.calls.push_back((bytes, call));
+        while kept.calls.len() > MOST_KEPT || kept.bytes > MOST_KEPT_BYTES {
+            let Some((bytes, _)) = kept.calls.pop_front() else { break };
+            kept.bytes -= bytes;
         }
-        calls.push_back(call);
     }
 
     fn find(&self, decision: Uuid) -> Option<ExactCall> {
-        self.calls().iter().find(|call| call.decision_id == decision).cloned()
+        let kept = self.calls();
+        kept.calls.iter().map(|(_, call)| call).find(|call| call.decision_id == decision).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_contract::action::{ActionType, Risk};
+    use belljar_contract::tool::{AgentKind, ToolName};
+
+    fn call(bytes: usize) -> ExactCall {
+        ExactCall {
+            decision_id: Uuid::now_v7(),
+            agent_id: None,
+            subject: crate::recording::subject(&Caller::of(AgentKind::Operator)),
+            tool: ToolName::parse("tell").unwrap(),
+            action: ActionType::parse("docs:write").unwrap(),
+            risk: Risk::Low,
+            arguments_sha256: String::new(),
+            arguments: "x".repeat(bytes).into(),
+            reason: String::new(),
+        }
+    }
+
+    #[test]
+    fn refused_calls_are_kept_up_to_a_number_and_a_sum_of_bytes() {
+        let refused = Refused::default();
+        let first = call(100);
+        refused.keep(first.clone());
+        assert!(refused.find(first.decision_id).is_some());
+        (0..40).for_each(|_| refused.keep(call(1 << 20)));
+        let kept = refused.calls();
+        assert!(
+            kept.bytes <= MOST_KEPT_BYTES && kept.calls.len() == 15,
+            "{} {}",
+            kept.bytes,
+            kept.calls.len()
+        );
+        drop(kept);
+        assert!(refused.find(first.decision_id).is_none());
+        (0..2 * MOST_KEPT).for_each(|_| refused.keep(call(1)));
+        assert_eq!(refused.calls().calls.len(), MOST_KEPT);
     }
 }

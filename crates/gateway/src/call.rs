@@ -95,7 +95,9 @@ impl Gateway {
         let entry = ToolName::parse(name).ok().and_then(|name| self.registry.find(&name));
         // Nothing is refused those without rules that a person could say yes to.
         let entry = entry.filter(|entry| !is_asking(entry.name()) || caller.identity.is_some());
-        let schema = entry.as_ref().map(|entry| &entry.tool.definition().input);
+        // What another server marks as secret in its schema is recorded: it would hide from the audit what its tools are told.
+        let own = entry.as_ref().map(|entry| entry.tool.definition()).filter(|own| !own.is_installed);
+        let schema = own.map(|definition| &definition.input);
         let mut recording = self.recording(caller, (name, schema), &arguments);
         let Some(entry) = entry else {
             recording.deny("unknown").await.map_err(unrecorded)?;
@@ -119,6 +121,9 @@ impl Gateway {
         if let Some(case) = &case {
             recording.judged(case);
         }
+        if entry.tool.definition().is_verbatim {
+            recording.verbatim();
+        }
         let checked = checked(seat, &entry, &arguments);
         if let Some(case) = case.filter(|case| case.judged.verdict != Verdict::Allow) {
             // Nobody is asked about a call that could not be made.
@@ -128,7 +133,7 @@ impl Gateway {
                 }
                 _ => {}
             }
-            recording = match self.approved(&entry, &case, recording).await? {
+            recording = match self.approved((&entry, &arguments), &case, recording).await? {
                 Ok(recording) => recording,
                 Err(answered) => return Ok(answered),
             };

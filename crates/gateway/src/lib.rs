@@ -34,6 +34,7 @@ pub use stdio::{StdioError, stdio};
 use access::{Access, Approver};
 use asking::Asking;
 use belljar_contract::tool::ToolName;
+use belljar_policy::secret::{KnownSecrets, NoSecrets};
 use belljar_policy::tool::{self, Denied, Facts, Permitted};
 use belljar_sandbox::shipping::Redactor;
 use belljar_store::audit::AuditLog;
@@ -49,6 +50,10 @@ pub struct Gateway {
     registry: Arc<Registry>,
     audit: Arc<AuditLog>,
     redactor: Redactor,
+    /// What is left out of records besides `secrets`.
+    token_forms: Redactor,
+    /// The host's own secrets.
+    secrets: Arc<dyn KnownSecrets>,
     disabled: RwLock<BTreeSet<ToolName>>,
     /// What is there to be said to whoever begins.
     instructions: Cow<'static, str>,
@@ -74,6 +79,8 @@ impl Gateway {
             registry,
             audit,
             redactor: Redactor::new(),
+            token_forms: Redactor::of_token_forms(),
+            secrets: Arc::new(NoSecrets),
             disabled: RwLock::default(),
             instructions,
             access: None,
@@ -86,12 +93,18 @@ impl Gateway {
         Self { access: Some(access), ..self }
     }
 
+    /// Returns the gateway with the host's own secrets: they are left out of records, and calls whose arguments contain one can't be
+    /// approved.
+    pub fn knowing(self, secrets: Arc<dyn KnownSecrets>) -> Self {
+        Self { secrets, ..self }
+    }
+
     /// The same, which asks there where a person has to say yes. Agents with rules of their own are shown a tool that asks, too.
     ///
     /// # Errors
     /// [`RegisterError`] when another tool has its name.
     pub fn asking(self, approver: Arc<dyn Approver>) -> Result<Self, RegisterError> {
-        let asking = Arc::new(Asking::new(approver));
+        let asking = Arc::new(Asking::new(approver, Arc::clone(&self.secrets)));
         let tool = asking::tool(&asking);
         match self.registry.install(OF_GATEWAY, tool).into_iter().next() {
             None => Ok(Self { asking: Some(asking), ..self }),

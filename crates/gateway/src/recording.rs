@@ -2,7 +2,7 @@
 
 use crate::Gateway;
 use crate::access::{Case, ExactCall};
-use crate::arguments;
+use crate::arguments::LeftOut;
 use belljar_contract::tool::{
     DomainCode, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName, ToolStatus, ToolSubject,
 };
@@ -48,6 +48,8 @@ impl Gateway {
         (name, schema): (&str, Option<&Value>),
         arguments: &Arguments,
     ) -> Recording {
+        let left_out = LeftOut { secrets: self.secrets.as_ref(), tokens: &self.token_forms, schema };
+        let recorded = left_out.recorded(arguments);
         let record = ToolCallRecord {
             call_id: Uuid::now_v7(),
             tool_name: name[..name.floor_char_boundary(LONGEST_NAME)].to_owned(),
@@ -59,7 +61,9 @@ impl Gateway {
             error_type: None,
             duration_ms: None,
             arguments_sha256: canonical::digest(arguments),
-            arguments: arguments::recorded(&self.redactor, schema, arguments),
+            arguments_bytes: recorded.bytes,
+            arguments: recorded.arguments,
+            is_preview: recorded.is_preview,
         };
         Recording {
             audit: Arc::clone(&self.audit),
@@ -118,6 +122,11 @@ impl Recording {
         }
     }
 
+    /// Its answer is passed on as it is: it shows a person's decisions and what they are about, which is whole or useless.
+    pub(crate) fn verbatim(&mut self) {
+        self.autonomy = None;
+    }
+
     /// How much the agent does by itself; nothing where it has no rules of its own.
     pub(crate) fn autonomy(&self) -> Option<AutonomyLevel> {
         self.autonomy
@@ -135,8 +144,8 @@ impl Recording {
         self.record.as_ref().map(|record| record.call_id).unwrap_or_default()
     }
 
-    /// The call, as exactly as a person has to be asked about it.
-    pub(crate) fn exact(&self, tool: &ToolName, case: &Case) -> Option<ExactCall> {
+    /// The call, as exactly as a person has to be asked about it: with all of its arguments.
+    pub(crate) fn exact(&self, tool: &ToolName, case: &Case, arguments: &Arguments) -> Option<ExactCall> {
         let record = self.record.as_ref()?;
         Some(ExactCall {
             decision_id: record.call_id,
@@ -146,7 +155,7 @@ impl Recording {
             action: case.record.action_type.clone(),
             risk: case.record.risk,
             arguments_sha256: record.arguments_sha256.clone(),
-            arguments: record.arguments.clone(),
+            arguments: Value::Object(arguments.clone()),
             reason: case.record.reason.clone(),
         })
     }

@@ -78,6 +78,7 @@ fn uuid(id: &ApprovalId) -> Result<Uuid, ApproverError> {
 fn of_store(error: ApprovalError) -> ApproverError {
     match error {
         ApprovalError::Database(error) => ApproverError::Database(error),
+        ApprovalError::Full { bytes } => ApproverError::Full { bytes },
         other => ApproverError::Record(other.into()),
     }
 }

@@ -18,6 +18,7 @@ use crate::web::NodeWeb;
 use belljar_contract::id::{AgentId, GroupId, JobId, ProjectId, RunId, TaskId, UserId};
 use belljar_contract::tool::{InvalidToolNameError, ToolName};
 use belljar_egress::api::ApiCaller;
+use belljar_egress::known::ProcessSecrets;
 use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::access::Access;
 use belljar_gateway::seat::Seat;
@@ -129,7 +130,8 @@ impl NodeTools {
         let registry = Arc::new(Registry::new(own(parts, &files)?)?);
         let approvals = Approvals::new(parts.database.clone(), Arc::clone(parts.audit));
         let approver = StoredApprover::new(approvals.clone(), parts.timeout.clone(), Arc::clone(parts.clock));
-        let gateway = Gateway::new(registry, Arc::clone(parts.audit)).asking(Arc::new(approver))?;
+        let gateway = Gateway::new(registry, Arc::clone(parts.audit)).knowing(Arc::new(ProcessSecrets));
+        let gateway = gateway.asking(Arc::new(approver))?;
         let house = parts.house.clone();
         let gateway = match &house {
             Some(house) => gateway.judging_by(Arc::clone(house.access()) as Arc<dyn Access>),

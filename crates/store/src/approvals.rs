@@ -21,12 +21,13 @@ use crate::digest::sha256;
 use crate::page::{Page, Size};
 use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::approval::{
-    APPROVAL_ASKED, APPROVAL_DECIDED, APPROVAL_USED, Approval, ApprovalStatus, Ruling, is_reason,
+    APPROVAL_ASKED, APPROVAL_DECIDED, APPROVAL_USED, Approval, ApprovalStatus, LARGEST_ARGUMENTS_BYTES,
+    Ruling, is_reason,
 };
 use belljar_contract::id::{AgentId, ApprovalId, UserId};
 use belljar_contract::tool::{ToolName, ToolSubject};
 use jiff::{SignedDuration, Timestamp};
-use row::columns;
+use row::{columns, listed, open_bytes};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub struct Question {
     pub decision_id: Uuid,
     /// Why a person is asked.
     pub reason: String,
-    /// The arguments, as they may be shown.
+    /// The arguments, whole. Their compact JSON has the digest that the call has.
     pub arguments: Value,
     /// What is done by the call.
     pub action: ActionType,
@@ -82,7 +83,12 @@ pub struct Answer {
     pub by: UserId,
     /// Why; a no has a reason.
     pub reason: Option<String>,
+    /// The digest of the arguments that were reviewed, if it is named.
+    pub arguments_sha256: Option<String>,
 }
+
+/// Maximum length of the arguments of all open questions of an agent, in bytes. Questions of agents without a name share it.
+pub const MOST_OPEN_BYTES: u64 = 16 << 20;
 
 /// As many are removed at once.
 const MOST: u32 = 500;
@@ -122,13 +128,12 @@ const DECIDE: &str = "UPDATE approvals SET status = $2, decided_at_ms = $3, deci
 const USE: &str =
     "UPDATE approvals SET status = 'used', used_at_ms = $2 WHERE id = $1 AND status = 'approved'";
 
-const LIST: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM approvals WHERE number < $2 AND ($3 = '' OR ",
-    row::status!(),
-    " = $3) ORDER BY number DESC LIMIT $4"
-);
+/// Only previews of long arguments: a page stays small, however long they are.
+const LIST: Sql =
+    Sql::of_each(listed!("length(CAST(arguments AS BLOB))"), listed!("octet_length(arguments)"));
+
+const OPEN_BYTES: Sql =
+    Sql::of_each(open_bytes!("length(CAST(arguments AS BLOB))"), open_bytes!("octet_length(arguments)"));
 
 /// Nobody waits for what has expired, whoever has found that.
 const PURGE: &str = "DELETE FROM approvals WHERE number IN (SELECT number FROM approvals \
@@ -163,6 +168,13 @@ impl Approvals {
                 transaction.commit("approval_ask").await?;
                 return Ok(open);
             }
+            question.check()?;
+            let agent = question.call.agent_id.as_ref().map_or("", |agent| agent.as_str());
+            let waiting = transaction.fetch(OPEN_BYTES, values![agent]).await?;
+            let waiting = waiting.first().map(|row| row.count("open_bytes")).transpose()?.unwrap_or_default();
+            if waiting.saturating_add(question.length()) > MOST_OPEN_BYTES {
+                return Err(ApprovalError::Full { bytes: waiting });
+            }
             let expires_at = within.map(|within| later(now, within));
             let id = question.id.clone();
             this.record(APPROVAL_ASKED, &question.recorded(expires_at)).await?;
@@ -189,6 +201,7 @@ impl Approvals {
         to_the_end(async move {
             let mut transaction = this.database.begin().await?;
             let open = found_locked(&mut transaction, &id, now).await?;
+            answer.is_about(&open)?;
             if open.is_answered_so(answer.ruling) {
                 return Ok(open);
             }
@@ -233,6 +246,9 @@ impl Approvals {
             let mut transaction = this.database.begin().await?;
             let open = transaction.fetch(OPEN_LOCKED, values![now, key.as_str()]).await?;
             let Some(open) = row::first(&open)?.filter(is_good) else { return Ok(None) };
+            if !row::is_whole(&open) {
+                return Err(ApprovalError::NotWhole { id: open.id });
+            }
             this.record(APPROVAL_USED, &json!({ "approval_id": open.id, "tool": open.tool })).await?;
             if transaction.execute(USE, values![open.id.key(), now]).await? != 1 {
                 return Ok(None);
@@ -251,7 +267,8 @@ impl Approvals {
         row::first(&self.database.fetch(FIND, values![now, id.key()]).await?)
     }
 
-    /// Approvals of which that has become at that time, or all; those behind that place, the last asked first.
+    /// Approvals of which that has become at that time, or all; those behind that place, the last asked first. Of long arguments they
+    /// have a preview; [`Self::find`] gives the whole.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -317,6 +334,22 @@ fn later(now: Timestamp, within: Duration) -> Timestamp {
 // === impl Question ===
 
 impl Question {
+    /// What is shown is what would be called, and there is no more of it than can be shown.
+    fn check(&self) -> Result<(), ApprovalError> {
+        let text = self.arguments.to_string();
+        match text.len() {
+            bytes if bytes > LARGEST_ARGUMENTS_BYTES => Err(ApprovalError::TooLarge { bytes }),
+            _ if sha256(text.as_bytes()) != self.call.arguments_sha256 => {
+                Err(ApprovalError::NotWhole { id: self.id.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn length(&self) -> u64 {
+        self.arguments.to_string().len() as u64
+    }
+
     fn recorded(&self, expires_at: Option<Timestamp>) -> Value {
         json!({
             "approval_id": self.id,
@@ -352,6 +385,22 @@ impl Answer {
             (None, Ruling::Deny) => false,
         };
         if is_good { Ok(()) } else { Err(ApprovalError::Reason) }
+    }
+
+    /// The answer is about the arguments that were reviewed; and a yes to something that can't have been seen whole is none.
+    fn is_about(&self, open: &Approval) -> Result<(), ApprovalError> {
+        let id = || open.id.clone();
+        match &self.arguments_sha256 {
+            Some(named) if *named != open.arguments_sha256 => Err(ApprovalError::OtherArguments {
+                id: id(),
+                named: named.clone(),
+                sha256: open.arguments_sha256.clone(),
+            }),
+            _ if self.ruling == Ruling::Approve && !row::is_whole(open) => {
+                Err(ApprovalError::NotWhole { id: id() })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn recorded(&self, open: &Approval) -> Value {

@@ -1,42 +1,58 @@
-//! Arguments in one form, whatever the order of their members.
+//! Arguments in one form, whatever the order of their members: compact JSON, with members in the order of their names.
+//!
+//! It is what `arguments_sha256` digests, what approvals keep, and what a person is shown, so all three can be compared by hand.
 
 use crate::Arguments;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of arguments, in hexadecimal.
-pub fn digest(arguments: &Arguments) -> String {
-    let mut text = Vec::new();
+/// The arguments as compact JSON, with members in the order of their names.
+pub fn text(arguments: &Arguments) -> String {
+    let mut text = String::new();
     members(arguments, &mut text);
-    Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect()
+    text
 }
 
-fn canonical(value: &Value, into: &mut Vec<u8>) {
+/// The SHA-256 of [`text`], in lower-case hexadecimal.
+pub fn digest(arguments: &Arguments) -> String {
+    digest_of(&text(arguments))
+}
+
+/// The SHA-256 of a text, in lower-case hexadecimal.
+pub fn digest_of(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn canonical(value: &Value, into: &mut String) {
     match value {
         Value::Object(object) => members(object, into),
         Value::Array(items) => {
-            into.push(b'[');
-            for item in items {
+            into.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    into.push(',');
+                }
                 canonical(item, into);
-                into.push(b',');
             }
-            into.push(b']');
+            into.push(']');
         }
-        plain => into.extend_from_slice(plain.to_string().as_bytes()),
+        plain => into.push_str(&plain.to_string()),
     }
 }
 
-fn members(object: &Arguments, into: &mut Vec<u8>) {
+fn members(object: &Arguments, into: &mut String) {
     let mut names: Vec<_> = object.iter().collect();
     names.sort_by(|one, other| one.0.cmp(other.0));
-    into.push(b'{');
-    for (name, member) in names {
-        into.extend_from_slice(Value::from(name.as_str()).to_string().as_bytes());
-        into.push(b':');
+    into.push('{');
+    for (at, (name, member)) in names.into_iter().enumerate() {
+        if at > 0 {
+            into.push(',');
+        }
+        into.push_str(&Value::from(name.as_str()).to_string());
+        into.push(':');
         canonical(member, into);
-        into.push(b',');
     }
-    into.push(b'}');
+    into.push('}');
 }
 
 #[cfg(test)]
@@ -49,5 +65,14 @@ mod tests {
         assert_eq!(of(r#"{"a":1,"b":[1,{"c":2,"d":3}]}"#), of(r#"{"b":[1,{"d":3,"c":2}],"a":1}"#));
         assert_ne!(of(r#"{"a":[1,2]}"#), of(r#"{"a":[2,1]}"#));
         assert_ne!(of(r#"{"a":"1"}"#), of(r#"{"a":1}"#));
+    }
+
+    #[test]
+    fn the_text_is_the_compact_json_that_anybody_writes() {
+        let given = r#"{"b":[1,{"d":"\"é\n","c":[]}],"a":{}}"#;
+        let arguments: Arguments = serde_json::from_str(given).unwrap();
+        assert_eq!(text(&arguments), r#"{"a":{},"b":[1,{"c":[],"d":"\"é\n"}]}"#);
+        assert_eq!(text(&arguments), Value::Object(arguments.clone()).to_string());
+        assert_eq!(digest_of("{}"), "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a");
     }
 }

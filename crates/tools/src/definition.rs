@@ -35,6 +35,8 @@ pub struct Definition {
     pub is_guarded: bool,
     /// Whether it is of another server.
     pub is_installed: bool,
+    /// Whether its answers are passed on without a scan for secrets: approvals are shown whole.
+    pub is_verbatim: bool,
     /// So long a call may take.
     pub within: Duration,
     /// What can be looked up about it (level 3).
@@ -111,6 +113,7 @@ impl Definition {
             reaches_out: false,
             is_guarded: false,
             is_installed: false,
+            is_verbatim: false,
             within: WITHIN,
             resources: Vec::new(),
         }

@@ -19,7 +19,7 @@ impl ShownToken {
         // Anything else would be a header of its own.
         match !token.is_empty() && token.iter().all(u8::is_ascii_graphic) {
             true => Ok(Self(Zeroizing::new(token.to_vec()))),
-            false => Err(CliError::usage(format!("{} holds no token", path.display()))),
+            false => Err(CliError::usage(format!("{} holds no token", crate::output::path(path)))),
         }
     }
 

@@ -122,7 +122,7 @@ impl Subcommand for AgentArguments {
             Err(Malformed::Own(error)) => Err(error),
             Err(Malformed::Input(message)) => {
                 for line in message.lines() {
-                    anstream::eprintln!("belljar: {}", harmless(line));
+                    crate::output::errln!("belljar: {}", harmless(line));
                 }
                 Ok(ExitCode::from(MALFORMED))
             }
@@ -242,7 +242,7 @@ impl AgentArguments {
 
     /// Says that there is no leave. Whoever reads a document or events gets one, too.
     fn refuse(&self, refusal: &GrantRefusal, run_id: &RunId, shown: &Shown) -> Result<ExitCode, CliError> {
-        anstream::eprintln!("belljar: {}: {refusal}", refusal.code());
+        crate::output::errln!("belljar: {}: {refusal}", refusal.code());
         let told = GraphFinal::refused(run_id.clone(), graph_id(&self.name), refusal);
         match self.manner() {
             Manner::People => {}
@@ -304,7 +304,8 @@ fn grant(path: &Path) -> Result<Option<ExecutionGrant>, Malformed> {
     crate::obeyed::check(path)?;
     let document = read(path, LARGEST_GRANT)?;
     let grant = ExecutionGrant::parse(&document);
-    let malformed = |problems| Malformed::Input(format!("{} is no grant:\n{problems}", path.display()));
+    let malformed =
+        |problems| Malformed::Input(format!("{} is no grant:\n{problems}", crate::output::path(path)));
     grant.map(Some).map_err(malformed)
 }
 

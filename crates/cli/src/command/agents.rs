@@ -1,6 +1,7 @@
 //! `belljar agents`
 
 use super::Subcommand;
+use super::printing::print_json;
 use crate::configuration::catalogue;
 use crate::error::CliError;
 use crate::progress::harmless;
@@ -11,7 +12,6 @@ use belljar_node::agent::run::graph_id;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -37,12 +37,9 @@ impl Subcommand for AgentsArguments {
         match self.json {
             true => {
                 let agents: Vec<Value> = catalogue.iter().map(|agent| as_json(agent, &search_path)).collect();
-                let mut text =
-                    serde_json::to_vec_pretty(&agents).map_err(|error| CliError::output(error.into()))?;
-                text.push(b'\n');
-                std::io::stdout().lock().write_all(&text).map_err(CliError::output)?;
+                print_json(&agents)?;
             }
-            false => anstream::print!("{}", as_text(&catalogue, &search_path)),
+            false => crate::output::out!("{}", as_text(&catalogue, &search_path)),
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -78,7 +75,7 @@ fn as_text(catalogue: &Catalogue, search_path: &OsString) -> String {
         let name = agent.program();
         let place = match (&agent.image, found(agent, search_path)) {
             (Some(image), _) => format!("{name}, in the image {image}"),
-            (None, Some(path)) => path.display().to_string(),
+            (None, Some(path)) => belljar_policy::untrusted::name(&path),
             (None, None) => format!("{name}, not installed"),
         };
         let _ = writeln!(text, "{:width$}  {}", agent.name, harmless(&place));

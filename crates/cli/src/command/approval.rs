@@ -2,13 +2,14 @@
 
 mod decide;
 mod list;
+mod reviewing;
 mod show;
 mod source;
 
 use super::Subcommand;
 use crate::client::Place;
 use crate::error::CliError;
-use belljar_contract::approval::is_reason;
+use belljar_contract::approval::{is_digest, is_reason};
 use belljar_contract::id::ApprovalId;
 use source::Source;
 use std::path::PathBuf;
@@ -40,7 +41,7 @@ enum Command {
     List(list::ListArguments),
     /// Show an approval: the call, its arguments, and what became of it
     Show(show::ShowArguments),
-    /// Say yes to a call with exactly these arguments, once
+    /// Approve a call with exactly these arguments, once; at a terminal they are shown first
     Approve(decide::ApproveArguments),
     /// Say no to a call
     Deny(decide::DenyArguments),
@@ -48,9 +49,11 @@ enum Command {
 
 const AFTER_HELP: &str = "\
 Without --node these are the approvals that `belljar mcp --agent NAME` and `--level LEVEL` have asked for on this machine. \
-An agent whose call was approved makes the same call again; with other arguments it takes another yes.
+An agent whose call was approved makes the same call again; with other arguments it takes another yes. \
+`list` shows no arguments, and with --json only previews of long ones (`is_preview`); `show` has them whole.
 
-Exit codes: 0 done, also when the same was said before; 2 there is no such approval, or it was answered otherwise or has expired.";
+Exit codes: 0 done, also when the same was said before; 2 there is no such approval, it was answered otherwise or has expired, or \
+--digest names other arguments; 3 the person at the terminal did not approve it.";
 
 impl Subcommand for ApprovalArguments {
     const NAME: &'static str = "approval";
@@ -71,6 +74,14 @@ impl Subcommand for ApprovalArguments {
 /// An id as somebody types it.
 fn parse_id(text: &str) -> Result<ApprovalId, String> {
     ApprovalId::parse(text).map_err(|error| error.to_string())
+}
+
+/// A digest as `show` prints it.
+fn parse_digest(text: &str) -> Result<String, String> {
+    let digits = text.strip_prefix("sha256:").unwrap_or(text).to_ascii_lowercase();
+    is_digest(&digits)
+        .then_some(digits)
+        .ok_or_else(|| "expected a SHA-256 in 64 hexadecimal digits".to_owned())
 }
 
 fn parse_reason(text: &str) -> Result<String, String> {

@@ -200,7 +200,7 @@ impl ExportArguments {
             let _ = std::fs::remove_file(&partial);
         }
         let records = written?.records;
-        anstream::eprintln!("{records} records in {}", harmless(&path.display().to_string()));
+        crate::output::errln!("{records} records in {}", crate::output::path(path));
         Ok(ExitCode::SUCCESS)
     }
 }

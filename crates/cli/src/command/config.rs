@@ -4,6 +4,7 @@ use super::Subcommand;
 use super::printing::print_json;
 use crate::configuration::{Configuration, read_bytes};
 use crate::error::CliError;
+use crate::output::quoted;
 use crate::progress::harmless;
 use belljar_contract::category::Category;
 use belljar_egress::inference::models::Model;
@@ -49,11 +50,11 @@ impl Subcommand for ConfigArguments {
         let Action::Check { file, json } = &self.action;
         match (Configuration::parse(&read(file)?), *json) {
             (Ok(config), true) => print_json(&effective(&config))?,
-            (Ok(config), false) => anstream::print!("{}", table(&config)),
+            (Ok(config), false) => crate::output::out!("{}", table(&config)),
             (Err(mistakes), is_json) => {
                 match is_json {
                     true => print_json(&refusal(&mistakes))?,
-                    false => anstream::print!("{}", lines(file, &mistakes)),
+                    false => crate::output::out!("{}", lines(file, &mistakes)),
                 }
                 return Ok(ExitCode::from(MALFORMED));
             }
@@ -71,12 +72,12 @@ fn read(path: &Path) -> Result<Vec<u8>, CliError> {
 }
 
 fn lines(file: &Path, mistakes: &Mistakes) -> String {
-    let file = harmless(&file.display().to_string());
+    let file = crate::output::path(file);
     let mut text = String::new();
     for mistake in mistakes.as_slice() {
-        let _ = writeln!(text, "{file}:{}: {}", mistake.position, harmless(&mistake.path));
-        let _ = writeln!(text, "  found     {}", harmless(&mistake.found));
-        let _ = writeln!(text, "  expected  {}", harmless(&mistake.expected));
+        let _ = writeln!(text, "{file}:{}: {}", mistake.position, quoted(&mistake.path));
+        let _ = writeln!(text, "  found     {}", quoted(&mistake.found));
+        let _ = writeln!(text, "  expected  {}", quoted(&mistake.expected));
     }
     match mistakes.unlisted() {
         0 => text,

@@ -78,7 +78,7 @@ fn said(error: CanaryError) -> String {
 }
 
 fn print(findings: &Findings) {
-    anstream::println!("This host");
+    crate::output::outln!("This host");
     for feature in &findings.features {
         let (color, mark) = match feature.state {
             Presence::Have => (AnsiColor::Green, "✓"),
@@ -87,11 +87,11 @@ fn print(findings: &Findings) {
         };
         line(color, mark, feature.name, &feature.found);
         if feature.state != Presence::Have {
-            anstream::println!("      why it matters: {}", feature.why);
-            anstream::println!("      how to get it:  {}", feature.remedy);
+            crate::output::outln!("      why it matters: {}", feature.why);
+            crate::output::outln!("      how to get it:  {}", feature.remedy);
         }
     }
-    anstream::println!("\nA sandbox against its own walls");
+    crate::output::outln!("\nA sandbox against its own walls");
     for finding in &findings.canary {
         let (color, mark) = match finding.verdict {
             Verdict::Held => (AnsiColor::Green, "✓"),
@@ -101,7 +101,7 @@ fn print(findings: &Findings) {
         line(color, mark, finding.layer, &format!("{}: {}", finding.attempt, finding.detail));
     }
     if !findings.audit_anchors.is_empty() {
-        anstream::println!("\nAnchors of the audit log");
+        crate::output::outln!("\nAnchors of the audit log");
     }
     for status in &findings.audit_anchors {
         let (color, mark) = match (&status.failing, status.is_on_same_file_system) {
@@ -118,10 +118,10 @@ fn print(findings: &Findings) {
         true => "Sandboxes can be made here, and every wall held.",
         false => "Something is missing; see the marks above.",
     };
-    anstream::println!("\n{verdict}");
+    crate::output::outln!("\n{verdict}");
 }
 
 fn line(color: AnsiColor, mark: &str, name: &str, text: &str) {
     let style = Style::new().bold().fg_color(Some(color.into()));
-    anstream::println!("  {style}{mark}{style:#} {name:<18} {text}");
+    crate::output::outln!("  {style}{mark}{style:#} {name:<18} {text}");
 }

@@ -80,8 +80,8 @@ fn why(url: &str, policy: &Path, method: Option<&str>, is_json: bool) -> Result<
     let explanation =
         question.ask(&policy, NameSource::of_system()).map_err(|source| CliError::Runtime { source })?;
     match is_json {
-        true => anstream::println!("{}", serde_json::to_string_pretty(&explanation).unwrap_or_default()),
-        false => anstream::print!("{}", in_words(url, &explanation)),
+        true => crate::output::outln!("{}", crate::output::json(&explanation)),
+        false => crate::output::out!("{}", in_words(url, &explanation)),
     }
     Ok(match explanation.verdict {
         Verdict::Allowed => ExitCode::SUCCESS,
@@ -121,10 +121,10 @@ fn test(expectations: &Path, policy: &Path) -> Result<ExitCode, CliError> {
             found.verdict == *verdict && reason.as_deref().is_none_or(|reason| found.reason == Some(reason));
         if !is_as_expected {
             others += 1;
-            anstream::println!("not as expected: {}", in_words(url, &found).trim_end());
+            crate::output::outln!("not as expected: {}", in_words(url, &found).trim_end());
         }
     }
-    anstream::println!("{} of {} as expected", expected.len() - others, expected.len());
+    crate::output::outln!("{} of {} as expected", expected.len() - others, expected.len());
     Ok(if others == 0 { ExitCode::SUCCESS } else { ExitCode::from(DENIED) })
 }
 

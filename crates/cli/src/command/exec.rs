@@ -123,7 +123,7 @@ impl ExecArguments {
             }
         };
         if self.isolation {
-            anstream::eprintln!("{}", serde_json::to_string_pretty(&running.isolation).unwrap_or_default());
+            crate::output::errln!("{}", crate::output::json(&running.isolation));
         }
         let sockets = std::mem::take(&mut running.launched.hatches);
         let served = ways_out.serve(&spec.id, &state, sockets)?;
@@ -136,7 +136,7 @@ impl ExecArguments {
         let code = match outcome {
             Relay::Ended(code) => code,
             Relay::OutOfTime => {
-                anstream::eprintln!("belljar: out of time");
+                crate::output::errln!("belljar: out of time");
                 crate::error::OUT_OF_TIME
             }
         };
@@ -213,9 +213,9 @@ pub(super) fn watched(
 
 /// A program that isn't there or may not be run gets the exit code that shells give.
 pub(super) fn cant_run(program: &str, source: rustix::io::Errno, listed: Option<&ProgramList>) -> ExitCode {
-    anstream::eprintln!("belljar: can't run {program}: {source}");
+    crate::output::errln!("belljar: can't run {program}: {source}");
     if let Some(hint) = programs::hint(program, source, listed) {
-        anstream::eprintln!("hint: {hint}");
+        crate::output::errln!("hint: {hint}");
     }
     ExitCode::from(match source {
         rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR => 127,
@@ -243,22 +243,22 @@ fn settle(
 ) -> Result<(), CliError> {
     let set = ChangeSet::read(source, upper)?;
     if !set.is_empty() {
-        anstream::eprint!("{}", summary::changes(&diff::render(&set, source, upper)?));
+        crate::output::err!("{}", summary::changes(&diff::render(&set, source, upper)?));
         if arguments.apply && succeeded {
             let applied = arguments.trust.with_yes(|trust| Ok(apply(&set, upper, source, since, trust)?));
             if matches!(applied, Err(CliError::Apply(ApplyError::Handoff { .. }))) {
                 // It takes a yes, and so is not lost.
                 folder.keep()?;
-                anstream::eprintln!("The changes are kept in {}", folder.path().display());
+                crate::output::errln!("The changes are kept in {}", crate::output::path(folder.path()));
             }
             applied?;
-            anstream::eprintln!("The changes are applied.");
+            crate::output::errln!("The changes are applied.");
         } else if arguments.keep {
             folder.keep()?;
-            anstream::eprintln!("The changes are kept in {}", folder.path().display());
+            crate::output::errln!("The changes are kept in {}", crate::output::path(folder.path()));
             return Ok(());
         } else {
-            anstream::eprintln!("The changes are thrown away; --keep keeps them, --apply applies them.");
+            crate::output::errln!("The changes are thrown away; --keep keeps them, --apply applies them.");
         }
     }
     Ok(folder.remove()?)

@@ -33,7 +33,6 @@ use belljar_policy::access::compiled::Compiled;
 use belljar_sandbox::run::WorkspaceChoice;
 use desk::Offer;
 use registration::ClientKind;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -99,7 +98,7 @@ impl Subcommand for McpArguments {
 
 /// Tells whoever started the server something, if they listen.
 fn tell(text: &str) {
-    let _ = writeln!(anstream::stderr(), "belljar: {text}");
+    crate::output::tell(&format!("belljar: {text}\n"));
 }
 
 // === impl McpArguments ===
@@ -108,7 +107,7 @@ impl McpArguments {
     fn begin_log(&self) {
         // Standard output is the client's. Should nobody read standard error, the server goes on all the same.
         let log = tracing_subscriber::fmt().with_max_level(self.log_level).log_internal_errors(false);
-        log.with_writer(std::io::stderr).with_ansi(false).init();
+        log.with_writer(crate::output::log).with_ansi(false).init();
     }
 }
 

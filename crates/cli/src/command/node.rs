@@ -9,6 +9,7 @@ use crate::{obeyed, state, web};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
 use belljar_egress::callback::SigningKey;
+use belljar_egress::known;
 use belljar_egress::secret::Secret;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, MOST_SESSION_COMMANDS, Settings};
@@ -117,7 +118,7 @@ impl NodeArguments {
         // What the library for MCP says of each message is nobody's business here: calls are in the audit.
         let targets = Targets::new().with_default(self.log_level).with_target("rmcp", LevelFilter::ERROR);
         let format = tracing_subscriber::fmt().json().with_max_level(self.log_level);
-        format.with_writer(std::io::stderr).finish().with(targets).init();
+        format.with_writer(crate::output::json_log).finish().with(targets).init();
     }
 }
 
@@ -169,12 +170,13 @@ fn of_aws() -> Vec<(String, String)> {
 fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
     let CallbackConfig { url, secret_file, allowed_origins } = config;
     let wrong = |why: &dyn std::fmt::Display| {
-        CliError::usage(format!("{} holds no key for callbacks: {why}", secret_file.display()))
+        CliError::usage(format!("{} holds no key for callbacks: {why}", crate::output::path(&secret_file)))
     };
     obeyed::check(&secret_file)?;
     let text = std::fs::read(&secret_file).map_err(|error| CliError::read(&secret_file, error))?;
     let secret = Secret::parse(text).map_err(|error| wrong(&error))?;
     let key = SigningKey::of(&secret).map_err(|error| wrong(&error))?;
+    known::remember(secret);
     Ok(Callbacks { url, key, allowed_origins })
 }
 

@@ -1,13 +1,14 @@
 //! What commands print: documents for programs, rows in columns for people.
 
 use crate::error::CliError;
+use crate::output::{self, shown};
 use serde::Serialize;
 use std::io::{ErrorKind, Write as _};
 
 /// Prints text on standard output. Whoever reads may have seen enough.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
     let mut output = std::io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+    match output.write_all(shown(text).as_bytes()).and_then(|()| output.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(CliError::output),
     }
@@ -15,8 +16,7 @@ pub(super) fn print(text: &str) -> Result<(), CliError> {
 
 /// Prints a document.
 pub(super) fn print_json(document: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(document).map_err(|error| CliError::output(error.into()))?;
-    print(&(text + "\n"))
+    print(&(output::json(document) + "\n"))
 }
 
 /// Rows in columns.

@@ -66,7 +66,7 @@ impl Subcommand for RunArguments {
                 let result = JobResult::of_invalid_job(invalid, jiff::Timestamp::now());
                 match self.json {
                     true => summary::print_json(&result)?,
-                    false => summary::print_refusal(&self.job.display().to_string(), &result),
+                    false => summary::print_refusal(&belljar_policy::untrusted::name(&self.job), &result),
                 }
                 return Ok(ExitCode::from(result.exit_code()));
             }
@@ -149,11 +149,13 @@ fn settle(arguments: &RunArguments, mut finished: Finished) -> Result<(), CliErr
                     keep(finished.folder.as_mut())?;
                 }
                 applied?;
-                anstream::eprintln!("The changes are applied.");
+                crate::output::errln!("The changes are applied.");
             }
             Choice::Keep => keep(finished.folder.as_mut())?,
             Choice::Discard => {
-                anstream::eprintln!("The changes are thrown away; --keep keeps them, --apply applies them.");
+                crate::output::errln!(
+                    "The changes are thrown away; --keep keeps them, --apply applies them."
+                );
             }
         }
     }
@@ -162,7 +164,7 @@ fn settle(arguments: &RunArguments, mut finished: Finished) -> Result<(), CliErr
     }
     match finished.folder {
         Some(folder) if folder.is_kept() => {
-            anstream::eprintln!("The run is kept in {}", folder.path().display());
+            crate::output::errln!("The run is kept in {}", crate::output::path(folder.path()));
             Ok(())
         }
         Some(folder) => Ok(folder.remove()?),
@@ -188,7 +190,7 @@ fn ask() -> Choice {
         return Choice::Discard;
     }
     loop {
-        anstream::eprint!("Apply the changes, keep them for later, or throw them away? [a/k/t] ");
+        crate::output::err!("Apply the changes, keep them for later, or throw them away? [a/k/t] ");
         let mut answer = String::new();
         let _ = output.lock().flush();
         match input.read_line(&mut answer) {

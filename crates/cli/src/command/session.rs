@@ -173,9 +173,9 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
 /// Tells which session has begun.
 fn tell(session: &Session, as_json: bool) {
     if as_json {
-        anstream::println!("{}", serde_json::to_string_pretty(session).unwrap_or_default());
+        crate::output::outln!("{}", crate::output::json(session));
     } else {
-        anstream::println!("{}", session.id);
+        crate::output::outln!("{}", session.id);
     }
 }
 
@@ -207,7 +207,7 @@ fn run(
     Ok(match relayed {
         Relay::Ended(code) => ExitCode::from(code),
         Relay::OutOfTime => {
-            anstream::eprintln!("belljar: out of time");
+            crate::output::errln!("belljar: out of time");
             ExitCode::from(crate::error::OUT_OF_TIME)
         }
     })
@@ -218,10 +218,10 @@ fn list(as_json: bool) -> Result<ExitCode, CliError> {
     let sessions: Vec<Description> =
         session::list(&state::open()).iter().filter_map(|client| client.describe().ok()).collect();
     if as_json {
-        let sessions = serde_json::to_string_pretty(&sessions).unwrap_or_default();
-        anstream::println!("{sessions}");
+        let sessions = crate::output::json(&sessions);
+        crate::output::outln!("{sessions}");
     } else {
-        anstream::print!("{}", summary::sessions(&sessions));
+        crate::output::out!("{}", summary::sessions(&sessions));
     }
     checkpoint::tell_interrupted();
     Ok(ExitCode::SUCCESS)

@@ -72,20 +72,20 @@ impl Subcommand for TrustArguments {
 fn record(book: &Book, event: &TrustEvent) -> Result<ExitCode, CliError> {
     match book.runtime.block_on(book.events().record(event)) {
         Ok(Recorded::Now) => {}
-        Ok(Recorded::Before) => anstream::eprintln!("it was recorded already"),
+        Ok(Recorded::Before) => crate::output::errln!("it was recorded already"),
         Err(error @ (RecordError::Another { .. } | RecordError::TooMany)) => {
-            anstream::eprintln!("belljar: {error}");
+            crate::output::errln!("belljar: {error}");
             return Ok(ExitCode::from(BAD_INPUT));
         }
         Err(error) => return Err(error.into()),
     }
     let replayed = book.of(&event.agent_id)?;
     if let Some(why) = replayed.ignored(event.event_id) {
-        anstream::eprintln!("belljar: it is recorded, and changes nothing: {why}");
+        crate::output::errln!("belljar: it is recorded, and changes nothing: {why}");
         return Ok(ExitCode::from(BAD_INPUT));
     }
     let state = replayed.trust.state(book.config());
-    anstream::println!("{}  {}", event.agent_id, state.global_level);
+    crate::output::outln!("{}  {}", event.agent_id, state.global_level);
     Ok(ExitCode::SUCCESS)
 }
 

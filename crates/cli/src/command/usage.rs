@@ -132,7 +132,7 @@ impl ReconcileArguments {
         let (path, InferenceConfig { models, .. }) = models::configuration(self.config.as_ref())?;
         let unknown = |known: Vec<&str>| {
             let known = known.join(", ");
-            let (path, name) = (path.display(), &self.provider);
+            let (path, name) = (crate::output::path(&path), &self.provider);
             CliError::usage(format!("{path} has no model of a provider {name:?}; it has those of: {known}"))
         };
         let providers = models.providers();
@@ -199,7 +199,7 @@ impl SourceArguments {
         match (unreadable, read) {
             (Some(error), _) => Err(error),
             (None, Err(error)) if self.unverified => {
-                anstream::eprintln!("belljar: {error}: what comes behind that is not looked at");
+                crate::output::errln!("belljar: {error}: what comes behind that is not looked at");
                 Ok(calls)
             }
             (None, read) => read.map(|()| calls).map_err(CliError::from),

@@ -33,7 +33,7 @@ impl Subcommand for ValidateArguments {
                 match admit(job.clone(), WORKSPACE) {
                     Ok(_) => {
                         let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
-                        anstream::println!("{}: valid, {steps}", self.job.display());
+                        crate::output::outln!("{}: valid, {steps}", crate::output::path(&self.job));
                         None
                     }
                     Err(refused) => Some(belljar_sandbox::run::refusal(&job, &refused)),
@@ -43,7 +43,7 @@ impl Subcommand for ValidateArguments {
         let Some(result) = refused else { return Ok(ExitCode::SUCCESS) };
         match self.json {
             true => crate::summary::print_json(&result)?,
-            false => crate::summary::print_refusal(&self.job.display().to_string(), &result),
+            false => crate::summary::print_refusal(&belljar_policy::untrusted::name(&self.job), &result),
         }
         Ok(ExitCode::from(result.exit_code()))
     }

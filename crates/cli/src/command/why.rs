@@ -1,6 +1,7 @@
 //! `belljar why`: by which rule a call was let through, refused, or put before a person.
 
 use super::Subcommand;
+use super::arguments::rows;
 use super::audit::records_since;
 use super::printing::print_json;
 use crate::error::CliError;
@@ -52,12 +53,12 @@ impl Subcommand for WhyArguments {
                 Ok(ExitCode::SUCCESS)
             }
             [(_, record)] => {
-                anstream::print!("{}", explained(record));
+                crate::output::out!("{}", explained(record));
                 Ok(ExitCode::SUCCESS)
             }
             several => {
                 let what = if several.is_empty() { "no decision begins" } else { "several decisions begin" };
-                anstream::eprintln!(
+                crate::output::errln!(
                     "belljar: {what} with {}; `belljar audit show --kind {TOOL_CALLED} --json` has them all",
                     harmless(&self.decision)
                 );
@@ -98,6 +99,6 @@ fn explained(record: &ToolCallRecord) -> String {
             row("because", record.denied_by.as_deref().unwrap_or("no rule of agents is about it"));
         }
     }
-    row("arguments", &format!("{} (sha256 {})", record.arguments, record.arguments_sha256));
-    text
+    let length = (record.arguments_bytes, record.arguments_sha256.as_str(), record.is_preview);
+    text + &rows(&record.arguments, length)
 }

@@ -8,6 +8,7 @@ use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::approval::Approval;
 use belljar_contract::id::ApprovalId;
 use belljar_contract::tool::{AgentKind, ToolName, ToolSubject};
+use belljar_policy::untrusted;
 use belljar_store::approvals::{Approvals, CallKey, Question};
 use belljar_store::audit::AuditLog;
 use belljar_store::database::{Database, Location};
@@ -15,9 +16,12 @@ use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, TOKEN};
 use belljar_testkit::wait;
 use belljar_testkit::world::{Ran, World};
+use belljar_tools::canonical;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -88,6 +92,98 @@ fn a_call_waits_for_a_person_who_says_yes_to_just_that_once_also_when_the_server
     assert_eq!(audit.code, 0, "{audit:?}");
 }
 
+/// Lines in which something runs that a reader could miss.
+fn misleading() -> [String; 4] {
+    [
+        format!("echo hello {}; evil", " ".repeat(300)),
+        "export TOKEN=\"$(cmd)\"; cat x".to_owned(),
+        "import os\nos.system('evil')\n".to_owned(),
+        "ls a\u{202e}b\u{200b}\u{1b}[8m; evil".to_owned(),
+    ]
+}
+
+#[test]
+fn an_approver_is_shown_all_of_the_arguments_in_every_form_and_approves_exactly_those() {
+    let world = world("");
+    let _sessions = Sessions(&world);
+    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    for line in misleading() {
+        let given = json!({ "argv": ["echo", line], "env": { "TOKEN": "$(cmd)" } });
+        let (code, message) = talk.refused("run", &given);
+        assert_eq!(code, "approval_required", "{message}");
+        let id = message.split("Approval ").nth(1).unwrap()[..36].to_owned();
+        let decision = {
+            let shown = approval(&world, &["show", &id, "--json"]).succeeded();
+            assert!(!shown.stdout.contains(['\u{202e}', '\u{200b}', '\u{1b}']), "{shown:?}");
+            let shown = shown.json();
+            assert_eq!((&shown["arguments"], &shown["is_preview"]), (&given, &json!(false)));
+            assert_eq!(shown["arguments_sha256"], canonical::digest(given.as_object().unwrap()));
+            shown["decision_id"].as_str().unwrap().to_owned()
+        };
+        let as_json = untrusted::json(&given["argv"].to_string()).into_owned();
+        let of_why = world.run(&["why", &decision]).succeeded().stdout;
+        for text in [approval(&world, &["show", &id]).succeeded().stdout, of_why] {
+            assert!(text.contains(&as_json) && !text.contains(['\u{202e}', '\u{200b}', '\u{1b}']), "{text}");
+        }
+        let audit = world.run(&["audit", "show", "--kind", "tool_called"]).succeeded().stdout;
+        let recorded = Value::from(line.as_str()).to_string();
+        let seen = recorded.split('\u{202e}').next().unwrap();
+        assert!(audit.contains(seen) && !audit.contains(['\u{202e}', '\u{200b}', '\u{1b}']), "{audit}");
+        let digest = canonical::digest(given.as_object().unwrap());
+        let other = approval(&world, &["approve", &id, "--digest", &"0".repeat(64)]);
+        assert!(other.code == 2 && other.stderr.contains(&digest), "{other:?}");
+        assert_eq!(approval(&world, &["show", &id, "--json"]).succeeded().json()["status"], "pending");
+        approval(&world, &["approve", &id, "--digest", &format!("sha256:{digest}")]).succeeded();
+    }
+}
+
+#[test]
+fn long_arguments_are_a_marked_preview_in_lists_and_whole_where_they_are_decided() {
+    let world = world("");
+    let _sessions = Sessions(&world);
+    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let given = json!({ "argv": ["echo", format!("{}; evil", " ".repeat(20_000))] });
+    let (code, message) = talk.refused("run", &given);
+    assert_eq!(code, "approval_required", "{message}");
+    let id = message.split("Approval ").nth(1).unwrap()[..36].to_owned();
+    let row = listed(&world, "pending").remove(0);
+    assert_eq!(
+        (&row["is_preview"], &row["arguments_bytes"]),
+        (&json!(true), &json!(given.to_string().len()))
+    );
+    assert!(row["arguments"].as_str().unwrap().contains("… (2048 of"), "{row}");
+    assert_eq!(approval(&world, &["show", &id, "--json"]).succeeded().json()["arguments"], given);
+    assert!(approval(&world, &["show", &id]).succeeded().stdout.contains("; evil"));
+    let huge = json!({ "argv": ["echo", "x".repeat(600_000)] });
+    let (code, message) = talk.refused("run", &huge);
+    assert!(code == "permission_denied" && message.contains("too large to be reviewed"), "{message}");
+}
+
+/// Approves at a terminal, and types that; what was shown.
+fn at_terminal(world: &World, id: &str, typed: &str) -> (i32, String) {
+    let line = format!("{BELLJAR} approval approve {id}");
+    let mut command = world.command_of("script".as_ref(), &["-qec", &line, "/dev/null"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn at_a_terminal_the_whole_call_is_shown_before_anybody_says_yes() {
+    let world = world("");
+    let _sessions = Sessions(&world);
+    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let id = waits(&mut talk, &json!(["echo", format!("hello{}; evil\u{202e}", " ".repeat(300))]));
+    let status = || approval(&world, &["show", &id, "--json"]).succeeded().json()["status"].clone();
+    for (typed, code, is) in [("n\n", 3, "pending"), ("", 3, "pending"), ("y\n", 0, "approved")] {
+        let (ended, shown) = at_terminal(&world, &id, typed);
+        assert_eq!((ended, status()), (code, json!(is)), "{shown}");
+        assert!(shown.contains("; evil\\u202e") && shown.contains("Approve exactly this call"), "{shown}");
+    }
+}
+
 #[test]
 fn a_no_has_a_reason_and_what_is_unknown_is_said_to_be() {
     let world = world("");
@@ -138,6 +234,10 @@ fn ask(state: &Path, kind: AgentKind, digit: &str) -> Approval {
 }
 
 fn ask_in(state: &Path, (kind, project): (AgentKind, &str), digit: &str) -> Approval {
+    ask_with(state, (kind, project), &json!({ "text": format!("\u{1b}[31m{digit}") }))
+}
+
+fn ask_with(state: &Path, (kind, project): (AgentKind, &str), arguments: &Value) -> Approval {
     let subject = ToolSubject {
         subject_type: kind,
         subject_id: Some("somebody".to_owned()),
@@ -148,19 +248,15 @@ fn ask_in(state: &Path, (kind, project): (AgentKind, &str), digit: &str) -> Appr
         job_id: None,
         run_id: None,
     };
+    let arguments_sha256 = canonical::digest(arguments.as_object().unwrap());
     let question = Question {
         id: ApprovalId::from_uuid(Uuid::now_v7()),
         decision_id: Uuid::now_v7(),
         reason: "it takes a yes".to_owned(),
-        arguments: json!({ "text": "\u{1b}[31m" }),
+        arguments: arguments.clone(),
         action: ActionType::parse("docs:write").unwrap(),
         risk: Risk::Low,
-        call: CallKey {
-            agent_id: None,
-            subject,
-            tool: ToolName::parse("tell").unwrap(),
-            arguments_sha256: digit.repeat(64),
-        },
+        call: CallKey { agent_id: None, subject, tool: ToolName::parse("tell").unwrap(), arguments_sha256 },
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -215,6 +311,19 @@ fn a_nodes_operator_answers_over_http_and_nobody_with_another_token_does() {
     assert_eq!(node.get(&place(&unknown, "")).status, 404);
     assert_eq!(node.get(&place(&first.id, ":approve")).status, 405);
 
+    // What is shown and approved is all of it, over HTTP as well.
+    let given = json!({ "line": format!("echo hello{}; evil", " ".repeat(3_000)), "code": "$(cmd)" });
+    let asked = ask_with(&state, (AgentKind::Sandbox, "mean"), &given);
+    let page = node.get("/v1/worker/approvals?status=pending&limit=1").json();
+    assert_eq!(page["approvals"][0]["is_preview"], true, "{page}");
+    let whole = node.get(&place(&asked.id, "")).json();
+    assert_eq!((&whole["arguments"], &whole["is_preview"]), (&given, &json!(false)));
+    let naming = |digest: &str| json!({ "version": 1, "arguments_sha256": digest });
+    let other = node.post(&place(&asked.id, ":approve"), &naming(&"0".repeat(64)));
+    assert_eq!(other.status, 409, "{}", other.json());
+    let own = node.post(&place(&asked.id, ":approve"), &naming(whole["arguments_sha256"].as_str().unwrap()));
+    assert_eq!((own.status, &own.json()["arguments"]), (200, &given));
+
     world.write("operator-token", TOKEN);
     let url = format!("http://{}", node.address());
     let at_node = ["--node", &url, "--token-file", "operator-token"];
@@ -222,7 +331,7 @@ fn a_nodes_operator_answers_over_http_and_nobody_with_another_token_does() {
     assert!(shown.contains("pending") && shown.contains("expires") && !shown.contains('\u{1b}'), "{shown}");
     approval(&world, &[&["approve", third.id.as_str()], &at_node[..]].concat()).succeeded();
     let listed = approval(&world, &[&["list"], &at_node[..]].concat()).succeeded().stdout;
-    assert_eq!(listed.lines().count(), 4, "{listed}");
+    assert_eq!(listed.lines().count(), 5, "{listed}");
     let refused = approval(&world, &[&["deny", third.id.as_str(), "--reason", "no"], &at_node[..]].concat());
     assert_eq!(refused.code, 2, "{refused:?}");
 }
@@ -242,6 +351,18 @@ fn one_that_plans_answers_for_agents_in_sandboxes_with_a_reason_and_never_for_th
     assert_eq!(listed["data"]["approvals"].as_array().unwrap().len(), 3, "{listed}");
     let of =
         |approval: &Approval| json!({ "approval_id": approval.id, "confirm": true, "reason": "looked at" });
+    let given = json!({ "code": format!("import os{}", " ".repeat(3_000)), "token": "$(cmd)" });
+    let long = ask_with(&state, (AgentKind::Sandbox, "mean"), &given);
+    let newest = answered("list_approvals", json!({ "limit": 1 }));
+    assert_eq!(newest["data"]["approvals"][0]["is_preview"], true, "{newest}");
+    let whole = answered("show_approval", json!({ "approval_id": long.id }));
+    assert_eq!(whole["data"]["approval"]["arguments"], given, "{whole}");
+    let mut naming = of(&long);
+    naming["arguments_sha256"] = "0".repeat(64).into();
+    assert_eq!(answered("approve_call", naming.clone())["domain_code"], "conflict");
+    naming["arguments_sha256"] = whole["data"]["approval"]["arguments_sha256"].clone();
+    assert_eq!(answered("approve_call", naming)["data"]["approval"]["arguments"], given);
+    assert_eq!(answered("show_approval", json!({ "approval_id": elsewhere.id }))["domain_code"], "not_found");
     let unsure = answered("approve_call", json!({ "approval_id": of_sandbox.id, "reason": "looked at" }));
     assert_eq!(unsure["domain_code"], "guardrail_violated", "{unsure}");
     let own = answered("approve_call", of(&of_planner));

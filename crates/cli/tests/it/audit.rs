@@ -97,7 +97,7 @@ fn records_are_shown_as_a_table_in_which_nothing_acts_on_a_terminal() {
     let shown: String = rows(&shown.stdout).lines().skip(2).map(|line| format!("{line}\n")).collect();
     insta::assert_snapshot!(shown, @r#"
     3           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f  inference_call        200 completed, POST /v1/chat/completions, small as vendor/small-2 at litellm, 4000 bytes in 900 ms, 20 + ? tokens, 0.00012 USD
-    5           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f  inference_call        403 denied: model_not_allowed, POST /v1/chat/completions,  [2J 31m  9  fake  , 4000 bytes in 900 ms
+    5           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f  inference_call        403 denied: model_not_allowed, POST /v1/chat/completions, \u{1b}[2J\u{9b}31m\u{a}\u{d}9  fake\u{202e}\u{7}, 4000 bytes in 900 ms
     7           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d10  note                  {"text":"\u001b[2J\u009b31m\n\r9  fake\u202e\u0007"}
     9           -                                     note                  {"text":"plain"}
     "#);
@@ -178,7 +178,10 @@ fn a_file_whose_name_acts_on_a_terminal_is_named_without_that() {
     let world = world();
     std::fs::write(folder(&world).join("a\u{1b}[2J\nb"), "").unwrap();
     let ran = world.run(&["audit", "verify"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (1, "not intact: a [2J b: it does not belong to the log\n"));
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (1, "not intact: a\\u{1b}[2J\\u{a}b: it does not belong to the log\n")
+    );
 }
 
 #[test]

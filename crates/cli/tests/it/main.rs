@@ -24,6 +24,7 @@ mod mcp;
 mod models;
 mod node;
 mod obeyed;
+mod printed;
 mod programs;
 mod reviewed;
 mod run;

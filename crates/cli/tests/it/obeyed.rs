@@ -77,7 +77,8 @@ fn a_configuration_or_a_program_of_it_in_a_direct_workspace_is_refused() {
     configuration(&world, "project/config.yaml", "own/print");
     configuration(&world, "own/names-it.yaml", "project/print");
     configuration(&world, "own/config.yaml", "own/print");
-    std::fs::hard_link(world.path().join("project/config.yaml"), world.path().join("own/linked.yaml")).unwrap();
+    std::fs::hard_link(world.path().join("project/config.yaml"), world.path().join("own/linked.yaml"))
+        .unwrap();
     std::os::unix::fs::symlink("../project/config.yaml", world.path().join("own/link.yaml")).unwrap();
     let exec = |config: &str| {
         let with = ["exec", "--model", "small", "--config", config, "--workspace", "project"];
@@ -129,7 +130,9 @@ fn what_other_users_can_write_is_not_obeyed() {
     let world = World::new(BELLJAR);
     let path = world.write("rules/policy.yaml", "rules: []");
     let exec = || world.run(&["exec", "--egress", "rules/policy.yaml", "--", "true"]);
-    let set = |path: &std::path::Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    let set = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap()
+    };
     for (place, usual) in [(path.as_path(), 0o644), (path.parent().unwrap(), 0o755)] {
         set(place, usual | 0o002);
         refused(&exec(), "other users can write");

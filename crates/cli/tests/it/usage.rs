@@ -114,7 +114,7 @@ fn every_difference_is_told_and_is_the_exit_code() {
     assert_eq!(ran.code, 1, "{ran:?}");
     for told in [
         format!("cost      {}: reported with 0.0000135 USD, logged with 0.5 USD", id(0)),
-        format!("end_user  {}: account-7 pays, account-8 [2J is billed", id(1)),
+        format!("end_user  {}: account-7 pays, account-8\\u{{1b}}[2J is billed", id(1)),
         "unknown   0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e: the row chatcmpl-forged".to_owned(),
     ] {
         assert!(ran.stdout.contains(&told), "{told}: {ran:?}");

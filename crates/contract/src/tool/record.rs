@@ -45,8 +45,14 @@ pub struct ToolCallRecord {
     pub duration_ms: Option<f64>,
     /// The SHA-256 of its arguments as JSON, members in order of their names.
     pub arguments_sha256: String,
-    /// Its arguments, without what their schema marks as secret, what looks like a secret, and what is long.
+    /// The length of that JSON in bytes; 0 in records from before it was recorded.
+    #[serde(default)]
+    pub arguments_bytes: u64,
+    /// Its arguments. `***` stands for secrets that the host knows, for tokens, and for values that the tool's schema marks as secret.
     pub arguments: Value,
+    /// Whether `arguments` is only the beginning of their JSON, as a text, because there is much of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_preview: bool,
 }
 
 /// By what a call was judged.

@@ -1,7 +1,9 @@
 //! Approvals of a node: `/v1/worker/approvals`.
 
 use super::ApiVersion;
-use crate::approval::{Approval, ApprovalPage, LONGEST_REASON, REASON_PATTERN, is_reason};
+use crate::approval::{
+    Approval, ApprovalPage, DIGEST_PATTERN, LONGEST_REASON, REASON_PATTERN, is_digest, is_reason,
+};
 use crate::decode::{At, Decode, Fields, decode_document};
 use crate::json::{self, Node};
 use crate::problem::Problems;
@@ -38,6 +40,10 @@ pub struct ApproveRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "String", length(min = 1, max = LONGEST_REASON), regex(pattern = REASON_PATTERN))]
     pub reason: Option<String>,
+    /// The digest of the arguments that were reviewed. The answer is refused if the call has other arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, with = "String", regex(pattern = DIGEST_PATTERN))]
+    pub arguments_sha256: Option<String>,
 }
 
 /// A no.
@@ -49,10 +55,17 @@ pub struct DenyRequest {
     /// Why; whoever asked is told.
     #[schemars(length(min = 1, max = LONGEST_REASON), regex(pattern = REASON_PATTERN))]
     pub reason: String,
+    /// The digest of the arguments that were reviewed. The answer is refused if the call has other arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, with = "String", regex(pattern = DIGEST_PATTERN))]
+    pub arguments_sha256: Option<String>,
 }
 
 /// Words that say something.
 pub(super) struct Reason(pub(super) String);
+
+/// A digest of arguments.
+struct Sha256(String);
 
 // === impl ApproveRequest ===
 
@@ -71,8 +84,13 @@ impl Decode for ApproveRequest {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let reason = fields.optional("reason");
+        let digest = fields.optional("arguments_sha256");
         fields.finish()?;
-        Some(Self { version: version?, reason: reason?.map(|Reason(text)| text) })
+        Some(Self {
+            version: version?,
+            reason: reason?.map(|Reason(text)| text),
+            arguments_sha256: digest?.map(|Sha256(text)| text),
+        })
     }
 }
 
@@ -93,9 +111,10 @@ impl Decode for DenyRequest {
         let mut fields = Fields::open(node, at)?;
         let version = fields.required("version");
         let reason = fields.required("reason");
+        let digest = fields.optional("arguments_sha256");
         fields.finish()?;
         let Reason(reason) = reason?;
-        Some(Self { version: version?, reason })
+        Some(Self { version: version?, reason, arguments_sha256: digest?.map(|Sha256(text)| text) })
     }
 }
 
@@ -104,6 +123,15 @@ impl Decode for Reason {
         match node.as_str().filter(|text| is_reason(text)) {
             Some(text) => Some(Self(text.to_owned())),
             None => at.mistyped(node, "a reason of 1 to 1024 characters"),
+        }
+    }
+}
+
+impl Decode for Sha256 {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        match node.as_str().filter(|text| is_digest(text)) {
+            Some(text) => Some(Self(text.to_owned())),
+            None => at.mistyped(node, "a SHA-256 in 64 lower-case hexadecimal digits"),
         }
     }
 }
@@ -121,7 +149,16 @@ mod tests {
         {
             assert!(DenyRequest::parse(wrong.as_bytes()).is_err(), "{wrong}");
         }
-        for wrong in ["{}", r#"{"version":1,"reason":7}"#, r#"{"version":1,"always":true}"#] {
+        let digest = "0123456789abcdef".repeat(4);
+        let named =
+            ApproveRequest::parse(format!(r#"{{"version":1,"arguments_sha256":"{digest}"}}"#).as_bytes());
+        assert_eq!(named.unwrap().arguments_sha256, Some(digest));
+        for wrong in [
+            "{}",
+            r#"{"version":1,"reason":7}"#,
+            r#"{"version":1,"always":true}"#,
+            r#"{"version":1,"arguments_sha256":"ABC"}"#,
+        ] {
             assert!(ApproveRequest::parse(wrong.as_bytes()).is_err(), "{wrong}");
         }
     }

@@ -35,7 +35,7 @@ pub struct ExactCall {
     pub risk: Risk,
     /// The SHA-256 of the arguments.
     pub arguments_sha256: String,
-    /// The arguments, as they may be shown.
+    /// The arguments, whole: a person is shown what would be called.
     pub arguments: Value,
     /// Why a person is asked.
     pub reason: String,
@@ -47,6 +47,14 @@ pub enum ApproverError {
     /// What is kept can't be reached.
     #[error("approvals can't be reached")]
     Database(#[from] DatabaseError),
+    /// Too much waits for an answer already.
+    #[error(
+        "the calls of this agent that wait for an answer have {bytes} bytes of arguments; no more is asked until some are answered"
+    )]
+    Full {
+        /// How much.
+        bytes: u64,
+    },
     /// It can't be recorded.
     #[error("approvals can't be recorded")]
     Record(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -2,10 +2,11 @@
 
 use super::{Asking, of_approver};
 use crate::access::ExactCall;
+use crate::arguments;
 use crate::recording::subject;
 use belljar_contract::action::ActionType;
 use belljar_contract::category::Category;
-use belljar_contract::tool::ToolName;
+use belljar_contract::tool::{DomainCode, ToolName};
 use belljar_policy::action::ActionRegistry;
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::caller::{Caller, Identity};
@@ -84,6 +85,8 @@ impl RequestHumanApproval {
             (None, Some(action), Some(title), Some(_)) => {
                 let action = ActionType::parse(action)
                     .map_err(|error| Failure::argument(format!("action_type: {error}")))?;
+                arguments::reviewable(self.asking.secrets.as_ref(), &arguments)
+                    .map_err(|why| Failure::new(DomainCode::PermissionDenied, why.to_string()))?;
                 let reason = title.to_owned();
                 self.ask_freely(self.exact(caller, (action, reason), arguments)).await
             }

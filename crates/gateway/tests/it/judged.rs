@@ -1,5 +1,7 @@
 //! Agents with rules of their own: what they are shown, what is refused them and why, and what a person's yes is good for.
 
+mod reviewed;
+
 use crate::rig::{Rig, seat};
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;

@@ -52,11 +52,11 @@ pub(super) async fn approve(
     request: Request,
 ) -> Result<Response, Refusal> {
     let bytes = body::read_or_nothing(request, MOST_REQUEST_BYTES).await?;
-    let reason = match bytes.is_empty() {
-        true => None,
-        false => ApproveRequest::parse(&bytes)?.reason,
+    let ApproveRequest { reason, arguments_sha256, .. } = match bytes.is_empty() {
+        true => ApproveRequest { version: ApiVersion, reason: None, arguments_sha256: None },
+        false => ApproveRequest::parse(&bytes)?,
     };
-    answer(&api, &name, (Ruling::Approve, reason)).await
+    answer(&api, &name, Answer { ruling: Ruling::Approve, by: operator()?, reason, arguments_sha256 }).await
 }
 
 /// `POST /v1/worker/approvals/{approval_id}:deny`.
@@ -65,16 +65,13 @@ pub(super) async fn deny(
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let wanted = DenyRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
-    answer(&api, &name, (Ruling::Deny, Some(wanted.reason))).await
+    let DenyRequest { reason, arguments_sha256, .. } =
+        DenyRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
+    let reason = Some(reason);
+    answer(&api, &name, Answer { ruling: Ruling::Deny, by: operator()?, reason, arguments_sha256 }).await
 }
 
-async fn answer(
-    api: &Shared,
-    name: &str,
-    (ruling, reason): (Ruling, Option<String>),
-) -> Result<Response, Refusal> {
-    let answer = Answer { ruling, by: operator()?, reason };
+async fn answer(api: &Shared, name: &str, answer: Answer) -> Result<Response, Refusal> {
     let decided = api.workplace.tools.approvals().decide(&id(name)?, answer, api.workplace.now()).await?;
     Ok(told(decided))
 }
@@ -104,10 +101,14 @@ impl From<ApprovalError> for Refusal {
     fn from(error: ApprovalError) -> Self {
         match error {
             ApprovalError::Unknown { .. } => Self::new(ProblemKind::NotFound, error.to_string()),
-            ApprovalError::Decided { .. } | ApprovalError::Expired { .. } => {
-                Self::new(ProblemKind::Conflict, error.to_string())
+            ApprovalError::Decided { .. }
+            | ApprovalError::Expired { .. }
+            | ApprovalError::OtherArguments { .. }
+            | ApprovalError::NotWhole { .. }
+            | ApprovalError::Full { .. } => Self::new(ProblemKind::Conflict, error.to_string()),
+            ApprovalError::Reason | ApprovalError::TooLarge { .. } => {
+                Self::new(ProblemKind::Validation, error.to_string())
             }
-            ApprovalError::Reason => Self::new(ProblemKind::Validation, error.to_string()),
             ApprovalError::Event(_) | ApprovalError::Audit(_) => {
                 tracing::error!(error = crate::chain(&error), "an approval can't be recorded");
                 Self::new(ProblemKind::Unavailable, "the node can't record this")

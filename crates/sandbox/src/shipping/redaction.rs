@@ -17,8 +17,8 @@ pub struct Redactor {
 #[derive(Debug)]
 struct Patterns {
     secrets: Vec<Regex>,
-    /// The name of a member that holds a secret.
-    name: Regex,
+    /// The name of a member that holds a secret; `None` if values alone are looked at.
+    name: Option<Regex>,
 }
 
 /// What stands where a secret was.
@@ -31,6 +31,20 @@ const LOOKS: usize = 8;
 const NAMES: &str = "client_secret|client_id|refresh_token|access_token|code_verifier|api[_-]?key|api[_-]?secret|\
     id_token|assertion|passwd|password|passphrase|pwd|bearer|authorization|proxy-authorization|secret|token|\
     private[_-]?key|credentials?|cookie|session[_-]?key|auth";
+
+/// Tokens that are known by their beginning: Fernet, JWT, Belljar's own, and those of large services. Each form consists of letters,
+/// digits, `-`, `_`, `.` and `=` alone.
+const TOKEN_FORMS: [&str; 6] = [
+    r"\bgAAAAA[A-Za-z0-9_-]{20,}={0,2}",
+    r"\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?",
+    r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}",
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}",
+    r"\b(?:gh[pousr]_|github_pat_|glpat-|npm_|pypi-|xox[abeoprs]-|hf_|AIza)[A-Za-z0-9_-]{10,}",
+    r"\bbjt_[0-9a-f]{64}",
+];
+
+/// The Base64 of a private key: whole lines of it alone, so that nothing else that follows is hidden.
+const PRIVATE_KEY: &str = r"(?<keep>-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----)(?:\s*[A-Za-z0-9+/]{16,}={0,2})+";
 
 // === impl Redactor ===
 
@@ -48,16 +62,23 @@ impl Redactor {
             format!(r#"(?i)(?<keep>\\?["'](?:(?:[\w-]*[_-])?(?:{NAMES})|code)\\?["']\s*:\s*\\?["'])(?:[^"'\\]|\\[^"'])+"#),
             // A field of a form, a variable, a setting.
             format!(r#"(?i)(?<keep>\b(?:(?:[\w-]*[_-])?(?:{NAMES})|code)\s*[=:]\s*["']?)[^\s&;,"']+"#),
-            // What is known by its beginning: Fernet, JWT, and what large services hand out.
-            r"\bgAAAAA[A-Za-z0-9_-]{20,}={0,2}".to_owned(),
-            r"\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?".to_owned(),
-            r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}".to_owned(),
-            r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}".to_owned(),
-            r"\b(?:gh[pousr]_|github_pat_|glpat-|npm_|pypi-|xox[abeoprs]-|hf_|AIza)[A-Za-z0-9_-]{10,}".to_owned(),
         ];
-        let secrets = secrets.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>();
+        let secrets = secrets.into_iter().chain(TOKEN_FORMS.map(str::to_owned));
+        let secrets = secrets.map(|pattern| Regex::new(&pattern)).collect::<Result<_, _>>();
         let name = Regex::new(&format!("(?i)^(?:(?:.*[_-])?(?:{NAMES})|code)$"));
-        Self { patterns: secrets.ok().zip(name.ok()).map(|(secrets, name)| Patterns { secrets, name }) }
+        Self {
+            patterns: secrets
+                .ok()
+                .zip(name.ok())
+                .map(|(secrets, name)| Patterns { secrets, name: Some(name) }),
+        }
+    }
+
+    /// One that hides only what has the precise form of a token or a private key. Names beside a value say nothing to it, so it never
+    /// hides a command that stands where a secret is expected (`TOKEN="$(cmd)"`).
+    pub fn of_token_forms() -> Self {
+        let secrets = [PRIVATE_KEY].into_iter().chain(TOKEN_FORMS).map(Regex::new).collect::<Result<_, _>>();
+        Self { patterns: secrets.ok().map(|secrets| Patterns { secrets, name: None }) }
     }
 
     /// The text without secrets.
@@ -100,7 +121,10 @@ impl Redactor {
     }
 
     fn is_secret(&self, name: &str) -> bool {
-        self.patterns.as_ref().is_none_or(|patterns| patterns.name.is_match(name))
+        match &self.patterns {
+            None => true,
+            Some(patterns) => patterns.name.as_ref().is_some_and(|pattern| pattern.is_match(name)),
+        }
     }
 }
 

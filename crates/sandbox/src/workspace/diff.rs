@@ -6,6 +6,7 @@
 use super::changes::{ChangeSet, Changed, State};
 use crate::directory::{Directory, DirectoryError};
 use belljar_contract::result::{Change, ChangedFile, WorkspaceChanges};
+use belljar_policy::untrusted;
 use rustix::fs::FileType;
 use similar::TextDiff;
 use std::fmt::Write as _;
@@ -50,7 +51,7 @@ pub fn render(
         for shown in changed.as_shown() {
             rendered.diff.push_str(&section(path, &shown, (source, copy), deadline)?);
         }
-        rendered.files.push(ChangedFile { path: path.display().to_string(), change: changed.change() });
+        rendered.files.push(ChangedFile { path: untrusted::name(path), change: changed.change() });
     }
     Ok(rendered)
 }
@@ -63,7 +64,7 @@ pub fn listed<'c>(changes: impl Iterator<Item = (&'c Path, &'c Changed)>) -> Wor
             listed.truncated = true;
             break;
         }
-        listed.files.push(ChangedFile { path: path.display().to_string(), change: changed.change() });
+        listed.files.push(ChangedFile { path: untrusted::name(path), change: changed.change() });
     }
     listed
 }

@@ -2,12 +2,14 @@
 
 use super::Question;
 use crate::database::{DatabaseError, Row, Value, unreadable, values};
+use crate::digest::sha256;
 use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::approval::{Approval, ApprovalStatus, Decision};
 use belljar_contract::id::{AgentId, ApprovalId, UserId};
 use belljar_contract::tool::ToolName;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use uuid::Uuid;
 
 /// What has become of one at the time `$1`, which every statement with this has.
@@ -20,8 +22,13 @@ pub(super) use status;
 
 macro_rules! columns {
     () => {
+        $crate::approvals::row::columns!("arguments")
+    };
+    ($arguments:expr) => {
         concat!(
-            "number, id, decision_id, agent_id, subject, tool, action_type, risk, arguments_sha256, arguments, reason, ",
+            "number, id, decision_id, agent_id, subject, tool, action_type, risk, arguments_sha256, ",
+            $arguments,
+            ", reason, ",
             $crate::approvals::row::status!(),
             " AS becoming, created_at_ms, expires_at_ms, decided_at_ms, decided_by, decision_reason, used_at_ms"
         )
@@ -29,17 +36,72 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
+/// A page of approvals, with at most 2,048 characters of the arguments of each. `$octets` is the engine's expression for their length.
+macro_rules! listed {
+    ($octets:literal) => {
+        concat!(
+            "SELECT ",
+            $crate::approvals::row::columns!("substr(arguments, 1, 2048) AS arguments"),
+            ", ",
+            $octets,
+            " AS arguments_bytes FROM approvals WHERE number < $2 AND ($3 = '' OR ",
+            $crate::approvals::row::status!(),
+            " = $3) ORDER BY number DESC LIMIT $4"
+        )
+    };
+}
+pub(super) use listed;
+
+/// The length of the arguments of an agent's open questions.
+macro_rules! open_bytes {
+    ($octets:literal) => {
+        concat!(
+            "SELECT coalesce(CAST(sum(",
+            $octets,
+            ") AS BIGINT), 0) AS open_bytes FROM approvals WHERE status IN ('pending', 'approved') AND coalesce(agent_id, '') = $1"
+        )
+    };
+}
+pub(super) use open_bytes;
+
 /// The first of them, if there is one.
 pub(super) fn first(rows: &[Row]) -> Result<Option<Approval>, DatabaseError> {
-    rows.first().map(read).transpose()
+    rows.first().map(|row| read(row, whole(row)?)).transpose()
+}
+
+/// Whether what is kept of the arguments is what would be called: those of an earlier version were cut.
+pub(super) fn is_whole(approval: &Approval) -> bool {
+    !approval.is_preview && sha256(approval.arguments.to_string().as_bytes()) == approval.arguments_sha256
 }
 
 /// One with its place in the order in which they were asked.
 pub(super) fn numbered(row: &Row) -> Result<(u64, Approval), DatabaseError> {
-    Ok((row.count("number")?, read(row)?))
+    let bytes = row.count("arguments_bytes")?;
+    let beginning = row.text("arguments")?;
+    let arguments = match beginning.len() as u64 == bytes {
+        true => whole(row)?,
+        false => {
+            let (shown, sha256) = (beginning.len(), row.text("arguments_sha256")?);
+            let preview = format!("{beginning}… ({shown} of {bytes} bytes; sha256 {sha256})");
+            Arguments { value: preview.into(), bytes, is_preview: true }
+        }
+    };
+    Ok((row.count("number")?, read(row, arguments)?))
 }
 
-fn read(row: &Row) -> Result<Approval, DatabaseError> {
+/// What a row has of the arguments of a call.
+struct Arguments {
+    value: Json,
+    bytes: u64,
+    is_preview: bool,
+}
+
+fn whole(row: &Row) -> Result<Arguments, DatabaseError> {
+    let bytes = row.text("arguments")?.len() as u64;
+    Ok(Arguments { value: document(row, "arguments")?, bytes, is_preview: false })
+}
+
+fn read(row: &Row, arguments: Arguments) -> Result<Approval, DatabaseError> {
     let status = row.text("becoming")?;
     let unknown = |what: &str, found: &str| unreadable(format!("the {what} {found:?}").into());
     let risk = row.text("risk")?;
@@ -52,7 +114,9 @@ fn read(row: &Row) -> Result<Approval, DatabaseError> {
         action_type: row.parsed("action_type", ActionType::parse)?,
         risk: Risk::ALL.into_iter().find(|one| one.as_str() == risk).ok_or_else(|| unknown("risk", &risk))?,
         arguments_sha256: row.text("arguments_sha256")?,
-        arguments: document(row, "arguments")?,
+        arguments_bytes: arguments.bytes,
+        arguments: arguments.value,
+        is_preview: arguments.is_preview,
         reason: row.text("reason")?,
         status: ApprovalStatus::named(&status).ok_or_else(|| unknown("status", &status))?,
         created_at: row.time("created_at_ms")?,

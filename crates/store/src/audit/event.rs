@@ -4,6 +4,7 @@
 //! Text in it stays text: whatever a line, a terminal or a reader could take for something else is escaped.
 
 use belljar_contract::id::RunId;
+use belljar_policy::untrusted::{escape_as_json, is_hidden};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::ser::Formatter;
@@ -113,20 +114,17 @@ impl Formatter for Escaping {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
         if !fragment.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            let mut escape = String::new();
             while let Some((at, hidden)) = rest.char_indices().find(|(_, character)| is_hidden(*character)) {
                 writer.write_all(&rest.as_bytes()[..at])?;
-                write!(writer, "\\u{:04x}", u32::from(hidden))?;
+                escape.clear();
+                escape_as_json(hidden, &mut escape);
+                writer.write_all(escape.as_bytes())?;
                 rest = &rest[at + hidden.len_utf8()..];
             }
         }
         writer.write_all(rest.as_bytes())
     }
-}
-
-/// Controls, and what has no width or turns the direction of what follows. All of it is in the first plane.
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -142,7 +140,7 @@ mod tests {
 
     #[test]
     fn nothing_that_a_terminal_acts_on_is_written_and_all_of_it_comes_back() {
-        let text = "a\n\r\0\u{1b}[31m\u{7f}\u{9b}2J\u{202e}\u{2028}\u{feff}é漢🦀\"\\}";
+        let text = "a\n\r\0\u{1b}[31m\u{7f}\u{9b}2J\u{202e}\u{2028}\u{feff}\u{e0041}\u{fe0f}é漢🦀\"\\}";
         let written = text_of(&json!({ "text": text }));
         assert!(written.chars().all(|character| !is_hidden(character)), "{written}");
         assert!(written.contains("é漢🦀"), "what is harmless stays as it is: {written}");

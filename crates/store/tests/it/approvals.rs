@@ -5,13 +5,15 @@ mod killed;
 use crate::jobs::on_both_engines;
 use crate::jobs::world::World;
 use belljar_contract::action::{ActionType, Risk};
-use belljar_contract::approval::{Approval, ApprovalStatus, Ruling};
+use belljar_contract::approval::{Approval, ApprovalStatus, LARGEST_ARGUMENTS_BYTES, Ruling};
 use belljar_contract::id::{AgentId, ApprovalId, RunId, UserId};
 use belljar_contract::tool::{AgentKind, ToolName, ToolSubject};
-use belljar_store::approvals::{Answer, ApprovalError, Approvals, CallKey, Question};
+use belljar_store::approvals::{Answer, ApprovalError, Approvals, CallKey, MOST_OPEN_BYTES, Question};
 use belljar_store::audit::{AuditLog, Settings, reading};
+use belljar_store::database::Location;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -60,8 +62,16 @@ fn call(arguments: char) -> CallKey {
         agent_id: AgentId::parse("asks").ok(),
         subject: subject("belljar"),
         tool: ToolName::parse("tell").unwrap(),
-        arguments_sha256: arguments.to_string().repeat(64),
+        arguments_sha256: digest(&arguments_of(arguments)),
     }
+}
+
+fn arguments_of(name: char) -> Value {
+    json!({ "text": format!("\0 {name}") })
+}
+
+fn digest(arguments: &Value) -> String {
+    Sha256::digest(arguments.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn subject(name: &str) -> ToolSubject {
@@ -78,11 +88,17 @@ fn subject(name: &str) -> ToolSubject {
 }
 
 fn question(call: CallKey) -> Question {
+    let is_of_call = |arguments: &Value| digest(arguments) == call.arguments_sha256;
+    let arguments = ('a'..='z').map(arguments_of).find(is_of_call).unwrap();
+    with_arguments(call, arguments)
+}
+
+fn with_arguments(call: CallKey, arguments: Value) -> Question {
     Question {
         id: ApprovalId::from_uuid(Uuid::now_v7()),
         decision_id: Uuid::now_v7(),
         reason: "documents take a yes".to_owned(),
-        arguments: json!({ "text": "\0 one" }),
+        arguments,
         action: ActionType::parse("docs:write").unwrap(),
         risk: Risk::Low,
         call,
@@ -91,7 +107,7 @@ fn question(call: CallKey) -> Question {
 
 fn answer(ruling: Ruling) -> Answer {
     let reason = (ruling == Ruling::Deny).then(|| "too risky".to_owned());
-    Answer { ruling, by: UserId::parse("ada").unwrap(), reason }
+    Answer { ruling, by: UserId::parse("ada").unwrap(), reason, arguments_sha256: None }
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -109,7 +125,7 @@ on_both_engines! {
         let desk = Desk::of(&world);
         let first = desk.ask(call('a')).await;
         assert_eq!((first.status, &first.decision, first.used_at), (ApprovalStatus::Pending, &None, None));
-        assert_eq!(first.arguments, json!({ "text": "\0 one" }));
+        assert_eq!(first.arguments, json!({ "text": "\0 a" }));
         // Another attempt of the same job is no other caller.
         assert_eq!(desk.ask(call('a')).await.id, first.id);
         let others = [
@@ -216,6 +232,82 @@ on_both_engines! {
         let asked = desk.approvals.ask(question(call('c')), now(), Some(HOUR)).await.unwrap();
         desk.approvals.decide(&asked.id, answer(Ruling::Approve), early).await.unwrap();
         assert!(desk.is_used(&call('c'), early).await);
+    }
+
+    async fn an_answer_that_names_other_arguments_is_refused(world: World) {
+        let desk = Desk::of(&world);
+        let asked = desk.ask(call('a')).await;
+        let naming = |ruling, sha256: String| Answer { arguments_sha256: Some(sha256), ..answer(ruling) };
+        for ruling in [Ruling::Approve, Ruling::Deny] {
+            let other = naming(ruling, call('b').arguments_sha256);
+            let refused = desk.approvals.decide(&asked.id, other, now()).await.unwrap_err();
+            assert!(matches!(refused, ApprovalError::OtherArguments { .. }), "{refused}");
+        }
+        assert!(!desk.is_used(&call('a'), now()).await);
+        // The control: its own digest.
+        let own = naming(Ruling::Approve, call('a').arguments_sha256);
+        desk.approvals.decide(&asked.id, own, now()).await.unwrap();
+        assert!(desk.is_used(&call('a'), now()).await);
+    }
+
+    async fn arguments_that_are_not_those_of_the_digest_are_neither_asked_about_nor_approved(world: World) {
+        let desk = Desk::of(&world);
+        let cut = with_arguments(call('a'), json!({ "text": "cut… (9 bytes)" }));
+        let refused = desk.approvals.ask(cut.clone(), now(), None).await.unwrap_err();
+        assert!(matches!(refused, ApprovalError::NotWhole { .. }), "{refused}");
+        // As an earlier version has kept it; how that is read depends on no engine.
+        let Location::File(file) = &world.location else { return };
+        let asked = desk.ask(call('a')).await;
+        let connection = rusqlite::Connection::open(file).unwrap();
+        connection.execute("UPDATE approvals SET arguments = ?1", [cut.arguments.to_string()]).unwrap();
+        let refused = desk.approvals.decide(&asked.id, answer(Ruling::Approve), now()).await.unwrap_err();
+        assert!(matches!(refused, ApprovalError::NotWhole { .. }), "{refused}");
+        // It can still be denied.
+        desk.approvals.decide(&asked.id, answer(Ruling::Deny), now()).await.unwrap();
+    }
+
+    async fn long_arguments_are_kept_whole_and_lists_have_a_preview_that_says_so(world: World) {
+        let desk = Desk::of(&world);
+        let long = json!({ "line": format!("echo {}; evil ü", " ".repeat(3_000)) });
+        let key = CallKey { arguments_sha256: digest(&long), ..call('a') };
+        let asked = desk.approvals.ask(with_arguments(key.clone(), long.clone()), now(), None).await.unwrap();
+        desk.ask(call('b')).await;
+        assert_eq!((&asked.arguments, asked.is_preview), (&long, false));
+        let page = desk.approvals.list(None, (None, 10), now()).await.unwrap().entries;
+        let [short, listed] = page.as_slice() else { panic!("{page:?}") };
+        assert_eq!((&short.arguments, short.is_preview), (&arguments_of('b'), false));
+        let bytes = long.to_string().len() as u64;
+        assert_eq!((listed.is_preview, listed.arguments_bytes), (true, bytes));
+        let preview = listed.arguments.as_str().unwrap();
+        assert!(preview.ends_with(&format!("… (2048 of {bytes} bytes; sha256 {})", key.arguments_sha256)), "{preview}");
+        let found = desk.approvals.find(&asked.id, now()).await.unwrap().unwrap();
+        assert_eq!((&found.arguments, found.is_preview, found.arguments_bytes), (&long, false, bytes));
+        desk.approve(&asked.id).await;
+        assert!(desk.is_used(&key, now()).await);
+    }
+
+    async fn what_waits_for_an_answer_has_a_largest_size_alone_and_together(world: World) {
+        let desk = Desk::of(&world);
+        let ask = async |name: u64, bytes: usize| {
+            let arguments = json!({ "n": name, "text": "x".repeat(bytes) });
+            let key = CallKey { arguments_sha256: digest(&arguments), ..call('a') };
+            desk.approvals.ask(with_arguments(key, arguments), now(), None).await
+        };
+        let refused = ask(0, LARGEST_ARGUMENTS_BYTES).await.unwrap_err();
+        assert!(matches!(refused, ApprovalError::TooLarge { .. }), "{refused}");
+        let large = LARGEST_ARGUMENTS_BYTES - 100;
+        let most = MOST_OPEN_BYTES / (LARGEST_ARGUMENTS_BYTES as u64);
+        for name in 0..most {
+            ask(name, large).await.unwrap();
+        }
+        let refused = ask(most, large).await.unwrap_err();
+        assert!(matches!(refused, ApprovalError::Full { .. }), "{refused}");
+        // The control: another agent, and the same one once something was answered.
+        let other = CallKey { agent_id: None, ..call('b') };
+        desk.approvals.ask(question(other), now(), None).await.unwrap();
+        let page = desk.approvals.list(None, (None, 2), now()).await.unwrap().entries;
+        desk.approvals.decide(&page[1].id, answer(Ruling::Deny), now()).await.unwrap();
+        ask(most, large).await.unwrap();
     }
 
     async fn what_can_not_be_recorded_does_not_happen(world: World) {

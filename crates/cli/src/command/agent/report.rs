@@ -1,6 +1,7 @@
 //! What came of an agent's run, for a person and for a program (docs/agents.md).
 
 use super::workspace::Fate;
+use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::progress::harmless;
 use crate::{summary, web};
@@ -15,7 +16,6 @@ use belljar_node::once::OnceResult;
 use belljar_node::usage::Totals;
 use belljar_sandbox::workspace::diff;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::time::Duration;
 
 /// What came of it.
@@ -78,10 +78,7 @@ impl Report {
     }
 
     pub(super) fn print_json(&self, fate: &Fate) -> Result<(), CliError> {
-        let mut text = serde_json::to_vec_pretty(&self.as_contract(fate))
-            .map_err(|error| CliError::output(error.into()))?;
-        text.push(b'\n');
-        std::io::stdout().lock().write_all(&text).map_err(CliError::output)
+        print_json(&self.as_contract(fate))
     }
 
     fn as_contract(&self, fate: &Fate) -> AgentResult {
@@ -119,7 +116,7 @@ impl Report {
             diff: self.changes.diff.clone(),
             diff_truncated: self.changes.truncated,
             changes,
-            kept_in: kept_in.map(|path| path.display().to_string()),
+            kept_in: kept_in.map(|path| belljar_policy::untrusted::name(path)),
             web: self.web.clone(),
             push,
             audit: self.audit.as_ref().map(|Span { first, last }| AuditSpan {
@@ -164,22 +161,22 @@ impl Report {
             Fate::Nothing => {}
             Fate::Applied => text += "The changes are applied.\n",
             Fate::Kept(path) => {
-                let _ = writeln!(text, "The changes are kept in {}", path.display());
+                let _ = writeln!(text, "The changes are kept in {}", crate::output::path(path));
             }
             Fate::Pushed(_) | Fate::NotPushed(..) => {}
             Fate::ThrownAway => {
                 text += "The changes are thrown away; --keep keeps them, --apply applies them to a --workspace-copy.\n";
             }
         }
-        anstream::eprint!("{text}");
+        crate::output::err!("{text}");
         match fate {
             Fate::Pushed(outcome) => outcome.tell(),
             Fate::NotPushed(outcome, path) => {
                 outcome.tell();
                 let run = &self.told.run_id;
-                anstream::eprintln!(
+                crate::output::errln!(
                     "The changes are kept in {}: `belljar git push {run}` pushes them.",
-                    path.display()
+                    crate::output::path(path)
                 );
             }
             _ => {}

@@ -1,6 +1,7 @@
 //! How an agent's run is shown while it goes on: its calls to whoever watches, its words to whoever reads.
 
 use crate::error::CliError;
+use crate::output::{UntrustedLines, json_line};
 use crate::progress::harmless;
 use crate::summary;
 use belljar_contract::inference::{CallRecord, Excerpt};
@@ -49,7 +50,7 @@ impl Shown {
             let written = match (manner, &event) {
                 (Manner::Json, _) => Ok(()),
                 (Manner::Events, event) => {
-                    let line = serde_json::to_string(event).unwrap_or_default();
+                    let line = json_line(event);
                     writeln!(out, "{line}")
                 }
                 (Manner::People, AgentEvent::TextDelta { delta }) => {
@@ -82,7 +83,7 @@ impl Watch for Shown {
             line +=
                 &usage.cost_usd.as_ref().map(|cost| format!("  ${}", cost.to_total())).unwrap_or_default();
         }
-        anstream::eprintln!("· {}", harmless(&line));
+        crate::output::errln!("· {}", harmless(&line));
     }
 
     fn is_canceled(&self) -> bool {
@@ -92,6 +93,5 @@ impl Watch for Shown {
 
 /// A text without anything but lines that a terminal would act on.
 fn readable(text: &str) -> String {
-    let shown = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
-    text.chars().map(shown).collect()
+    UntrustedLines(text).to_string()
 }

@@ -147,7 +147,7 @@ impl WorkspaceArguments {
             if matches!(applied, Err(CliError::Apply(ApplyError::Handoff { .. }))) {
                 // It takes a yes, and so is not lost.
                 folder.keep()?;
-                anstream::eprintln!("The changes are kept in {}", folder.path().display());
+                crate::output::errln!("The changes are kept in {}", crate::output::path(folder.path()));
             }
             applied?;
             folder.remove()?;

@@ -1,11 +1,12 @@
 //! `belljar approval approve` and `belljar approval deny`
 
-use super::source::Source;
-use super::{parse_id, parse_reason};
+use super::reviewing::{confirmed, must_be_whole};
+use super::source::{Said, Source};
+use super::{parse_digest, parse_id, parse_reason};
 use crate::command::plain;
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
-use belljar_contract::approval::{Approval, Ruling};
+use belljar_contract::approval::{Approval, ApprovalStatus, Ruling};
 use belljar_contract::id::ApprovalId;
 
 #[derive(Debug, clap::Args)]
@@ -13,6 +14,9 @@ pub(super) struct ApproveArguments {
     /// The approval's id
     #[arg(value_parser = parse_id)]
     id: ApprovalId,
+    /// The digest of the arguments that you reviewed, as `show` prints it; nothing is asked, and other arguments are refused
+    #[arg(long, value_name = "SHA256", value_parser = parse_digest)]
+    digest: Option<String>,
     /// Why, for the record
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     reason: Option<String>,
@@ -26,6 +30,9 @@ pub(super) struct DenyArguments {
     /// The approval's id
     #[arg(value_parser = parse_id)]
     id: ApprovalId,
+    /// The digest of the arguments that you reviewed; other arguments are refused
+    #[arg(long, value_name = "SHA256", value_parser = parse_digest)]
+    digest: Option<String>,
     /// Why
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     reason: String,
@@ -38,8 +45,17 @@ pub(super) struct DenyArguments {
 
 impl ApproveArguments {
     pub(super) fn run(&self, source: &Source) -> Result<(), CliError> {
-        let decided = source.decide(&self.id, (Ruling::Approve, self.reason.clone()))?;
-        tell(&decided, self.json)
+        let open = source.find(&self.id)?;
+        // What was decided otherwise or has expired is refused below, and what was approved stays so.
+        if open.status == ApprovalStatus::Pending {
+            must_be_whole(&open)?;
+            if self.digest.is_none() && !confirmed(&open)? {
+                return Err(CliError::NotApproved { id: self.id.clone() });
+            }
+        }
+        let digest = self.digest.clone().unwrap_or(open.arguments_sha256);
+        let said = Said { ruling: Ruling::Approve, reason: self.reason.clone(), digest: Some(digest) };
+        tell(&source.decide(&self.id, said)?, self.json)
     }
 }
 
@@ -47,8 +63,9 @@ impl ApproveArguments {
 
 impl DenyArguments {
     pub(super) fn run(&self, source: &Source) -> Result<(), CliError> {
-        let decided = source.decide(&self.id, (Ruling::Deny, Some(self.reason.clone())))?;
-        tell(&decided, self.json)
+        let reason = Some(self.reason.clone());
+        let said = Said { ruling: Ruling::Deny, reason, digest: self.digest.clone() };
+        tell(&source.decide(&self.id, said)?, self.json)
     }
 }
 

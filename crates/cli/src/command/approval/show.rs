@@ -2,6 +2,7 @@
 
 use super::parse_id;
 use super::source::Source;
+use crate::command::arguments::rows;
 use crate::command::plain;
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
@@ -32,11 +33,12 @@ impl ShowArguments {
     }
 }
 
-fn description(approval: &Approval) -> String {
+/// An approval, with all of the arguments.
+pub(super) fn description(approval: &Approval) -> String {
     let mut text = String::new();
     let mut say = |name: &str, value: &str| {
         // Writing to a String can't fail.
-        let _ = writeln!(text, "  {name:<10}  {}", plain(value));
+        let _ = writeln!(text, "  {name:<12} {}", plain(value));
     };
     let time = |time: Timestamp| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
     say("approval", approval.id.as_str());
@@ -46,8 +48,6 @@ fn description(approval: &Approval) -> String {
     }
     say("tool", approval.tool.as_str());
     say("action", &format!("{}, risk {}", approval.action_type, approval.risk.as_str()));
-    say("arguments", &approval.arguments.to_string());
-    say("digest", &format!("sha256:{}", approval.arguments_sha256));
     say("why", &approval.reason);
     say("decision", &approval.decision_id.to_string());
     say("asked", &time(approval.created_at));
@@ -61,5 +61,6 @@ fn description(approval: &Approval) -> String {
     if let Some(used_at) = approval.used_at {
         say("used", &time(used_at));
     }
-    text
+    let length = (approval.arguments_bytes, approval.arguments_sha256.as_str(), approval.is_preview);
+    text + &rows(&approval.arguments, length)
 }

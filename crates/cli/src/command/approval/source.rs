@@ -22,6 +22,14 @@ pub(super) enum Source {
     Here { approvals: Approvals, runtime: Runtime },
 }
 
+/// An answer.
+pub(super) struct Said {
+    pub(super) ruling: Ruling,
+    pub(super) reason: Option<String>,
+    /// The digest of the arguments that were reviewed.
+    pub(super) digest: Option<String>,
+}
+
 // === impl Source ===
 
 impl Source {
@@ -82,19 +90,21 @@ impl Source {
     pub(super) fn decide(
         &self,
         id: &ApprovalId,
-        (ruling, reason): (Ruling, Option<String>),
+        Said { ruling, reason, digest }: Said,
     ) -> Result<Approval, CliError> {
         match (self, ruling, reason) {
             (Self::Node(client), Ruling::Deny, Some(reason)) => {
-                post(client, &format!("/approvals/{id}:deny"), &DenyRequest { version: ApiVersion, reason })
+                let request = DenyRequest { version: ApiVersion, reason, arguments_sha256: digest };
+                post(client, &format!("/approvals/{id}:deny"), &request)
             }
             (Self::Node(client), Ruling::Approve, reason) => {
-                let request = ApproveRequest { version: ApiVersion, reason };
+                let request = ApproveRequest { version: ApiVersion, reason, arguments_sha256: digest };
                 post(client, &format!("/approvals/{id}:approve"), &request)
             }
             (Self::Node(_), Ruling::Deny, None) => Err(ApprovalError::Reason.into()),
             (Self::Here { approvals, runtime }, ruling, reason) => {
-                let answer = Answer { ruling, by: whoever_runs_this()?, reason };
+                let by = whoever_runs_this()?;
+                let answer = Answer { ruling, by, reason, arguments_sha256: digest };
                 Ok(runtime.block_on(approvals.decide(id, answer, Timestamp::now()))?)
             }
         }

@@ -50,7 +50,7 @@ impl AnchorArguments {
         match self.json {
             true => print_json(&statuses)?,
             false => {
-                statuses.iter().for_each(|status| anstream::println!("{}", harmless(&described(status))))
+                statuses.iter().for_each(|status| crate::output::outln!("{}", harmless(&described(status))))
             }
         }
         let is_failing = outcome.is_err() || statuses.iter().any(|status| status.failing.is_some());

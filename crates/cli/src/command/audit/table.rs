@@ -1,5 +1,6 @@
 //! Records as rows, for a person. What sandboxes have said in them never acts on the terminal.
 
+use crate::output::wrapped;
 use crate::progress::harmless;
 use belljar_contract::inference::{BEGUN, BegunRecord, CALL, CallRecord, Excerpt};
 use belljar_contract::tool::{TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus};
@@ -8,7 +9,11 @@ use belljar_store::audit::Record;
 /// The first row.
 pub(super) const HEAD: &str = "RECORD    TIME                         RUN                                   KIND                  WHAT\n";
 
-/// The row of a record, without its newline; of that width at most, for one that a terminal breaks could look like two.
+/// Before each further line of a record.
+const INDENT: &str = "          ";
+
+/// The row of a record, without its newline. What is longer than the terminal is wide goes on in lines that begin with blanks, so no part
+/// of a record looks like the beginning of another one.
 pub(super) fn row(record: &Record<'_>, width: usize) -> String {
     let Record { sequence, time, kind, run, event, .. } = record;
     let told = match *kind {
@@ -20,7 +25,10 @@ pub(super) fn row(record: &Record<'_>, width: usize) -> String {
     let what = told.unwrap_or_else(|| (*event).to_owned());
     let run = run.unwrap_or("-");
     let row = plain(&format!("{sequence:<8}  {time}  {run:36}  {kind:20}  {what}"));
-    row.chars().take(width).collect()
+    match width {
+        usize::MAX => row,
+        width => wrapped(&row, width.saturating_sub(INDENT.len())).join(&format!("\n{INDENT}")),
+    }
 }
 
 fn beginning(call: &BegunRecord) -> String {
@@ -70,8 +78,7 @@ fn summary(call: &CallRecord) -> String {
     summary
 }
 
-/// Without controls, and without what turns the direction of text or has no width.
+/// The text on one line, with escapes in place of everything that a terminal acts on, that reorders text or that can't be seen.
 pub(crate) fn plain(text: &str) -> String {
-    let is_hidden = |character: char| matches!(character, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    harmless(&text.replace(is_hidden, " "))
+    harmless(text)
 }

@@ -59,8 +59,8 @@ impl VerifyArguments {
             None => (audit::verify::verify(folder, &demands)?, statuses(folder)),
         };
         match self.json {
-            true => anstream::println!("{}", as_json(&verdict, &statuses)),
-            false => anstream::print!("{}", self.as_text(&verdict, &statuses)),
+            true => crate::output::outln!("{}", as_json(&verdict, &statuses)),
+            false => crate::output::out!("{}", self.as_text(&verdict, &statuses)),
         }
         Ok(match verdict {
             Verdict::Intact(extent) if !is_unknown_to_anchors(&extent) => ExitCode::SUCCESS,
@@ -117,7 +117,7 @@ fn add_anchor(evidence: &mut Evidence, anchor: &str) -> Result<(), CliError> {
     }
     for file in files {
         let bytes = std::fs::read(&file).map_err(|error| failed(&file, error))?;
-        evidence.add(&file.to_string_lossy(), &String::from_utf8_lossy(&bytes));
+        evidence.add(&untrusted::name(&file), &String::from_utf8_lossy(&bytes));
     }
     Ok(())
 }
@@ -208,7 +208,7 @@ fn as_json(verdict: &Verdict, statuses: &[AnchorStatus]) -> String {
             "fault": finding.fault.to_string(),
         }),
     };
-    serde_json::to_string_pretty(&value).unwrap_or_default()
+    crate::output::json(&value)
 }
 
 fn coverage_as_json(vouched: &Vouched, last: u64) -> Value {

@@ -68,14 +68,16 @@ impl LearnArguments {
         };
         let text = match self.json {
             true => {
-                format!("{}\n", serde_json::to_string_pretty(&as_json(&run, &proposal)).unwrap_or_default())
+                format!("{}\n", crate::output::json(&as_json(&run, &proposal)))
             }
             false => format!(
                 "# What run {run} has tried. It chose what stands here: read it before it is a policy.\n{proposal}"
             ),
         };
         match &self.output {
-            None => std::io::stdout().write_all(text.as_bytes()).map_err(CliError::output)?,
+            None => std::io::stdout()
+                .write_all(crate::output::shown(&text).as_bytes())
+                .map_err(CliError::output)?,
             Some(path) => write_new(path, &text)?,
         }
         Ok(ExitCode::SUCCESS)
@@ -86,7 +88,7 @@ impl LearnArguments {
         let Executed { run, code } = exec::watched(&self.command, self.sandbox.clone(), policy)?;
         if code != ExitCode::SUCCESS {
             // Often so: what it wanted, it didn't get.
-            anstream::eprintln!("belljar: the command did not succeed");
+            crate::output::errln!("belljar: the command did not succeed");
         }
         Ok(run)
     }

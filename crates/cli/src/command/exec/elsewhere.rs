@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
     let site = Site { state: state::open().path().to_owned(), executable: state::own_program()? };
     let mut sandbox = chosen.make(launcher, &site)?.create(wanted)?;
     if arguments.isolation {
-        anstream::eprintln!("{}", serde_json::to_string_pretty(sandbox.isolation()).unwrap_or_default());
+        crate::output::errln!("{}", crate::output::json(sandbox.isolation()));
     }
     let sockets = sandbox.take_hatches();
     let served = ways_out.serve(sandbox.id(), &state::open(), sockets)?;
@@ -93,7 +93,7 @@ fn relay(arguments: &ExecArguments, sandbox: &dyn Sandbox) -> Result<u8, CliErro
     Ok(match relayed {
         Relay::Ended(code) => code,
         Relay::OutOfTime => {
-            anstream::eprintln!("belljar: out of time");
+            crate::output::errln!("belljar: out of time");
             OUT_OF_TIME
         }
     })
@@ -117,18 +117,18 @@ fn settle(
     if set.is_empty() {
         return Ok(());
     }
-    anstream::eprint!("{}", summary::changes(&diff::render(&set, source, &copied)?));
+    crate::output::err!("{}", summary::changes(&diff::render(&set, source, &copied)?));
     if arguments.apply && succeeded {
         let applied = arguments.trust.with_yes(|trust| Ok(apply(&set, &copied, source, since, trust)?));
         if matches!(applied, Err(CliError::Apply(ApplyError::Handoff { .. }))) {
             // It takes a yes, and so is not lost.
             let kept = keep(sandbox.id())?;
-            anstream::eprintln!("The changes are kept in {}", kept.display());
+            crate::output::errln!("The changes are kept in {}", crate::output::path(&kept));
         }
         applied?;
-        anstream::eprintln!("The changes are applied.");
+        crate::output::errln!("The changes are applied.");
     } else {
-        anstream::eprintln!("The changes are thrown away; --apply applies them.");
+        crate::output::errln!("The changes are thrown away; --apply applies them.");
     }
     Ok(())
 }

@@ -55,20 +55,20 @@ impl CloneArguments {
         })?;
         let record = base.record();
         match self.common.json {
-            true => anstream::println!(
+            true => crate::output::outln!(
                 "{}",
-                serde_json::json!({
+                crate::output::json_line(&serde_json::json!({
                     "remote": record.remote,
                     "reference": record.reference,
                     "commit": record.commit,
                     "directory": base.directory(),
-                })
+                }))
             ),
-            false => anstream::println!(
+            false => crate::output::outln!(
                 "{} of {} is in {}",
                 record.commit,
                 record.remote,
-                self.directory.display()
+                crate::output::path(&self.directory)
             ),
         }
         Ok(ExitCode::SUCCESS)
@@ -84,7 +84,7 @@ fn begin(directory: &Path) -> Result<bool, CliError> {
             let mut names = std::fs::read_dir(directory).map_err(failed)?;
             match names.next() {
                 None => Ok(false),
-                Some(_) => Err(CliError::usage(format!("{} is not empty", directory.display()))),
+                Some(_) => Err(CliError::usage(format!("{} is not empty", crate::output::path(directory)))),
             }
         }
         Err(error) => Err(failed(error)),

@@ -174,30 +174,33 @@ impl Outcome {
     }
 
     pub(crate) fn print_json(&self) -> Result<(), CliError> {
-        let text = serde_json::to_string_pretty(self).map_err(|error| CliError::output(error.into()))?;
-        anstream::println!("{text}");
+        let text = crate::output::json(self);
+        crate::output::outln!("{text}");
         Ok(())
     }
 
     /// Tells it on standard error; the commit that is there on standard output.
     pub(crate) fn tell(&self) {
         for path in &self.left_out {
-            anstream::eprintln!("belljar: {} was left out: it is a repository, or no file", harmless(path));
+            crate::output::errln!("belljar: {} was left out: it is a repository, or no file", harmless(path));
         }
         self.tell_ignored();
         let (branch, remote) = (&self.branch, &self.remote);
         let commit = self.commit.as_deref().unwrap_or_default();
         match self.outcome {
             Word::Pushed => {
-                anstream::println!("{commit} is {branch} at {remote}, with {} files", self.files.len());
+                crate::output::outln!("{commit} is {branch} at {remote}, with {} files", self.files.len());
             }
-            Word::AlreadyThere => anstream::println!("{commit} was {branch} at {remote} already"),
-            Word::NothingToPush => anstream::println!("Nothing to push."),
+            Word::AlreadyThere => crate::output::outln!("{commit} was {branch} at {remote} already"),
+            Word::NothingToPush => crate::output::outln!("Nothing to push."),
             Word::Refused | Word::Taken | Word::Failed => {
-                anstream::eprintln!("belljar: {}", self.message.as_deref().map(harmless).unwrap_or_default());
-                anstream::eprint!("{}", listed(&self.handoff));
+                crate::output::errln!(
+                    "belljar: {}",
+                    self.message.as_deref().map(harmless).unwrap_or_default()
+                );
+                crate::output::err!("{}", listed(&self.handoff));
                 if let Some(hint) = self.hint() {
-                    anstream::eprintln!("\nHint: {hint}");
+                    crate::output::errln!("\nHint: {hint}");
                 }
             }
         }
@@ -207,17 +210,17 @@ impl Outcome {
     fn tell_ignored(&self) {
         let shown = self.ignored.iter().take(MOST_SHOWN);
         for path in shown {
-            anstream::eprintln!(
+            crate::output::errln!(
                 "belljar: {} was left out: it is ignored (--include-ignored)",
                 harmless(path)
             );
         }
         if let Some(more) = self.ignored.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
-            anstream::eprintln!("belljar: {more} more were left out, which are ignored; --json lists them");
+            crate::output::errln!("belljar: {more} more were left out, which are ignored; --json lists them");
         }
         for path in &self.ignore_rules_changed {
             let path = harmless(path);
-            anstream::eprintln!("belljar: {path} differs; what is ignored was decided as it was cloned");
+            crate::output::errln!("belljar: {path} differs; what is ignored was decided as it was cloned");
         }
     }
 

@@ -56,12 +56,12 @@ impl Requested {
 
     pub(super) fn tell(&self) {
         match (&self.url, &self.message) {
-            (Some(url), _) if self.outcome == "opened" => anstream::println!("Opened {url}"),
-            (Some(url), _) => anstream::println!("{url} was open already"),
+            (Some(url), _) if self.outcome == "opened" => crate::output::outln!("Opened {url}"),
+            (Some(url), _) => crate::output::outln!("{url} was open already"),
             (None, message) => {
                 let message = message.as_deref().map(harmless).unwrap_or_default();
-                anstream::eprintln!("belljar: the branch is there, and has no pull request: {message}");
-                anstream::eprintln!("\nHint: {}", self.hint());
+                crate::output::errln!("belljar: the branch is there, and has no pull request: {message}");
+                crate::output::errln!("\nHint: {}", self.hint());
             }
         }
     }

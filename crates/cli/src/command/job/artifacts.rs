@@ -38,7 +38,7 @@ impl ArtifactsArguments {
     pub(super) fn run(&self, client: &Client) -> Result<ExitCode, CliError> {
         let job = client.job(&self.id)?.known;
         if !job.job.status.is_final() {
-            anstream::eprintln!("belljar: the job is not over; what it leaves is known when it is");
+            crate::output::errln!("belljar: the job is not over; what it leaves is known when it is");
         }
         let artifacts = job.outcome.map(|outcome| outcome.artifacts).unwrap_or_default();
         match &self.output {
@@ -69,7 +69,7 @@ impl ArtifactsArguments {
                 true => fetched.push(json!({
                     "path": artifact.path, "sha256": artifact.sha256, "size_bytes": artifact.size_bytes, "file": file,
                 })),
-                false => print(&format!("{}\n", plain(&file.display().to_string())))?,
+                false => print(&format!("{}\n", crate::output::path(&file)))?,
             }
         }
         if self.json {

@@ -4,8 +4,8 @@ use super::parse_id;
 use super::watch::Lost;
 use crate::client::events::{Extent, Follower, follow};
 use crate::client::{Client, ClientError};
-use crate::command::plain;
 use crate::error::CliError;
+use crate::output::UntrustedLines;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::event::{Happening, JobEvent, Stream};
 use belljar_contract::worker::job::JobOutcome;
@@ -42,7 +42,7 @@ impl LogsArguments {
         let mut writer = Writer::default();
         follow(client, &self.id, extent, &mut writer)?;
         if writer.is_cut {
-            anstream::eprintln!(
+            crate::output::errln!(
                 "belljar: it has written more than is told while it runs; the rest comes with its end"
             );
         }
@@ -55,7 +55,7 @@ fn whole(outcome: &JobOutcome) -> Result<(), CliError> {
     write(Stream::Stdout, &outcome.stdout)?;
     write(Stream::Stderr, &outcome.stderr)?;
     if outcome.truncated.stdout || outcome.truncated.stderr {
-        anstream::eprintln!("belljar: it has written more than is kept");
+        crate::output::errln!("belljar: it has written more than is kept");
     }
     Ok(())
 }
@@ -93,12 +93,7 @@ fn write(stream: Stream, text: &str) -> Result<(), CliError> {
 
 /// Lines stay lines, and tabs tabs; each line whole, however long it is.
 fn for_terminal(text: &str) -> String {
-    let shown = |c: char| match c {
-        '\n' | '\t' => c.to_string(),
-        // One at a time: a line as a whole would be cut.
-        c => plain(c.encode_utf8(&mut [0; 4])),
-    };
-    text.chars().map(shown).collect()
+    UntrustedLines(text).to_string()
 }
 
 #[cfg(test)]
@@ -107,7 +102,10 @@ mod tests {
 
     #[test]
     fn nothing_of_a_log_acts_on_a_terminal() {
-        assert_eq!(for_terminal("a\tb\r\n\u{1b}[2Jc\u{9b}d\u{202e}e\u{7}\n"), "a\tb \n [2Jc d e \n");
+        assert_eq!(
+            for_terminal("a\tb\r\n\u{1b}[2Jc\u{9b}d\u{202e}e\u{7}\n"),
+            "a\tb\\u{d}\n\\u{1b}[2Jc\\u{9b}d\\u{202e}e\\u{7}\n"
+        );
         assert_eq!(for_terminal(&"x".repeat(1_000)).len(), 1_000);
     }
 }

@@ -31,7 +31,7 @@ impl ShowArguments {
         match self.json {
             true => print_json(&told.document)?,
             false => {
-                anstream::println!("{}", headline(&told.known));
+                crate::output::outln!("{}", headline(&told.known));
                 print(&description(&told.known))?;
             }
         }

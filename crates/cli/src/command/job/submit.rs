@@ -55,7 +55,7 @@ impl SubmitArguments {
         match reach.is_remote() {
             true => reach.with(Purpose::Running, |client| self.submit_there(client, &order, &interrupts)),
             false => {
-                anstream::eprintln!(
+                crate::output::errln!(
                     "belljar: without --node the job runs here, and this command stays until it is over"
                 );
                 reach.with(Purpose::Running, |client| {
@@ -103,7 +103,7 @@ impl SubmitArguments {
         let told = client.job(id)?;
         match self.json {
             true => print_json(&told.document)?,
-            false => anstream::eprintln!("{}", headline(&told.known)),
+            false => crate::output::errln!("{}", headline(&told.known)),
         }
         Ok(ExitCode::from(exit_code_of(&told.known)))
     }
@@ -138,7 +138,7 @@ fn finish_others(client: &Client, interrupts: &Interrupts) -> Result<(), CliErro
             return Ok(());
         }
         if !std::mem::replace(&mut has_told, true) {
-            anstream::eprintln!("belljar: {open} more that waited in this state run now; Ctrl-C ends them");
+            crate::output::errln!("belljar: {open} more that waited in this state run now; Ctrl-C ends them");
         }
         std::thread::sleep(PAUSE);
     }

@@ -43,12 +43,12 @@ impl WatchArguments {
         // Without a daemon nothing more will happen to a job that waits.
         let extent = if is_remote { Extent::Whole } else { Extent::SoFar };
         if follow(client, &self.id, extent, &mut watcher)? == Followed::Left {
-            anstream::eprintln!("belljar: the job waits, and no node runs that would begin it");
+            crate::output::errln!("belljar: the job waits, and no node runs that would begin it");
             return Ok(ExitCode::from(LEFT));
         }
         let told = client.job(&self.id)?;
         if !self.json {
-            anstream::println!("{}", headline(&told.known));
+            crate::output::outln!("{}", headline(&told.known));
         }
         Ok(ExitCode::from(exit_code_of(&told.known)))
     }
@@ -80,7 +80,7 @@ impl Lost {
         }
         let why =
             error.map(|error| format!(": {}", harmless(&belljar_node::chain(error)))).unwrap_or_default();
-        anstream::eprintln!("belljar: the connection is gone, and is tried for again{why}");
+        crate::output::errln!("belljar: the connection is gone, and is tried for again{why}");
     }
 
     pub(super) fn is_back(&mut self) {

@@ -205,13 +205,14 @@ impl Desk {
         // It may have been made anew since the server was started.
         let path = HostPath::resolve(root.real.clone()).ok().filter(HostPath::is_directory);
         path.map(WorkspaceChoice::Copy).ok_or_else(|| {
-            let message = format!("{} is no directory any more", root.real.display());
+            let message = format!("{} is no directory any more", crate::output::path(&root.real));
             Failure::new(DomainCode::Unavailable, message)
         })
     }
 
     fn elsewhere(&self, directory: &str) -> Failure {
-        let named: Vec<_> = self.offer.roots.iter().map(|root| root.real.display().to_string()).collect();
+        let named: Vec<_> =
+            self.offer.roots.iter().map(|root| belljar_policy::untrusted::name(&root.real)).collect();
         let there_are = match named.as_slice() {
             [] => "it was given none (`belljar mcp --workspace DIR`)".to_owned(),
             named => format!("those are {}", named.join(", ")),

@@ -31,10 +31,10 @@ pub(super) fn print(client: ClientKind) -> Result<(), CliError> {
         ClientKind::Codex => format!("codex mcp add belljar -- {}", line(&program, &words)),
         ClientKind::Json => {
             let server = json!({ "command": program, "args": words });
-            serde_json::to_string_pretty(&json!({ "mcpServers": { "belljar": server } })).unwrap_or_default()
+            crate::output::json(&json!({ "mcpServers": { "belljar": server } }))
         }
     };
-    anstream::println!("{text}");
+    crate::output::outln!("{text}");
     Ok(())
 }
 
@@ -49,7 +49,7 @@ fn words(
     let whole = |path: &str| match directory {
         Some(directory) => {
             let path = directory.join(path);
-            path.canonicalize().unwrap_or(path).display().to_string()
+            belljar_policy::untrusted::name(&path.canonicalize().unwrap_or(path))
         }
         None => path.to_owned(),
     };

@@ -7,6 +7,7 @@ use super::{tell, token_file, tools};
 use crate::error::CliError;
 use crate::{access, approvals, trust};
 use belljar_contract::tool::AgentKind;
+use belljar_egress::known::ProcessSecrets;
 use belljar_gateway::access::{Access, Earning, TrustBook};
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{ConnectionLimits, Door, Gateway, Room, bearer};
@@ -60,7 +61,7 @@ pub(crate) async fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
     let audit = approvals::audit()?;
     let configuration = access::configuration(None)?;
     let registry = Arc::new(tools::registry(&offered.desk, offered.set, configuration.as_ref())?);
-    let gateway = Gateway::new(registry, Arc::clone(&audit));
+    let gateway = Gateway::new(registry, Arc::clone(&audit)).knowing(Arc::new(ProcessSecrets));
     let Some(house) = &offered.house else { return Ok(gateway) };
     let approver = approvals::approver(&audit, configuration.as_ref()).await?;
     Ok(gateway.judging_by(Arc::clone(house) as Arc<dyn Access>).asking(Arc::new(approver))?)

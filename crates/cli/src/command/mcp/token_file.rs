@@ -1,6 +1,8 @@
 //! The file with the token of the HTTP transport: nobody but its owner may read it, and one with a new token is made where there is none.
 
 use crate::error::CliError;
+use belljar_egress::known;
+use belljar_egress::secret::Secret;
 use belljar_gateway::bearer::{InvalidTokenError, OneToken};
 use belljar_gateway::seat::Seat;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
@@ -13,21 +15,24 @@ use std::path::{Path, PathBuf};
 /// The token can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenFileError {
-    #[error("can't open {}", path.display())]
+    #[error("can't open {}", crate::output::path(path))]
     Open {
         path: PathBuf,
         #[source]
         source: Errno,
     },
-    #[error("can't read or write {}", path.display())]
+    #[error("can't read or write {}", crate::output::path(path))]
     Io {
         path: PathBuf,
         #[source]
         source: std::io::Error,
     },
-    #[error("{} is no file of this user's that only they may read and write (mode 600)", path.display())]
+    #[error(
+        "{} is no file of this user's that only they may read and write (mode 600)",
+        crate::output::path(path)
+    )]
     NotPrivate { path: PathBuf },
-    #[error("{} holds no token", path.display())]
+    #[error("{} holds no token", crate::output::path(path))]
     NoToken {
         path: PathBuf,
         #[source]
@@ -45,7 +50,7 @@ const RANDOM_BYTES: usize = 32;
 pub(super) fn token(path: &Path, seat: Seat) -> Result<OneToken, CliError> {
     let text = match made(path)? {
         Some(text) => {
-            super::tell(&format!("a new token is in {}", path.display()));
+            super::tell(&format!("a new token is in {}", crate::output::path(path)));
             text
         }
         None => {
@@ -53,6 +58,7 @@ pub(super) fn token(path: &Path, seat: Seat) -> Result<OneToken, CliError> {
             read(path)?
         }
     };
+    Secret::parse(text.as_str()).into_iter().for_each(known::remember);
     let invalid = |source| TokenFileError::NoToken { path: path.to_owned(), source };
     Ok(OneToken::new(text.trim_ascii(), seat).map_err(invalid)?)
 }

@@ -184,7 +184,7 @@ impl Replayed {
         if is_json {
             return print_json(self);
         }
-        anstream::print!("{}", self.as_text());
+        crate::output::out!("{}", self.as_text());
         Ok(())
     }
 

@@ -54,7 +54,7 @@ impl ShowArguments {
         };
         match self.json {
             true => print_json(&shown.as_json(&rules))?,
-            false => anstream::print!("{}", shown.as_text(&rules)),
+            false => crate::output::out!("{}", shown.as_text(&rules)),
         }
         Ok(ExitCode::SUCCESS)
     }

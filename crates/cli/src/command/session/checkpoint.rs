@@ -8,6 +8,7 @@ use crate::progress::harmless;
 use crate::{state, summary};
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::Trust;
+use belljar_policy::untrusted::is_hidden;
 use belljar_sandbox::session::{self, Client, Committed, SessionError};
 use belljar_sandbox::workspace::digest::ReviewDigest;
 use serde::Serialize;
@@ -18,7 +19,8 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The digest of what is shown goes to standard error: `belljar session commit --reviewed DIGEST` writes exactly that, or nothing.
-Without a terminal the diff alone is printed on standard output, for `git apply`.")]
+Without a terminal the diff alone is printed on standard output, byte for byte, for `git apply`. At a terminal, and with --escape,
+every character that reorders or hides text is printed as an escape (`\\u{202e}`).")]
 pub(super) struct DiffArguments {
     /// The session's name, or the beginning of its id
     session: String,
@@ -28,6 +30,9 @@ pub(super) struct DiffArguments {
     /// Print the digest of the changes alone
     #[arg(long, conflicts_with_all = ["json", "stat"])]
     digest: bool,
+    /// Print the files and the diff for a person, also without a terminal
+    #[arg(long, conflicts_with_all = ["json", "stat", "digest"])]
+    escape: bool,
     /// Print files, diff and digest as JSON
     #[arg(long)]
     json: bool,
@@ -94,21 +99,22 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.digest {
-        anstream::println!("{}", review.digest);
+        crate::output::outln!("{}", review.digest);
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.stat {
-        anstream::print!("{}", summary::stat(changes));
-    } else if std::io::stdout().is_terminal() {
-        anstream::print!("{}", summary::changes(changes));
+        crate::output::out!("{}", summary::stat(changes));
+    } else if arguments.escape || std::io::stdout().is_terminal() {
+        crate::output::out!("{}", summary::changes(changes));
     } else {
         std::io::stdout().write_all(changes.diff.as_bytes()).map_err(CliError::output)?;
+        warn_of_hidden(&changes.diff);
     }
     if changes.truncated {
-        anstream::eprintln!("belljar: there is more than is shown");
+        crate::output::errln!("belljar: there is more than is shown");
     }
     if !changes.files.is_empty() {
-        anstream::eprintln!("belljar: digest {}", review.digest);
+        crate::output::errln!("belljar: digest {}", review.digest);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -123,7 +129,7 @@ pub(super) fn commit(arguments: &CommitArguments) -> Result<ExitCode, CliError> 
         found => commit_living(&found?, arguments)?,
     };
     let Some(Committed { changes, digest }) = committed else {
-        anstream::eprintln!("Nothing was written.");
+        crate::output::errln!("Nothing was written.");
         return Ok(ExitCode::from(DENIED));
     };
     tell(&changes, (arguments.json, Some(&digest)), ("committed", "Nothing to commit."));
@@ -152,9 +158,9 @@ fn commit_reviewed_here(client: &Client, trust: &Trust) -> Result<Option<Committ
     let pending = client.review()?;
     let review = pending.review();
     if !review.changes.files.is_empty() {
-        anstream::eprint!("{}", summary::changes(&review.changes));
+        crate::output::err!("{}", summary::changes(&review.changes));
         if review.changes.truncated {
-            anstream::eprintln!(
+            crate::output::errln!(
                 "There is more than is shown; `belljar session diff --json` has as much as a diff can hold."
             );
         }
@@ -179,7 +185,7 @@ pub(super) fn discard(arguments: &DiscardArguments) -> Result<ExitCode, CliError
         // All of it or nothing: there is no sandbox any more in which a path could be as it was.
         Err(error @ SessionError::NoSuch { .. }) if arguments.paths.is_empty() => {
             session::interrupted(&state, Some(&arguments.session)).ok_or(error)?.abandon()?;
-            anstream::eprintln!("What was not written yet is thrown away.");
+            crate::output::errln!("What was not written yet is thrown away.");
             return Ok(ExitCode::SUCCESS);
         }
         found => found?.discard(&arguments.paths, arguments.force)?,
@@ -202,7 +208,7 @@ pub(super) fn tell_interrupted() {
     if let Some(interrupted) = session::interrupted(&state::open(), None) {
         let session = interrupted.session();
         let name = harmless(session.name.as_deref().unwrap_or(&session.id));
-        anstream::eprintln!(
+        crate::output::errln!(
             "A commit of {name} was interrupted: `belljar session commit {name}` finishes it, \
              `belljar session discard {name}` gives it up."
         );
@@ -213,12 +219,24 @@ fn tell(changes: &WorkspaceChanges, (as_json, digest): (bool, Option<&str>), (do
     if as_json {
         print_json(changes, digest);
     } else if changes.files.is_empty() {
-        anstream::println!("{nothing}");
+        crate::output::outln!("{nothing}");
     } else {
-        anstream::print!("{}", summary::files(changes, done));
+        crate::output::out!("{}", summary::files(changes, done));
         if let Some(digest) = digest {
-            anstream::eprintln!("belljar: digest {digest}");
+            crate::output::errln!("belljar: digest {digest}");
         }
+    }
+}
+
+/// A patch is exact, so what a terminal would hide in it is counted.
+fn warn_of_hidden(patch: &str) {
+    // Line ends of other systems are ordinary.
+    let is_unseen = |character: char| is_hidden(character) && !matches!(character, '\n' | '\t' | '\r');
+    let hidden = patch.matches(is_unseen).count();
+    if hidden > 0 {
+        crate::output::errln!(
+            "belljar: {hidden} characters in this patch reorder or hide text; at a terminal, and with --escape, they are shown"
+        );
     }
 }
 
@@ -233,5 +251,5 @@ struct Printed<'a> {
 
 fn print_json(changes: &WorkspaceChanges, digest: Option<&str>) {
     let printed = Printed { changes, digest };
-    anstream::println!("{}", serde_json::to_string_pretty(&printed).unwrap_or_default());
+    crate::output::outln!("{}", crate::output::json(&printed));
 }

@@ -7,6 +7,7 @@ use crate::state;
 use crate::web::WebArguments;
 use belljar_contract::programs::ProgramList;
 use belljar_policy::access::compiled::Compiled;
+use belljar_policy::untrusted;
 use belljar_sandbox::backend::with_causes;
 use belljar_sandbox::backends::chosen::Site;
 use belljar_sandbox::config::BackendName;
@@ -126,7 +127,7 @@ fn no_session(why: String) -> CliError {
 fn shown(workspace: &WorkspaceChoice) -> String {
     match workspace {
         WorkspaceChoice::Empty => "empty".to_owned(),
-        WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => path.as_path().display().to_string(),
-        WorkspaceChoice::Copy(path) => format!("copy of {}", path.as_path().display()),
+        WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => untrusted::name(path.as_path()),
+        WorkspaceChoice::Copy(path) => format!("copy of {}", untrusted::name(path.as_path())),
     }
 }

@@ -5,6 +5,7 @@ use crate::approvals;
 use crate::command::mcp::{OfferArguments, Offered, caller, end, follow_earned, gateway, stop_when_asked};
 use crate::command::printing::print_json;
 use crate::error::{BAD_INPUT, CliError, DENIED};
+use crate::output::{Untrusted, UntrustedLines};
 use belljar_contract::tool::{DomainCode, Envelope};
 use belljar_gateway::call::{Called, Refusal};
 use belljar_gateway::seat::Seat;
@@ -46,7 +47,7 @@ impl CallArguments {
         let arguments = match self.arguments() {
             Ok(arguments) => arguments,
             Err(why) => {
-                anstream::eprintln!("belljar: {why}");
+                crate::output::errln!("belljar: {why}");
                 return Ok(ExitCode::from(BAD_INPUT));
             }
         };
@@ -85,7 +86,7 @@ impl CallArguments {
             Envelope::Ok { .. } => Ok(ExitCode::SUCCESS),
             Envelope::Error { domain_code, message, .. } => {
                 if !self.json {
-                    anstream::eprintln!("belljar: {}: {message}", domain_code.as_str());
+                    crate::output::errln!("belljar: {}: {}", domain_code.as_str(), UntrustedLines(message));
                 }
                 Ok(code_of(*domain_code))
             }
@@ -109,7 +110,7 @@ async fn called(offered: &Offered, tool: &str, arguments: Arguments) -> Result<C
 }
 
 fn tell_refusal(tool: &str, refusal: &Refusal) -> ExitCode {
-    anstream::eprintln!("belljar: {tool}: {refusal}");
+    crate::output::errln!("belljar: {}: {}", Untrusted(tool), Untrusted(&refusal.to_string()));
     match refusal {
         Refusal::Unknown { .. } => ExitCode::from(BAD_INPUT),
         Refusal::Denied { .. } | Refusal::OutOfBounds { .. } => ExitCode::from(DENIED),

@@ -4,6 +4,7 @@ use super::{SET, described, effect, listed};
 use crate::command::mcp::OfferArguments;
 use crate::command::printing::print_json;
 use crate::error::{BAD_INPUT, CliError};
+use crate::output::{Untrusted, UntrustedLines};
 use anstyle::Style;
 use belljar_tools::definition::Definition;
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ impl ShowArguments {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
         let entries = listed(&self.offer.offered(SET)?)?;
         let Some(entry) = entries.iter().find(|entry| entry.name().as_str() == self.tool) else {
-            anstream::eprintln!(
+            crate::output::errln!(
                 "belljar: there is no tool {:?} that may be called; `belljar tools list` tells which there are",
                 self.tool
             );
@@ -42,12 +43,12 @@ impl ShowArguments {
 
 fn tell(definition: &Definition) -> Result<(), CliError> {
     let bold = Style::new().bold();
-    anstream::println!("{bold}{}{bold:#}  {}", definition.name, definition.summary);
+    crate::output::outln!("{bold}{}{bold:#}  {}", definition.name, Untrusted(&definition.summary));
     let description = definition.description.trim_start_matches(definition.summary.as_str()).trim();
     if !description.is_empty() {
-        anstream::println!("\n{description}");
+        crate::output::outln!("\n{}", UntrustedLines(description));
     }
-    anstream::println!(
+    crate::output::outln!(
         "\ncategory  {}\naction    {}\neffect    {}\nwithin    {} s\n\n{bold}Arguments{bold:#}",
         definition.category,
         definition.action,

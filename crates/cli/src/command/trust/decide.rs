@@ -106,7 +106,7 @@ fn proposed(book: &Book, agent: &AgentId, begins: &str) -> Result<Option<Propose
     match (meant.next(), meant.next()) {
         (Some(one), None) => Ok(Some(one)),
         _ => {
-            anstream::eprintln!(
+            crate::output::errln!(
                 "belljar: no promotion of {agent} is proposed by that id, or several are; `belljar trust show {agent}` tells which"
             );
             Ok(None)

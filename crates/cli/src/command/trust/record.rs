@@ -43,7 +43,7 @@ impl RecordArguments {
         let kind = match self.kind() {
             Ok(kind) => kind,
             Err(why) => {
-                anstream::eprintln!("belljar: {why}");
+                crate::output::errln!("belljar: {why}");
                 return Ok(ExitCode::from(BAD_INPUT));
             }
         };

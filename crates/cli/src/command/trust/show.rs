@@ -61,7 +61,7 @@ impl ShowArguments {
         let replayed = book.of(&self.agent)?;
         let told = replayed.told(book.config());
         if told.state.created_at.is_none() {
-            anstream::eprintln!("belljar: nobody has hired {}", self.agent);
+            crate::output::errln!("belljar: nobody has hired {}", self.agent);
             return Ok(ExitCode::from(BAD_INPUT));
         }
         match self.json {
@@ -74,18 +74,18 @@ impl ShowArguments {
 
 fn tell(AgentTrust { state, changes, ignored }: &AgentTrust) {
     let bold = Style::new().bold();
-    anstream::println!("{bold}{}{bold:#}  {}", state.agent_id, state.global_level);
+    crate::output::outln!("{bold}{}{bold:#}  {}", state.agent_id, state.global_level);
     for (category, level) in &state.category_levels {
-        anstream::println!("  {category}  {level}");
+        crate::output::outln!("  {category}  {level}");
     }
     if let Some(score) = state.score {
-        anstream::println!("score  {score}");
+        crate::output::outln!("score  {score}");
     }
     for TrustChange { old, new, reason, at, .. } in changes {
-        anstream::println!("{at}  {old} -> {new}  {reason}");
+        crate::output::outln!("{at}  {old} -> {new}  {reason}");
     }
     for proposed in &state.pending {
-        anstream::println!(
+        crate::output::outln!(
             "\nProposed: {}; `belljar trust approve {} {}` says yes to it",
             proposed.transition,
             state.agent_id,
@@ -93,6 +93,6 @@ fn tell(AgentTrust { state, changes, ignored }: &AgentTrust) {
         );
     }
     if !ignored.is_empty() {
-        anstream::println!("\n{} events change nothing; --json tells which, and why", ignored.len());
+        crate::output::outln!("\n{} events change nothing; --json tells which, and why", ignored.len());
     }
 }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 pub(super) fn print_json(provider: &str, compared: &Reconciliation) -> Result<(), CliError> {
     let value = json!({ "provider": provider, "agrees": compared.agrees(), "reconciliation": compared });
-    print(&serde_json::to_string_pretty(&value).unwrap_or_default())
+    print(&crate::output::json(&value))
 }
 
 pub(super) fn print_text(provider: &str, compared: &Reconciliation) -> Result<(), CliError> {

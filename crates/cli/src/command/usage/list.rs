@@ -2,6 +2,7 @@
 
 use crate::command::audit::table::plain;
 use crate::error::CliError;
+use crate::output::shown;
 use belljar_contract::usage::{UsageBasis, UsageReport};
 use belljar_node::usage::{Calls, Totals};
 use serde_json::json;
@@ -10,7 +11,7 @@ use std::io::{ErrorKind, Write as _};
 
 pub(super) fn print_json(calls: &Calls) -> Result<(), CliError> {
     let value = json!({ "reports": calls.reports(), "totals": calls.totals() });
-    print(&serde_json::to_string_pretty(&value).unwrap_or_default())
+    print(&crate::output::json(&value))
 }
 
 pub(super) fn print_table(calls: &Calls) -> Result<(), CliError> {
@@ -70,7 +71,7 @@ fn sums(totals: &Totals) -> String {
 
 /// Whoever reads may have seen enough.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
-    match writeln!(std::io::stdout().lock(), "{text}") {
+    match writeln!(std::io::stdout().lock(), "{}", shown(text)) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(CliError::output),
     }

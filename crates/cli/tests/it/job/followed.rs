@@ -134,5 +134,5 @@ fn on_a_terminal_nothing_that_a_job_has_written_acts() {
     // `script` gives it a terminal.
     let mut scripted: Command = world.command_of("script".as_ref(), &["-qec", &line, "/dev/null"]);
     let output = scripted.output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "a\tb [2Jc\r\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "a\tb\\u{1b}[2Jc\r\n");
 }

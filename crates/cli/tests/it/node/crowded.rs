@@ -22,14 +22,19 @@ fn slow_clients_without_a_token_keep_nobody_from_an_answer() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     // One who has shown a token keeps its connection, however many come.
-    let request = format!("GET /v1/worker/jobs HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    let request =
+        format!("GET /v1/worker/jobs HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
     let mut known = TcpStream::connect(node.address()).unwrap();
     let mut ask = || {
         known.write_all(request.as_bytes()).unwrap();
         // No job has run yet, or one: the answer comes at once.
         let mut answer = [0; 64 << 10];
         let length = known.read(&mut answer).unwrap();
-        assert!(answer[..length].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..length]));
+        assert!(
+            answer[..length].starts_with(b"HTTP/1.1 200"),
+            "{}",
+            String::from_utf8_lossy(&answer[..length])
+        );
     };
     ask();
 

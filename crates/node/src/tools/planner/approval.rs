@@ -1,9 +1,10 @@
-//! `list_approvals`, `approve_call`, `deny_call`: what people are asked about the calls of agents in sandboxes, for those that plan.
+//! `list_approvals`, `show_approval`, `approve_call`, `deny_call`: what people are asked about the calls of agents in sandboxes, for those that plan.
 //! Whoever is bound to a project or a task sees and answers what is of it, and nothing else. Nobody who plans answers for itself, also where it asks from the sandbox of a job
 //! that it has submitted, or for another one who plans: those questions are the operator's.
 
 use super::desk::{Desk, text};
 use super::{changing, define, id, object};
+use crate::api::Api;
 use belljar_contract::action::Leaf;
 use belljar_contract::approval::{Approval, ApprovalStatus, LONGEST_REASON, Ruling};
 use belljar_contract::id::{ApprovalId, TaskId, UserId};
@@ -32,6 +33,12 @@ struct List {
     desk: Arc<Desk>,
 }
 
+/// Shows one, with its arguments whole.
+struct Show {
+    definition: Definition,
+    desk: Arc<Desk>,
+}
+
 /// Answers one.
 struct Decide {
     definition: Definition,
@@ -49,20 +56,30 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolN
             "cursor": { "type": "string", "pattern": "^[0-9]{1,18}$", "description": "A `next_cursor`." },
         }),
     );
-    let list =
-        define("list_approvals", "Lists what people are asked about calls, the last asked first.", takes)?;
+    const LISTS: &str = "Lists what people are asked about calls, the last asked first. Long arguments are previews (`is_preview`).";
+    let list = verbatim(define("list_approvals", LISTS, takes)?);
     let list = Arc::new(List { definition: list, desk: Arc::clone(desk) });
+    let takes = object(&["approval_id"], &json!({ "approval_id": id("The approval.") }));
+    const SHOWS: &str = "Shows what a person is asked about a call, with the arguments whole.";
+    let show = verbatim(define("show_approval", SHOWS, takes)?);
+    let show = Arc::new(Show { definition: show, desk: Arc::clone(desk) });
     let decide = |name, summary, (ruling, action)| {
         let definition = define(name, summary, what_an_answer_takes())?;
         let definition = changing(definition, Effect::Destructive, action);
-        let definition = Definition { is_guarded: true, ..definition };
+        let definition = Definition { is_guarded: true, ..verbatim(definition) };
         Ok::<Arc<dyn Tool>, _>(Arc::new(Decide { definition, ruling, desk: Arc::clone(desk) }))
     };
     Ok(vec![
         list,
+        show,
         decide("approve_call", "Says yes to a call with exactly its arguments, once.", APPROVES)?,
         decide("deny_call", "Says no to a call.", DENIES)?,
     ])
+}
+
+/// What a decision is about is shown as it is, not as a scan for secrets leaves it.
+fn verbatim(definition: Definition) -> Definition {
+    Definition { is_verbatim: true, ..definition }
 }
 
 fn what_an_answer_takes() -> Value {
@@ -70,6 +87,11 @@ fn what_an_answer_takes() -> Value {
         &["approval_id"],
         &json!({
             "approval_id": id("The approval."),
+            "arguments_sha256": {
+                "type": "string",
+                "pattern": "^[0-9a-f]{64}$",
+                "description": "The digest of the arguments that were reviewed; the answer is refused if the call has others.",
+            },
             "confirm": { "type": "boolean" },
             "reason": { "type": "string", "maxLength": LONGEST_REASON },
         }),
@@ -98,6 +120,20 @@ impl Tool for List {
     }
 }
 
+impl Tool for Show {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        async move {
+            let (_, found) = found(&self.desk, caller, &arguments).await?;
+            Ok(Success::of(json!({ "approval": found })))
+        }
+        .boxed()
+    }
+}
+
 impl Tool for Decide {
     fn definition(&self) -> &Definition {
         &self.definition
@@ -112,12 +148,7 @@ impl Tool for Decide {
 
 impl Decide {
     async fn decide(&self, caller: &Caller, arguments: Arguments) -> Answer {
-        let unknown = || Failure::new(DomainCode::NotFound, "there is no such approval");
-        let id = ApprovalId::parse(text(&arguments, "approval_id")).map_err(|_| unknown())?;
-        let api = self.desk.api()?;
-        let (approvals, now) = (api.workplace.tools.approvals(), api.workplace.now());
-        let found = approvals.find(&id, now).await.map_err(|error| Failure::unreachable(&error))?;
-        let found = found.filter(|found| is_within(caller, found)).ok_or_else(unknown)?;
+        let (api, found) = found(&self.desk, caller, &arguments).await?;
         if found.subject.subject_type != AgentKind::Sandbox {
             let message = "the operator answers this one: it is about a call of somebody who plans";
             return Err(Failure::new(DomainCode::PermissionDenied, message));
@@ -128,10 +159,27 @@ impl Decide {
         }
         let by = caller.actor.as_deref().or(caller.user_id.as_deref()).unwrap_or_default();
         let by = UserId::parse(by).map_err(|error| Failure::internal("name whoever answers", &error))?;
-        let said = Said { ruling: self.ruling, by, reason: Some(text(&arguments, "reason").to_owned()) };
-        let decided = approvals.decide(&id, said, now).await.map_err(|error| failure(&error))?;
+        let said = Said {
+            ruling: self.ruling,
+            by,
+            reason: Some(text(&arguments, "reason").to_owned()),
+            arguments_sha256: arguments.get("arguments_sha256").and_then(Value::as_str).map(str::to_owned),
+        };
+        let (approvals, now) = (api.workplace.tools.approvals(), api.workplace.now());
+        let decided = approvals.decide(&found.id, said, now).await.map_err(|error| failure(&error))?;
         Ok(Success::of(json!({ "approval": decided })))
     }
+}
+
+/// The approval that the arguments name, if it is of what the caller is bound to.
+async fn found(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<(Arc<Api>, Approval), Failure> {
+    let unknown = || Failure::new(DomainCode::NotFound, "there is no such approval");
+    let id = ApprovalId::parse(text(arguments, "approval_id")).map_err(|_| unknown())?;
+    let api = desk.api()?;
+    let found = api.workplace.tools.approvals().find(&id, api.workplace.now()).await;
+    let found = found.map_err(|error| Failure::unreachable(&error))?;
+    let found = found.filter(|found| is_within(caller, found)).ok_or_else(unknown)?;
+    Ok((api, found))
 }
 
 /// Whether whoever would answer may be who asks: jobs that an agent submits are done as that agent, and those of somebody without a name
@@ -158,10 +206,12 @@ fn is_within(caller: &Caller, approval: &Approval) -> bool {
 fn failure(error: &ApprovalError) -> Failure {
     match error {
         ApprovalError::Unknown { .. } => Failure::new(DomainCode::NotFound, error.to_string()),
-        ApprovalError::Decided { .. } | ApprovalError::Expired { .. } => {
-            Failure::new(DomainCode::Conflict, error.to_string())
-        }
-        ApprovalError::Reason => Failure::argument(error.to_string()),
+        ApprovalError::Decided { .. }
+        | ApprovalError::Expired { .. }
+        | ApprovalError::OtherArguments { .. }
+        | ApprovalError::NotWhole { .. }
+        | ApprovalError::Full { .. } => Failure::new(DomainCode::Conflict, error.to_string()),
+        ApprovalError::Reason | ApprovalError::TooLarge { .. } => Failure::argument(error.to_string()),
         ApprovalError::Database(error) => Failure::unreachable(error),
         ApprovalError::Event(_) | ApprovalError::Audit(_) => Failure::internal("record the answer", error),
     }

@@ -176,11 +176,7 @@ fn findings(frozen: &Frozen, layers: &Layers) -> Result<Vec<Finding>, DirectoryE
 }
 
 /// Takes what is the same in both now for nobody's change. What a program has changed since it was frozen is not among it.
-fn renew(
-    measure: &mut Measure,
-    layers: &Layers,
-    set: &ChangeSet,
-) -> Result<(), CheckpointError> {
+fn renew(measure: &mut Measure, layers: &Layers, set: &ChangeSet) -> Result<(), CheckpointError> {
     if measure.imprint.is_none() {
         return Ok(());
     }

@@ -104,7 +104,7 @@ impl Destination {
     pub(super) fn open(path: &Path, replaces: bool) -> Result<Self, CliError> {
         let made = std::fs::create_dir_all(path);
         made.map_err(|source| CliError::Artifact {
-            path: path.display().to_string(),
+            path: belljar_policy::untrusted::name(path),
             source: ArtifactError::Write(source),
         })?;
         Ok(Self { directory: Directory::open_host(path)?, replaces })

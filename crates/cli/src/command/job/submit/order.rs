@@ -122,7 +122,7 @@ impl OrderArguments {
         let name = self
             .document
             .as_ref()
-            .map_or_else(|| "the command".to_owned(), |path| path.display().to_string());
+            .map_or_else(|| "the command".to_owned(), |path| belljar_policy::untrusted::name(path));
         CliError::Invalid { name, problems }
     }
 }

@@ -63,8 +63,8 @@ impl<'c> Waiting<'c> {
     pub(super) fn leave(&self) -> u8 {
         let id = self.id;
         match self.is_here {
-            true => anstream::eprintln!("belljar: the job is ended with this command"),
-            false => anstream::eprintln!(
+            true => crate::output::errln!("belljar: the job is ended with this command"),
+            false => crate::output::errln!(
                 "belljar: the job goes on: `belljar job watch {id}` tells of it, `belljar job cancel {id}` stops it"
             ),
         }
@@ -76,7 +76,7 @@ impl Follower for Waiting<'_> {
     fn heard(&mut self, _: &Value, event: Option<&JobEvent>) -> Result<(), CliError> {
         self.lost.is_back();
         for line in event.map(lines).unwrap_or_default() {
-            anstream::eprintln!("{line}");
+            crate::output::errln!("{line}");
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl Follower for Waiting<'_> {
         if !self.is_here || std::mem::replace(&mut self.is_canceled, true) {
             return Ok(true);
         }
-        anstream::eprintln!("belljar: the job is to stop; once more doesn't wait for it");
+        crate::output::errln!("belljar: the job is to stop; once more doesn't wait for it");
         match self.client.cancel(self.id) {
             // It may be over by now.
             Ok(_) | Err(ClientError::Refused { .. }) => Ok(false),

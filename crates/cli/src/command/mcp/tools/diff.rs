@@ -5,7 +5,8 @@ use super::super::execution::GivenUp;
 use super::super::failures;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
-use belljar_contract::result::WorkspaceChanges;
+use belljar_contract::result::{ChangedFile, WorkspaceChanges};
+use belljar_policy::untrusted::{Untrusted, UntrustedLines, is_hidden};
 use belljar_tools::answer::{Answer, Success};
 use belljar_tools::definition::Effect;
 use schemars::JsonSchema;
@@ -80,7 +81,8 @@ impl Part {
 pub(super) fn told(changes: &WorkspaceChanges, part: Part) -> Value {
     let text = part.of(&changes.diff);
     let mut told = files(changes);
-    told["diff"] = text.into();
+    // A client shows it to a person as it is.
+    told["diff"] = UntrustedLines(text).to_string().into();
     told["diff_bytes"] = changes.diff.len().into();
     let end = part.offset + text.len();
     if end < changes.diff.len() {
@@ -94,7 +96,7 @@ pub(super) fn told(changes: &WorkspaceChanges, part: Part) -> Value {
 
 /// The files alone.
 pub(super) fn files(changes: &WorkspaceChanges) -> Value {
-    let named: Vec<_> = changes.files.iter().take(MOST_NAMED).collect();
+    let named: Vec<_> = changes.files.iter().take(MOST_NAMED).map(file).collect();
     let mut told = json!({ "files": named });
     if changes.files.len() > MOST_NAMED {
         told["further_files"] = (changes.files.len() - MOST_NAMED).into();
@@ -102,9 +104,34 @@ pub(super) fn files(changes: &WorkspaceChanges) -> Value {
     told
 }
 
+/// A file with its exact path, and beside it the path as it may be shown, if the exact one would mislead.
+fn file(changed: &ChangedFile) -> Value {
+    let mut told = json!(changed);
+    if changed.path.contains(is_hidden) {
+        told["shown"] = Untrusted(&changed.path).to_string().into();
+    }
+    told
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use belljar_contract::result::Change;
+
+    #[test]
+    fn a_path_that_misleads_is_told_with_a_form_that_does_not_and_the_diff_has_escapes() {
+        let file = |path: &str| ChangedFile { path: path.to_owned(), change: Change::Created };
+        let changes = WorkspaceChanges {
+            files: vec![file("plain"), file("a\u{202e}b")],
+            diff: "+x\u{2066}\r\n\ty\n".to_owned(),
+            truncated: false,
+        };
+        let told = told(&changes, Part::new(None, None));
+        assert_eq!(told["files"][0].get("shown"), None);
+        assert_eq!(told["files"][1]["path"], "a\u{202e}b");
+        assert_eq!(told["files"][1]["shown"], "a\\u{202e}b");
+        assert_eq!(told["diff"], "+x\\u{2066}\\u{d}\n\ty\n");
+    }
 
     #[test]
     fn the_parts_of_a_text_are_lines_and_make_up_the_whole() {

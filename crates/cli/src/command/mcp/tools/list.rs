@@ -5,6 +5,7 @@ use super::super::execution::GivenUp;
 use super::super::inside;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
+use belljar_policy::untrusted::UntrustedBytes;
 use belljar_tools::answer::{Answer, Page, Success};
 use belljar_tools::definition::Effect;
 use schemars::JsonSchema;
@@ -55,7 +56,8 @@ impl Does for List {
 fn entry(printed: &[u8]) -> Option<(String, Value)> {
     let mut parts = printed.splitn(3, |byte| *byte == b' ');
     let (kind, size, name) = (parts.next()?, parts.next()?, parts.next()?);
-    let name = String::from_utf8_lossy(name).into_owned();
+    let shown = UntrustedBytes(name).to_string();
+    let name = std::str::from_utf8(name).map_or_else(|_| shown.clone(), str::to_owned);
     let kind = match kind {
         b"f" => "file",
         b"d" => "directory",
@@ -64,6 +66,9 @@ fn entry(printed: &[u8]) -> Option<(String, Value)> {
     };
     let size = std::str::from_utf8(size).ok().and_then(|size| size.parse::<u64>().ok());
     let mut told = json!({ "name": name, "kind": kind });
+    if shown != name {
+        told["shown"] = shown.into();
+    }
     if let Some(size) = size.filter(|_| kind == "file") {
         told["size"] = size.into();
     }
@@ -76,7 +81,11 @@ mod tests {
 
     #[test]
     fn an_entry_has_a_name_with_anything_in_it() {
-        assert_eq!(entry(b"f 12 a b\nc").unwrap().1, json!({ "name": "a b\nc", "kind": "file", "size": 12 }));
+        assert_eq!(
+            entry(b"f 12 a b\nc").unwrap().1,
+            json!({ "name": "a b\nc", "shown": "a b\\u{a}c", "kind": "file", "size": 12 })
+        );
+        assert_eq!(entry(b"d - \xff").unwrap().1["name"], "\\x{ff}");
         assert_eq!(entry(b"d - x").unwrap().1, json!({ "name": "x", "kind": "directory" }));
         assert_eq!(entry(b""), None);
     }

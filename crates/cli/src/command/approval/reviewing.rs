@@ -1,0 +1,70 @@
+//! What a person sees of a call before they approve it: all of it, or there is nothing to approve.
+
+use super::show::description;
+use crate::error::CliError;
+use crate::output::{err, errln, wrapped};
+use belljar_contract::approval::Approval;
+use belljar_store::approvals::ApprovalError;
+use belljar_tools::canonical;
+use rustix::stdio::stderr;
+use rustix::termios::tcgetwinsize;
+use std::io::IsTerminal;
+
+/// Refuses an approval whose arguments are not all there, or are others than the digest says.
+pub(super) fn must_be_whole(approval: &Approval) -> Result<(), CliError> {
+    let text = approval.arguments.to_string();
+    match !approval.is_preview && canonical::digest_of(&text) == approval.arguments_sha256 {
+        true => Ok(()),
+        false => Err(ApprovalError::NotWhole { id: approval.id.clone() }.into()),
+    }
+}
+
+/// Shows the person at the terminal the whole call and asks; without a terminal the command line itself is the answer.
+pub(super) fn confirmed(approval: &Approval) -> Result<bool, CliError> {
+    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        return Ok(true);
+    }
+    if !paged(&description(approval))? {
+        return Ok(false);
+    }
+    loop {
+        err!("Approve exactly this call, once? [y/n] ");
+        match answer()?.as_deref() {
+            Some("y" | "yes") => return Ok(true),
+            Some("n" | "no") | None => return Ok(false),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Prints a text a screen at a time; whether the person went on to its end.
+fn paged(text: &str) -> Result<bool, CliError> {
+    let (columns, rows) = tcgetwinsize(stderr())
+        .ok()
+        .filter(|size| size.ws_row > 0 && size.ws_col > 0)
+        .map_or((80, 24), |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
+    let lines: Vec<_> = text.lines().flat_map(|line| wrapped(line, columns)).collect();
+    let mut shown = 0;
+    for screen in lines.chunks(rows.saturating_sub(2).max(4)) {
+        screen.iter().for_each(|line| errln!("{line}"));
+        shown += screen.len();
+        if shown < lines.len() {
+            err!("-- {shown} of {} lines; Enter shows more, q ends without an answer -- ", lines.len());
+            match answer()?.as_deref() {
+                None | Some("q" | "quit" | "n" | "no") => return Ok(false),
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// A line of the person's; nothing at the end of the input.
+fn answer() -> Result<Option<String>, CliError> {
+    let mut line = String::new();
+    match std::io::stdin().read_line(&mut line) {
+        Ok(0) => Ok(None),
+        Ok(_) => Ok(Some(line.trim().to_owned())),
+        Err(source) => Err(CliError::Runtime { source }),
+    }
+}

@@ -1,0 +1,198 @@
+//! Everything that commands print for people passes through here.
+//!
+//! A value from outside (a sandbox, an agent, a server, a file name) is escaped where it is put into a text, by
+//! [`belljar_policy::untrusted`]. What reaches the terminal is looked at once more as a whole: apart from line feeds, tabs and the few
+//! styles that belljar itself uses, no character passes that a terminal acts on, that reorders text or that cannot be seen.
+//! Programs read JSON, in whose strings such characters are escaped as `\uXXXX`.
+
+use belljar_policy::untrusted::{self, is_hidden};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+pub(crate) use belljar_policy::untrusted::{Untrusted, UntrustedLines, path};
+
+/// Prints on standard output.
+macro_rules! out {
+    ($($part:tt)*) => { $crate::output::print(&format!($($part)*)) };
+}
+
+/// Prints a line on standard output.
+macro_rules! outln {
+    ($($part:tt)*) => { $crate::output::print(&(format!($($part)*) + "\n")) };
+}
+
+/// Prints on standard error.
+macro_rules! err {
+    ($($part:tt)*) => { $crate::output::print_error(&format!($($part)*)) };
+}
+
+/// Prints a line on standard error.
+macro_rules! errln {
+    ($($part:tt)*) => { $crate::output::print_error(&(format!($($part)*) + "\n")) };
+}
+
+pub(crate) use {err, errln, out, outln};
+
+/// The parameters of the styles that belljar prints: reset, bold, and four colors that are seen on every background.
+const STYLES: [&str; 6] = ["0", "1", "31", "32", "33", "36"];
+
+const CLEAR_LINE: &str = "\r\x1b[K";
+
+pub(crate) fn print(text: &str) {
+    anstream::print!("{}", shown(text));
+}
+
+pub(crate) fn print_error(text: &str) {
+    anstream::eprint!("{}", shown(text));
+}
+
+/// Prints on standard error, which may be closed.
+pub(crate) fn tell(text: &str) {
+    let _ = anstream::stderr().write_all(shown(text).as_bytes());
+}
+
+/// Writes the lines of the log to standard error, escaped.
+pub(crate) struct LogWriter(fn(&str) -> Cow<'_, str>);
+
+/// For a log in words.
+pub(crate) fn log() -> LogWriter {
+    LogWriter(shown)
+}
+
+/// For a log in JSON.
+pub(crate) fn json_log() -> LogWriter {
+    LogWriter(untrusted::json)
+}
+
+impl std::io::Write for LogWriter {
+    /// An event comes whole.
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        std::io::stderr().write_all((self.0)(&String::from_utf8_lossy(event)).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
+}
+
+/// Replaces the last line of standard error, which is a terminal.
+pub(crate) fn redraw(text: &str) {
+    anstream::eprint!("{CLEAR_LINE}{}", shown(text));
+}
+
+/// A document as pretty JSON.
+pub(crate) fn json(document: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(document).unwrap_or_default();
+    untrusted::json(&text).into_owned()
+}
+
+/// A document as JSON on one line.
+pub(crate) fn json_line(document: &impl Serialize) -> String {
+    let text = serde_json::to_string(document).unwrap_or_default();
+    untrusted::json(&text).into_owned()
+}
+
+/// The text with an escape in place of every hidden character but line feeds, tabs and belljar's own styles.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    let is_kept = |character: char| !is_hidden(character) || matches!(character, '\n' | '\t');
+    if text.chars().all(is_kept) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 64);
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let length = match style_length(rest) {
+            0 if is_kept(character) => {
+                shown.push(character);
+                character.len_utf8()
+            }
+            0 => {
+                // Writing to a String can't fail.
+                let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
+                character.len_utf8()
+            }
+            length => {
+                shown.push_str(&rest[..length]);
+                length
+            }
+        };
+        rest = &rest[length..];
+    }
+    Cow::Owned(shown)
+}
+
+/// A text of belljar's own on one line, in which values from outside are quoted and escaped already.
+pub(crate) fn quoted(text: &str) -> String {
+    shown(text).replace('\n', "\\u{a}")
+}
+
+/// The length of the style that the text begins with; 0 if it begins with none of belljar's.
+fn style_length(text: &str) -> usize {
+    let Some(rest) = text.strip_prefix("\x1b[") else { return 0 };
+    let Some(end) = rest.find('m') else { return 0 };
+    match rest[..end].split(';').all(|parameter| STYLES.contains(&parameter)) {
+        true => "\x1b[".len() + end + 1,
+        false => 0,
+    }
+}
+
+/// The text in pieces that a terminal of that many columns shows on one line each. A character outside of ASCII counts as two columns.
+pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<&str> {
+    let (mut pieces, mut from, mut used) = (Vec::new(), 0, 0);
+    for (at, character) in text.char_indices() {
+        let width = match character {
+            '\t' => 8,
+            character if character.is_ascii() => 1,
+            _ => 2,
+        };
+        if used + width > columns.max(8) {
+            pieces.push(&text[from..at]);
+            (from, used) = (at, 0);
+        }
+        used += width;
+    }
+    pieces.push(&text[from..]);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anstyle::{AnsiColor, Style};
+
+    #[test]
+    fn only_line_feeds_tabs_and_styles_of_belljar_pass_to_a_terminal() {
+        let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+        let own = format!("{red}bad{red:#}\n\ta ✓ ü\n");
+        assert_eq!(shown(&own), own);
+        for (said, printed) in [
+            ("\u{1b}[2J", "\\u{1b}[2J"),
+            ("\u{1b}[8mhidden\u{1b}[0m", "\\u{1b}[8mhidden\u{1b}[0m"),
+            ("\u{1b}[31;8m", "\\u{1b}[31;8m"),
+            ("\u{1b}]0;title\u{7}", "\\u{1b}]0;title\\u{7}"),
+            ("a\r\u{202e}b\u{9b}1m", "a\\u{d}\\u{202e}b\\u{9b}1m"),
+        ] {
+            assert_eq!(shown(said), printed);
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_cut_into_lines_and_none_of_it_is_lost() {
+        let text = format!("{}漢{}", "a".repeat(19), "b".repeat(30));
+        let pieces = wrapped(&text, 20);
+        assert_eq!(pieces.concat(), text);
+        assert_eq!(pieces.iter().map(|piece| piece.chars().count()).collect::<Vec<_>>(), [19, 19, 12]);
+        assert_eq!(wrapped("", 20), [""]);
+    }
+
+    #[test]
+    fn json_stays_the_same_document_without_hidden_characters() {
+        let document = serde_json::json!({ "path": "a\u{202e}b\u{e0041}" });
+        let text = json(&document);
+        assert!(text.contains("a\\u202eb\\udb40\\udc41"), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), document);
+    }
+}

@@ -1,0 +1,57 @@
+//! Secrets that the host knows: which parts of a text are one of them.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+/// Finds the host's own secrets in text: credentials and tokens that this process has read, in every form in which they are written
+/// (raw, hexadecimal, Base64, escaped for JSON, HTML or URLs).
+pub trait KnownSecrets: Debug + Send + Sync {
+    /// The byte ranges of `text` that are a secret, in order and without overlap. They begin and end at characters.
+    fn find(&self, text: &str) -> Vec<Range<usize>>;
+}
+
+/// No secrets at all.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSecrets;
+
+impl KnownSecrets for NoSecrets {
+    fn find(&self, _: &str) -> Vec<Range<usize>> {
+        Vec::new()
+    }
+}
+
+/// What is printed in place of a secret.
+pub const HIDDEN: &str = "***";
+
+/// The text with `***` in place of each known secret, and nothing else changed.
+pub fn hide(secrets: &dyn KnownSecrets, text: &str) -> String {
+    let mut hidden = String::with_capacity(text.len());
+    let mut from = 0;
+    for range in secrets.find(text) {
+        hidden.push_str(text.get(from..range.start).unwrap_or_default());
+        hidden.push_str(HIDDEN);
+        from = range.end;
+    }
+    hidden + text.get(from..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Word(&'static str);
+
+    impl KnownSecrets for Word {
+        fn find(&self, text: &str) -> Vec<Range<usize>> {
+            text.match_indices(self.0).map(|(at, found)| at..at + found.len()).collect()
+        }
+    }
+
+    #[test]
+    fn only_the_secret_itself_is_hidden_whatever_name_stands_beside_it() {
+        let text = "export TOKEN=\"$(cmd)\" KEY=hunter22; cat hunter22";
+        assert_eq!(hide(&Word("hunter22"), text), "export TOKEN=\"$(cmd)\" KEY=***; cat ***");
+        assert_eq!(hide(&NoSecrets, text), text);
+    }
+}
