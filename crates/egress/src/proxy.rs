@@ -207,11 +207,7 @@ impl Proxy {
         self.order(make, (listeners, CONNECTIONS))
     }
 
-    fn order(
-        &self,
-        make: Make,
-        (listeners, connections): (Vec<Listener>, usize),
-    ) -> io::Result<Serving> {
+    fn order(&self, make: Make, (listeners, connections): (Vec<Listener>, usize)) -> io::Result<Serving> {
         let _inside = self.reactor.enter();
         let listeners = listeners.into_iter().map(Listener::accepting).collect::<io::Result<_>>()?;
         let (end, ending) = watch::channel(false);

@@ -125,8 +125,9 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(head_within).max_buf_size(LARGEST_HEAD_BYTES);
-    let service =
-        service_fn(|request: hyper::Request<hyper::body::Incoming>| answer(request.map(axum::body::Body::new)));
+    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+        answer(request.map(axum::body::Body::new))
+    });
     let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
     // How a connection ends is its client's business: what it wanted is recorded, or was refused.

@@ -17,7 +17,8 @@ pub(crate) fn older_kernel() -> Option<World> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
-    let text = format!("#!/usr/bin/python3\nBELLJAR = {BELLJAR:?}\n{}", include_str!("hatches/older_kernel.py"));
+    let text =
+        format!("#!/usr/bin/python3\nBELLJAR = {BELLJAR:?}\n{}", include_str!("hatches/older_kernel.py"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("older-kernel-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let program = folder.join("belljar");
@@ -29,7 +30,8 @@ pub(crate) fn older_kernel() -> Option<World> {
 /// Whether this kernel can have a unix socket refuse descriptors.
 pub(crate) fn refuses_descriptors() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    let mut numbers =
+        release.split(|letter: char| !letter.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 16)
 }
 
@@ -47,7 +49,10 @@ fn attacked(world: &World, seconds: u64) -> Ran {
 #[test]
 fn descriptors_are_refused_by_a_hatch_and_its_reader_goes_on() {
     if !refuses_descriptors() {
-        return skip("hatches::descriptors_are_refused_by_a_hatch_and_its_reader_goes_on", "Linux before 6.16");
+        return skip(
+            "hatches::descriptors_are_refused_by_a_hatch_and_its_reader_goes_on",
+            "Linux before 6.16",
+        );
     }
     let ran = attacked(&World::new(BELLJAR), 5);
     assert_eq!((ran.code, ran.stdout.as_str()), (124, "refused\nanswers\n"), "{}", ran.stderr);

@@ -1,4 +1,4 @@
-//! Many slow clients that never show a token: health checks and those who have one are answered all the same.
+//! Many slow clients that never show a token: health checks and clients that have one are answered all the same.
 
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, TOKEN, command};
@@ -17,19 +17,24 @@ fn allow_descriptors() {
 }
 
 #[test]
-fn slow_clients_without_a_token_keep_nobody_from_an_answer() {
+fn slow_clients_without_a_token_do_not_stop_health_checks() {
     allow_descriptors();
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    // One who has shown a token keeps its connection, however many come.
-    let request = format!("GET /v1/worker/jobs HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    // A client that has shown a token keeps its connection, however many others come.
+    let request =
+        format!("GET /v1/worker/jobs HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
     let mut known = TcpStream::connect(node.address()).unwrap();
     let mut ask = || {
         known.write_all(request.as_bytes()).unwrap();
         // No job has run yet, or one: the answer comes at once.
         let mut answer = [0; 64 << 10];
         let length = known.read(&mut answer).unwrap();
-        assert!(answer[..length].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..length]));
+        assert!(
+            answer[..length].starts_with(b"HTTP/1.1 200"),
+            "{}",
+            String::from_utf8_lossy(&answer[..length])
+        );
     };
     ask();
 
