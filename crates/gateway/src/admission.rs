@@ -20,7 +20,7 @@ pub struct ConnectionLimits {
     pub unauthenticated: usize,
     /// Of clients at one address that have not. An IPv6 address stands for its network of 64 bits.
     pub unauthenticated_per_peer: usize,
-    /// A connection on which nobody has authenticated by then is closed, unless a request is under way.
+    /// A connection that has not authenticated by then is closed, unless a request is under way.
     pub authenticate_within: Duration,
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::CliError;
 use crate::progress::harmless;
+use belljar_policy::untrusted;
 use belljar_store::audit::anchor::{AnchorStatus, Evidence, Vouched, notes_in_bucket, statuses};
 use belljar_store::audit::verify::{Anchor, Demands, Extent, Verdict};
 use belljar_store::audit::{self, AuditError, Hash, PublicKey};

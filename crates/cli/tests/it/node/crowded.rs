@@ -1,4 +1,4 @@
-//! Many slow clients that never show a token: health checks and those who have one are answered all the same.
+//! Many slow clients that never show a token: health checks and clients that have one are answered all the same.
 
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, TOKEN, command};
@@ -17,11 +17,11 @@ fn allow_descriptors() {
 }
 
 #[test]
-fn slow_clients_without_a_token_keep_nobody_from_an_answer() {
+fn slow_clients_without_a_token_do_not_stop_health_checks() {
     allow_descriptors();
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    // One who has shown a token keeps its connection, however many come.
+    // A client that has shown a token keeps its connection, however many others come.
     let request =
         format!("GET /v1/worker/jobs HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
     let mut known = TcpStream::connect(node.address()).unwrap();
