@@ -212,7 +212,8 @@ fn forbid_programs(plan: &Plan) -> Result<(), Fault> {
 
 /// Puts up a filter. What is full when the kernel has no memory left for it, its errno doesn't say.
 fn install_filter(program: &[seccomp::program::Instruction]) -> Result<(), Fault> {
-    kernel::install_filter(program).map_err(|errno| Fault { subject: filter_subject(errno).to_owned(), errno })
+    kernel::install_filter(program)
+        .map_err(|errno| Fault { subject: filter_subject(errno).to_owned(), errno })
 }
 
 /// What a filter that can't be installed is about.
@@ -250,4 +251,15 @@ fn export(inside: &str) -> Result<OwnedFd, Fault> {
 fn send(control: BorrowedFd<'_>, report: &Report, descriptors: &[BorrowedFd<'_>]) {
     // If the host is gone, nobody is left to be told.
     let _ = message::send(control, &report.encode(), descriptors);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_cannot_be_compiled_names_the_memory_that_is_full() {
+        assert!(filter_subject(Errno::from_raw_os_error(524)).contains("net.core.bpf_jit_limit"));
+        assert_eq!(filter_subject(Errno::INVAL), "filter");
+    }
 }

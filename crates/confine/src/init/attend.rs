@@ -5,8 +5,8 @@
 
 use super::memory::Memory;
 use super::own::Own;
-use super::{install_filter, send};
 use super::watch::Watch;
+use super::{install_filter, send};
 use crate::inside::Walls;
 use crate::kernel;
 use crate::plan::Limits;

@@ -49,7 +49,8 @@ impl Own {
         watched: impl Iterator<Item = &'p str>,
         most_filters: u64,
     ) -> Result<Self, Fault> {
-        let device = |inside: &str| rustix::fs::stat(format!("/{inside}")).map(|stat| stat.st_dev).about(inside);
+        let device =
+            |inside: &str| rustix::fs::stat(format!("/{inside}")).map(|stat| stat.st_dev).about(inside);
         Ok(Self {
             devices: on_own_devices.map(device).collect::<Result<_, _>>()?,
             places: watched.map(str::to_owned).collect(),

@@ -171,7 +171,11 @@ pub(super) const RULES: &[Rule] = &[
     allow("close_range", libc::SYS_close_range, "closes many descriptors"),
     allow("inotify_init", libc::SYS_inotify_init, "watches files; older programs"),
     allow("inotify_init1", libc::SYS_inotify_init1, "watches files, as test runners do"),
-    allow("inotify_add_watch", libc::SYS_inotify_add_watch, "adds a watched file; the guard has PID 1 decide which"),
+    allow(
+        "inotify_add_watch",
+        libc::SYS_inotify_add_watch,
+        "adds a watched file; the guard has PID 1 decide which",
+    ),
     allow("inotify_rm_watch", libc::SYS_inotify_rm_watch, "removes a watched file"),
     allow("setxattr", libc::SYS_setxattr, "user attributes; others need capabilities"),
     allow("lsetxattr", libc::SYS_lsetxattr, "the same for a link"),

@@ -20,10 +20,7 @@ pub const RULES: &[Rule] = &[
         libc::EPROTONOSUPPORT,
         "local datagrams name their receiver in every message, past any connect",
     ),
-    Rule {
-        verdict: Verdict::Ask,
-        ..allow("connect", libc::SYS_connect, "PID 1 looks at where it leads")
-    },
+    Rule { verdict: Verdict::Ask, ..allow("connect", libc::SYS_connect, "PID 1 looks at where it leads") },
     Rule {
         verdict: Verdict::Ask,
         ..allow(

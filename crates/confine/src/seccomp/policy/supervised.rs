@@ -70,13 +70,7 @@ pub(super) const RULES: &[Rule] = &[
         "flags and locks of a descriptor; not the process that it signals nor the signal, which kills a process that \
          expects none; no leases or delegations, for which other processes wait; no directory notification",
     ),
-    allow_if(
-        "seccomp",
-        libc::SYS_seccomp,
-        &[&[is_not(0, SECCOMP_SET_MODE_FILTER)]],
-        libc::EINVAL,
-        FILTERS,
-    ),
+    allow_if("seccomp", libc::SYS_seccomp, &[&[is_not(0, SECCOMP_SET_MODE_FILTER)]], libc::EINVAL, FILTERS),
     allow_if(
         "prctl",
         libc::SYS_prctl,

@@ -9,7 +9,8 @@ use crate::way::{PROBE, Place};
 use belljar_promises::attempt::Argument;
 use belljar_testkit::world::World;
 use libc::{
-    AF_INET, EACCES, EBADF, EFAULT, EINVAL, ENOPROTOOPT, ENOSYS, O_CREAT, O_RDONLY, O_RDWR, SOCK_DGRAM, SOL_SOCKET,
+    AF_INET, EACCES, EBADF, EFAULT, EINVAL, ENOPROTOOPT, ENOSYS, O_CREAT, O_RDONLY, O_RDWR, SOCK_DGRAM,
+    SOL_SOCKET,
 };
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -108,7 +109,8 @@ impl Table {
     fn outside(&self, scene: &Scene<'_>, most: u64) -> Taker {
         let probe = scene.path("lent/belljar-probe");
         let folder = scene.path("outside/tmp");
-        let taker = scene.world.command_of(Path::new(&probe), &["take", self.name, &most.to_string(), &folder]);
+        let taker =
+            scene.world.command_of(Path::new(&probe), &["take", self.name, &most.to_string(), &folder]);
         Taker::start(taker)
     }
 }
@@ -149,9 +151,9 @@ fn asynchronous() -> Vec<Case> {
         ("io_getevents", args![BAD, 0, 1, room(32), 0], &[EINVAL]),
         ("io_pgetevents", args![BAD, 0, 1, room(32), 0, 0], &[EINVAL]),
     ];
-    let cases = calls.into_iter().map(|(name, arguments, reaches)| {
-        Case::sentinel("RS8", name, arguments, reaches).fails(&[ENOSYS])
-    });
+    let cases = calls
+        .into_iter()
+        .map(|(name, arguments, reaches)| Case::sentinel("RS8", name, arguments, reaches).fails(&[ENOSYS]));
     cases.collect()
 }
 
@@ -217,7 +219,12 @@ fn socket_filters() -> Vec<Case> {
     vec![
         one("a filter on a socket", libc::SO_ATTACH_FILTER, whole(), &[]),
         one("a filter that spreads datagrams", libc::SO_ATTACH_REUSEPORT_CBPF, whole(), &[EINVAL]),
-        one("a loaded filter on a socket", libc::SO_ATTACH_BPF, numbers(&[u32::MAX]), &[EINVAL, EBADF, EFAULT]),
+        one(
+            "a loaded filter on a socket",
+            libc::SO_ATTACH_BPF,
+            numbers(&[u32::MAX]),
+            &[EINVAL, EBADF, EFAULT],
+        ),
         one(
             "a loaded filter that spreads datagrams",
             libc::SO_ATTACH_REUSEPORT_EBPF,

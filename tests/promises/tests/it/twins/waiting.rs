@@ -54,7 +54,10 @@ fn watch(s: &mut Script, folder: &str) {
     // A path that begins in the working directory, and a link itself.
     s.call("symlink", args!["made", format!("{folder}/link")]);
     s.call("inotify_add_watch", args![watch, format!("{folder}/link"), libc::IN_ATTRIB]);
-    s.call("inotify_add_watch", args![watch, format!("{folder}/link"), libc::IN_ATTRIB | libc::IN_DONT_FOLLOW]);
+    s.call(
+        "inotify_add_watch",
+        args![watch, format!("{folder}/link"), libc::IN_ATTRIB | libc::IN_DONT_FOLLOW],
+    );
     s.call("chdir", args![folder]);
     s.call("inotify_add_watch", args![watch, "made", libc::IN_MODIFY]);
     s.call("inotify_add_watch", args![watch, ".", libc::IN_MODIFY | libc::IN_ONLYDIR]);
