@@ -138,7 +138,7 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     let mut watch = Watch::begin(birth.control, Own::of_plan(plan)?, hidden, memory)?;
     let terminal = streams.as_mut().and_then(|streams| streams.host_end.take());
     if let (Some(program), Some(streams)) = (&plan.program, streams) {
-        watch.start_program(&program.command, streams)?;
+        watch.start_program(&program.command, streams, plan.audience)?;
     }
     progress.pass(Stage::Exec);
     let marks = std::mem::take(&mut progress.marks);

@@ -103,7 +103,11 @@ impl Table {
     fn inside(&self, scene: &Scene<'_>, most: u64) -> Taker {
         let lent = format!("{}:/lent", scene.path("lent"));
         let options = [&["--ro", &lent], self.options].concat();
-        Taker::start(scene.making(&["exec"], &options, &[PROBE, "take", self.name, &most.to_string(), "/tmp"]))
+        Taker::start(scene.making(
+            &["exec"],
+            &options,
+            &[PROBE, "take", self.name, &most.to_string(), "/tmp"],
+        ))
     }
 
     fn outside(&self, scene: &Scene<'_>, most: u64) -> Taker {
