@@ -194,7 +194,7 @@ fn notifications(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     linked.call("inotify_add_watch", args![instance, &link, libc::IN_OPEN]);
     vec![
         watch("the host's programs", "/usr/bin", libc::IN_OPEN),
-        watch("one of the host's programs", "/usr/bin/env", libc::IN_OPEN | libc::IN_ACCESS),
+        watch("one of the host's programs", "/bin/sh", libc::IN_OPEN | libc::IN_ACCESS),
         watch("a device of the host's", "/dev/null", libc::IN_OPEN),
         watch("the host's programs, by a path of the caller's own", "/proc/self/root/usr/bin", libc::IN_OPEN),
         watch("a link to the host's programs", "/usr/bin", libc::IN_OPEN | libc::IN_ONLYDIR),
