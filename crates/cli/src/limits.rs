@@ -28,7 +28,7 @@ pub(crate) struct LimitArguments {
     /// Pseudo-terminals [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1024))]
     ptys: Option<u64>,
-    /// Seccomp filters that programs may have installed at a time, each with up to 160 KiB of kernel memory [default: 64]
+    /// Seccomp filters that programs may have installed at a time, each with up to 256 KiB of kernel memory [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(0..=4096))]
     seccomp_filters: Option<u64>,
     /// Fail unless this layer of the isolation is in force, such as landlock or memory_limit

@@ -138,7 +138,7 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     let mut watch = Watch::begin(birth.control, Own::of_plan(plan)?, hidden, memory)?;
     let terminal = streams.as_mut().and_then(|streams| streams.host_end.take());
     if let (Some(program), Some(streams)) = (&plan.program, streams) {
-        watch.start_program(&program.command, streams)?;
+        watch.start_program(&program.command, streams, plan.audience)?;
     }
     progress.pass(Stage::Exec);
     let marks = std::mem::take(&mut progress.marks);
@@ -251,4 +251,15 @@ fn export(inside: &str) -> Result<OwnedFd, Fault> {
 fn send(control: BorrowedFd<'_>, report: &Report, descriptors: &[BorrowedFd<'_>]) {
     // If the host is gone, nobody is left to be told.
     let _ = message::send(control, &report.encode(), descriptors);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_cannot_be_compiled_names_the_memory_that_is_full() {
+        assert!(filter_subject(Errno::from_raw_os_error(524)).contains("net.core.bpf_jit_limit"));
+        assert_eq!(filter_subject(Errno::INVAL), "filter");
+    }
 }

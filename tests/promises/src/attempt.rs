@@ -57,13 +57,6 @@ pub enum Argument {
         /// How many bytes into it.
         offset: usize,
     },
-    /// A number of 64 bits that an earlier step has left at the beginning of its memory.
-    StoredWord {
-        /// Which step.
-        step: usize,
-        /// Which of its arguments.
-        argument: usize,
-    },
     /// The memory of an earlier step's argument.
     Same {
         /// Which step.

@@ -22,10 +22,13 @@ use std::time::{Duration, Instant};
 pub(super) struct Filters {
     /// How many programs may have installed at a time.
     most: u64,
-    /// How many a program has that has installed none: those of PID 1, and the guard. Read when it is first needed.
+    /// How many a program has that has installed none: those of PID 1, the guard, and those that the runner gives it. Read
+    /// when it is first needed.
     given: Option<u64>,
     /// How many there may be now, at most.
     installed: u64,
+    /// The runner, if there is one. It is never refused a filter: without one, its steps could harm it.
+    runner: Option<i32>,
     /// How many a thread will have that was let through, which may not have come to it yet.
     expected: HashMap<i32, u64>,
     /// Processes whose threads may have different filters.
@@ -44,6 +47,9 @@ struct Thread {
 
 /// How long PID 1 does something else after it has looked at every thread.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// How many the runner gives each program that it starts.
+const FILTERS_OF_RUNNER: u64 = 2;
 
 /// A process that forks while it is looked at may be missed: the largest of so many looks counts.
 const LOOKS: usize = 3;
@@ -65,14 +71,25 @@ impl Filters {
             most,
             given: None,
             installed: 0,
+            runner: None,
             expected: HashMap::new(),
             divided: HashSet::new(),
             looked: None,
         }
     }
 
+    /// Exempts the runner, and the filters that everything it starts has from it.
+    pub(super) fn exempt(&mut self, runner: i32) {
+        self.runner = Some(runner);
+    }
+
     /// Counts one more for the thread that asks, if there may be one more.
     fn admit(&mut self, question: &Question) -> Result<(), Errno> {
+        // The number is the caller's as long as it waits; an answer to a caller that is gone reaches nobody.
+        let thread = Thread::read(&format!("/proc/{}/status", question.thread)).ok_or(Errno::SRCH)?;
+        if self.runner == Some(thread.process) {
+            return Ok(());
+        }
         if self.installed >= self.most {
             self.look_again();
         }
@@ -80,7 +97,6 @@ impl Filters {
             // As the kernel says when a filter is too much for it.
             return Err(Errno::NOMEM);
         }
-        let thread = Thread::read(&format!("/proc/{}/status", question.thread)).ok_or(Errno::SRCH)?;
         let is_for_all = question.number == libc::SYS_seccomp as i32
             && question.arguments[0] as u32 == SECCOMP_SET_MODE_FILTER
             && question.arguments[1] & libc::SECCOMP_FILTER_FLAG_TSYNC != 0;
@@ -100,7 +116,8 @@ impl Filters {
             return;
         }
         let own = || Thread::read("/proc/self/status").map_or(0, |own| own.filters);
-        let given = *self.given.get_or_insert_with(|| own() + 1);
+        let of_runner = if self.runner.is_some() { FILTERS_OF_RUNNER } else { 0 };
+        let given = *self.given.get_or_insert_with(|| own() + 1 + of_runner);
         let looks = (0..LOOKS).map(|_| threads()).collect::<Vec<_>>();
         let found = looks.iter().map(|look| self.add_up(look, given)).max().unwrap_or(u64::MAX);
         // No more than were ever installed.

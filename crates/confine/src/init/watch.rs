@@ -14,6 +14,7 @@ use crate::kernel::{self, Reaped};
 use crate::plan::{Command, Program};
 use crate::report::Report;
 use crate::sealed::timespec;
+use crate::seccomp::policy::Audience;
 use crate::walls::{About, Fault};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -71,8 +72,17 @@ impl<'a> Watch<'a> {
     }
 
     /// Starts the program that the sandbox is for, once the host says so.
-    pub(super) fn start_program(&mut self, command: &Command, streams: Streams) -> Result<(), Fault> {
-        self.program = Some(self.start(command, streams, Some(self.control))?);
+    pub(super) fn start_program(
+        &mut self,
+        command: &Command,
+        streams: Streams,
+        audience: Audience,
+    ) -> Result<(), Fault> {
+        let program = self.start(command, streams, Some(self.control))?;
+        if audience == Audience::Runner {
+            self.own.filters.borrow_mut().exempt(program);
+        }
+        self.program = Some(program);
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use seccompiler::SeccompCmpArgLen::Dword;
 use seccompiler::SeccompCmpOp::Eq;
 use seccompiler::{BpfProgram, SeccompAction, SeccompCondition, SeccompFilter, SeccompRule, TargetArch};
 use std::collections::BTreeMap;
+use std::io;
 
 /// What of the fence stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +47,24 @@ const DONE_TO_SECOND_ARGUMENT: [(i64, u64); 2] =
 const IOPRIO_WHO_PROCESS: u64 = 1;
 
 /// Fences the calling thread, and whatever it starts from now on, as far as the kernel can.
-pub(super) fn enter() -> Fence {
-    Fence { domain: enter_domain().is_ok_and(|is_whole| is_whole), filter: enter_filter().is_ok() }
+///
+/// # Errors
+/// The kernel knows filters, and has no memory left for one: an earlier program may have used it up to be rid of its own.
+pub(super) fn enter() -> io::Result<Fence> {
+    let domain = enter_domain().is_ok_and(|is_whole| is_whole);
+    match enter_filter() {
+        Ok(()) => Ok(Fence { domain, filter: true }),
+        Err(seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error)) if is_used_up(&error) => {
+            Err(error)
+        }
+        Err(_) => Ok(Fence { domain, filter: false }),
+    }
+}
+
+fn is_used_up(error: &io::Error) -> bool {
+    /// `ENOTSUPP`: the memory for compiled filters is used up (`net.core.bpf_jit_limit`).
+    const NOT_COMPILED: i32 = 524;
+    matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::EAGAIN | NOT_COMPILED))
 }
 
 fn enter_domain() -> Result<bool, landlock::RulesetError> {

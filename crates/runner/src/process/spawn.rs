@@ -84,8 +84,8 @@ pub(super) fn spawn(order: &Order<'_>) -> Result<Spawned, SpawnError> {
 }
 
 fn start(order: &Order<'_>) -> Result<(Child, Fence), SpawnError> {
-    let fence = fence::enter();
     let failed = |error: io::Error| start_error(order, error);
+    let fence = fence::enter().map_err(failed)?;
     rustix::process::fchdir(order.directory).map_err(|error| failed(error.into()))?;
     let path = order.variables.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
     let path = path.or_else(|| std::env::var_os("PATH"));

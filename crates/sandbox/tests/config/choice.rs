@@ -97,6 +97,8 @@ sandboxing:
     memory_limit: 256m
     disk_limit: 1g
     open_files_limit: 512
+    ptys_limit: 16
+    seccomp_filters_limit: 8
 "#;
     let sandboxing = Config::parse(written.as_bytes()).unwrap().sandboxing;
     let docker = sandboxing.limits_of(BackendName::Docker).unwrap();
@@ -108,6 +110,8 @@ sandboxing:
         memory_bytes: Some(256 << 20),
         disk_bytes: Some(1 << 30),
         open_files: 512,
+        terminals: 16,
+        filters: 8,
         ..Limits::default()
     };
     assert_eq!(native, expected);

@@ -18,6 +18,10 @@ pub(crate) const CASES: &[Case] = &[
     ("who_looks_after_it_gets_no_signal_by_a_descriptor", who_looks_after_it_gets_no_signal),
     ("attributes_of_files_outside_are_not_read", attributes_of_files_outside_are_not_read),
     ("no_name_of_the_hosts_sockets_is_taken", no_name_of_the_hosts_sockets_is_taken),
+    (
+        "what_tells_of_others_or_takes_from_them_is_refused",
+        what_tells_of_others_or_takes_from_them_is_refused,
+    ),
     ("requests_that_only_need_a_reader_change_nothing", requests_that_only_need_a_reader_change_nothing),
     ("what_the_user_can_not_see_is_not_told_either", what_the_user_can_not_see_is_not_told_either),
     ("where_proc_hides_processes_there_is_no_sandbox", where_proc_hides_processes_there_is_no_sandbox),
@@ -67,6 +71,28 @@ fn libc_number(name: &str) -> u32 {
     let rules =
         belljar_confine::seccomp::policy::rules(belljar_confine::seccomp::policy::Audience::Supervised);
     rules.iter().find(|rule| rule.name == name).unwrap().number
+}
+
+/// Directory notification, a lease, a filter of one's own, a context for asynchronous I/O.
+fn what_tells_of_others_or_takes_from_them_is_refused(_: &House) {
+    let scene = Scene::new();
+    let place = scene.file("held", "as it was");
+    let folder = std::path::Path::new(&place).parent().unwrap().display().to_string();
+    let attempts = [
+        format!("open(D, \"<\", \"{folder}\"); fcntl(D, 1026, 1) or exit 7"),
+        format!("open(F, \"<\", \"{place}\"); fcntl(F, 1024, 0) or exit 7"),
+        // struct sock_fprog with one struct sock_filter: RET_ALLOW
+        "$f = pack(\"SCCL\", 6, 0, 0, 0x7fff0000); $p = pack(\"Sx6P\", 1, $f); \
+         syscall(157, 38, 1, 0, 0, 0); syscall(157, 22, 2, $p, 0, 0) and exit 7"
+            .to_owned(),
+        "$c = pack(\"Q\", 0); syscall(206, 1, $c) and exit 7".to_owned(),
+    ];
+    for attempt in attempts {
+        let attempt = format!("perl -e '{attempt}'");
+        let control = scene.run(NONE, &attempt);
+        assert_eq!(control.outcome, Outcome::Exited(0), "{attempt}: {control:?}");
+        assert_eq!(scene.run(SECCOMP, &attempt).outcome, Outcome::Exited(7), "{attempt}");
+    }
 }
 
 fn no_name_of_the_hosts_sockets_is_taken(_: &House) {

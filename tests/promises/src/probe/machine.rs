@@ -131,11 +131,6 @@ impl Machine {
                 let stored = bytes.get(*offset..*offset + 4).and_then(|four| four.try_into().ok());
                 (u32::from_ne_bytes(stored.unwrap_or_default()).into(), None)
             }
-            Argument::StoredWord { step, argument } => {
-                let bytes = self.at(*step, *argument).map(Memory::bytes).unwrap_or_default();
-                let stored = bytes.get(..8).and_then(|eight| eight.try_into().ok());
-                (u64::from_ne_bytes(stored.unwrap_or_default()), None)
-            }
             Argument::Same { step, argument } => {
                 (self.at(*step, *argument).map(Memory::address).unwrap_or_default(), None)
             }

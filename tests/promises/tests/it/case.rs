@@ -288,11 +288,6 @@ impl Handle {
         Argument::Stored { step: self.0, argument, offset }
     }
 
-    /// A 64-bit number that the step has left at the beginning of its memory.
-    pub(crate) fn stored_word(self, argument: usize) -> Argument {
-        Argument::StoredWord { step: self.0, argument }
-    }
-
     /// The memory of one of the step's arguments.
     pub(crate) fn memory(self, argument: usize) -> Argument {
         Argument::Same { step: self.0, argument }

@@ -37,14 +37,13 @@ const TABLES: [Table; 8] = [
     Table::new("filters", 64),
     Table::new("instances", 32),
     Table { control: 4_200, ..Table::new("timers", 4_096) },
-    Table { beside: 1, control: 4, ..Table::new("queues", 3) },
+    // Landlock lets none be opened, see `known_holes`; what counts is that nothing is taken from others.
+    Table { beside: 0, control: 4, ..Table::new("queues", 3) },
     // The root and what is in it count as well.
     Table { options: &["--scratch", "8m"], control: 2_100, ..Table::new("inodes", 2_048) },
-    Table { options: &["--memory", "128m"], control: 48, needs_group: true, ..Table::new("udp", 32) },
+    // Mebibytes. Version 1 of control groups gives less of them to sockets.
+    Table { options: &["--memory", "128m"], control: 136, needs_group: true, ..Table::new("udp", 128) },
 ];
-
-/// More than there is for a sandbox in any table here.
-const EVERYTHING: &str = "20000";
 
 #[test]
 fn a_greedy_sandbox_leaves_enough_for_another_and_for_the_host() {
@@ -69,14 +68,15 @@ fn judge(scene: &Scene<'_>, table: &Table) -> Verdict {
         return Verdict::Invalid(format!("{} of {} where nothing forbids it", control.took, table.control));
     }
     drop(control);
-    let greedy = table.inside(scene, EVERYTHING);
+    // More than the control took, and not all that there is: where a limit is missing, others shall feel little of it.
+    let greedy = table.inside(scene, 2 * table.control);
     if greedy.took > table.inside {
         return Verdict::Escaped(format!("it took {} of {}", greedy.took, table.inside));
     }
     if table.beside > 0 && greedy.took < table.beside {
         return Verdict::Blocked(format!("it got no more than {}", greedy.took));
     }
-    let other = table.inside(scene, &table.beside.to_string());
+    let other = table.inside(scene, table.beside);
     let host = table.outside(scene, table.beside.max(1));
     match (other.took == table.beside, host.took == table.beside.max(1)) {
         (true, true) => Verdict::Held,
@@ -100,10 +100,14 @@ impl Table {
         Self { name, inside, beside: 2, control: inside + 1, options: &[], needs_group: false }
     }
 
-    fn inside(&self, scene: &Scene<'_>, most: &str) -> Taker {
+    fn inside(&self, scene: &Scene<'_>, most: u64) -> Taker {
         let lent = format!("{}:/lent", scene.path("lent"));
         let options = [&["--ro", &lent], self.options].concat();
-        Taker::start(scene.making(&["exec"], &options, &[PROBE, "take", self.name, most, "/tmp"]))
+        Taker::start(scene.making(
+            &["exec"],
+            &options,
+            &[PROBE, "take", self.name, &most.to_string(), "/tmp"],
+        ))
     }
 
     fn outside(&self, scene: &Scene<'_>, most: u64) -> Taker {
@@ -190,7 +194,7 @@ fn notifications(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     linked.call("inotify_add_watch", args![instance, &link, libc::IN_OPEN]);
     vec![
         watch("the host's programs", "/usr/bin", libc::IN_OPEN),
-        watch("one of the host's programs", "/usr/bin/env", libc::IN_OPEN | libc::IN_ACCESS),
+        watch("one of the host's programs", "/bin/sh", libc::IN_OPEN | libc::IN_ACCESS),
         watch("a device of the host's", "/dev/null", libc::IN_OPEN),
         watch("the host's programs, by a path of the caller's own", "/proc/self/root/usr/bin", libc::IN_OPEN),
         watch("a link to the host's programs", "/usr/bin", libc::IN_OPEN | libc::IN_ONLYDIR),

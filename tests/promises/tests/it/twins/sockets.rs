@@ -64,7 +64,7 @@ fn at_path(s: &mut Script, path: &str, kind: i32) {
 fn on_loopback(s: &mut Script, any: SocketAddr, (family, kind, protocol): (i32, i32, i32)) {
     let listener = s.call("socket", args![family, kind, protocol]);
     s.call("setsockopt", args![listener, SOL_SOCKET, SO_REUSEADDR, numbers(&[1]), 4]);
-    s.call("setsockopt", args![listener, libc::IPPROTO_TCP, libc::TCP_NODELAY, numbers(&[1]), 4]);
+    s.call("setsockopt", args![listener, IPPROTO_TCP, libc::TCP_NODELAY, numbers(&[1]), 4]);
     let (address, length) = internet(any);
     s.call("bind", args![listener, address, length]);
     s.call("listen", args![listener, 4]);
