@@ -358,8 +358,7 @@ fn is_unmapped(uid: u32) -> bool {
 /// Whether a link is one of those in `/proc` that lead to what a descriptor is, and have no path.
 fn is_magic(link: &OwnedFd) -> bool {
     const PROC_SUPER_MAGIC: i64 = 0x9fa0;
-    let is_of_proc =
-        rustix::fs::fstatfs(link.as_fd()).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC);
+    let is_of_proc = rustix::fs::fstatfs(link.as_fd()).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC);
     let target = readlinkat(link, c"", Vec::new());
     // `/proc/self` is an ordinary link with an ordinary target.
     is_of_proc

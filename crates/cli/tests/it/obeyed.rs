@@ -2,6 +2,7 @@
 
 use crate::BELLJAR;
 use crate::session::{Sessions, create};
+use belljar_testkit::wait::until;
 use belljar_testkit::world::{Ran, World};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
@@ -40,7 +41,8 @@ fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
         program(world, "own/print");
         configuration(world, "evil", "project/print");
         configuration(world, "own/config.yaml", "own/print");
-        let write = "cp /job-evil belljar.yaml 2>/dev/null || echo 'inference: {}' > belljar.yaml";
+        let evil = world.read("evil");
+        let write = &format!("cat > belljar.yaml <<'END'\n{evil}\nEND");
         // Without a word of a person nothing of that name gets into the project.
         let apply = ["exec", "--workspace-copy", "project", "--apply", "--", "sh", "-c", write];
         let ran = world.run(&apply);
@@ -77,7 +79,8 @@ fn a_configuration_or_a_program_of_it_in_a_direct_workspace_is_refused() {
     configuration(&world, "project/config.yaml", "own/print");
     configuration(&world, "own/names-it.yaml", "project/print");
     configuration(&world, "own/config.yaml", "own/print");
-    std::fs::hard_link(world.path().join("project/config.yaml"), world.path().join("own/linked.yaml")).unwrap();
+    std::fs::hard_link(world.path().join("project/config.yaml"), world.path().join("own/linked.yaml"))
+        .unwrap();
     std::os::unix::fs::symlink("../project/config.yaml", world.path().join("own/link.yaml")).unwrap();
     let exec = |config: &str| {
         let with = ["exec", "--model", "small", "--config", config, "--workspace", "project"];
@@ -103,13 +106,14 @@ fn what_another_live_session_writes_is_not_obeyed() {
     refused(&exec("project/policy.yaml"), "lies in the workspace");
     exec("outer/policy.yaml").succeeded();
     world.run(&["session", "end", &id]).succeeded();
-    exec("project/policy.yaml").succeeded();
+    // Its keeper takes a moment to be gone.
+    until(|| exec("project/policy.yaml").code == 0);
     // The other way round: what a session obeys is lent to no sandbox.
     let id = create(&world, &["--egress", "outer/policy.yaml"]);
     let lend = || world.run(&["exec", "--workspace", "outer", "--", "true"]);
     refused(&lend(), "lies in the workspace");
     world.run(&["session", "end", &id]).succeeded();
-    lend().succeeded();
+    until(|| lend().code == 0);
 }
 
 #[test]
@@ -129,7 +133,9 @@ fn what_other_users_can_write_is_not_obeyed() {
     let world = World::new(BELLJAR);
     let path = world.write("rules/policy.yaml", "rules: []");
     let exec = || world.run(&["exec", "--egress", "rules/policy.yaml", "--", "true"]);
-    let set = |path: &std::path::Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    let set = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap()
+    };
     for (place, usual) in [(path.as_path(), 0o644), (path.parent().unwrap(), 0o755)] {
         set(place, usual | 0o002);
         refused(&exec(), "other users can write");

@@ -32,9 +32,10 @@ time.sleep(600)
 /// Begins a session in which such a program runs, and waits until its harmless changes are there.
 fn begin(world: &World) -> String {
     world.write("source/app.py", "print('one')\n");
-    world.write("flip.py", FLIP);
     let id = create(world, &["--workspace-copy", "source", "--name", "s"]);
-    let start = format!("cat > /tmp/flip.py <<'END'\n{FLIP}\nEND\nsetsid python3 /tmp/flip.py </dev/null >/dev/null 2>&1 &");
+    let start = format!(
+        "cat > /tmp/flip.py <<'END'\n{FLIP}\nEND\nsetsid python3 /tmp/flip.py </dev/null >/dev/null 2>&1 &"
+    );
     exec(world, "s", &start).succeeded();
     until(|| exec(world, "s", "test -e ready").code == 0);
     id
@@ -192,7 +193,11 @@ fn no_change_gives_other_users_permissions_that_the_source_did_not_have() {
             assert!(shown.contains("diff --git a/run b/run\nold mode 100644\nnew mode 100755\n"), "{shown}");
             crate::session_workspace::commit_trusting(world, &id, &["--trust", "run"]).succeeded();
             assert_eq!(modes(world, &source), expected, "{options:?}");
-            assert_eq!(world.run(&["session", "diff", &id]).succeeded().stdout, "", "nothing is left to commit");
+            assert_eq!(
+                world.run(&["session", "diff", &id]).succeeded().stdout,
+                "",
+                "nothing is left to commit"
+            );
             let source = format!("applied{number}");
             with_private_files(world, &source);
             let exec = ["--workspace-copy", &source, "--apply", "--trust", "run", "--", "sh", "-c", OPEN_UP];

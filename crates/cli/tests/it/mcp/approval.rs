@@ -72,7 +72,7 @@ fn what_gains_trust_takes_a_yes_that_no_client_can_say() {
     let session = talk.open();
     talk.shell(&session, hook);
     let arguments = approve(&mut talk, &session);
-        let (code, message) = talk.refused("approve", &arguments);
+    let (code, message) = talk.refused("approve", &arguments);
     assert!(code == "permission_denied" && message.contains(".git/hooks/pre-commit"), "{message}");
     let mut sly = approve(&mut talk, &session);
     sly["trust"] = json!([".git/hooks/pre-commit"]);
@@ -127,7 +127,7 @@ fn what_somebody_else_has_changed_meanwhile_is_not_written_over() {
     talk.shell(&session, "echo after > file");
     world.write("source/file", "of somebody else\n");
     let arguments = approve(&mut talk, &session);
-        let (code, message) = talk.refused("approve", &arguments);
+    let (code, message) = talk.refused("approve", &arguments);
     assert!(code == "conflict" && message.contains("file"), "{message}");
     assert_eq!(world.read("source/file"), "of somebody else\n");
 }
