@@ -191,7 +191,7 @@ fn nobody_else_on_the_host_gets_at_what_a_session_works_on() {
         agent.prints("true");
         let folder = world.path().join("state/runs").join(agent.session());
         let mode = |name: &str| folder.join(name).metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode("shared"), mode("session.json"), mode("session.sock")), (0o700, 0o600, 0o600));
+        assert_eq!((mode("private"), mode("session.json"), mode("session.sock")), (0o700, 0o600, 0o600));
         if world.user() == User::Ordinary || !rustix::process::geteuid().is_root() {
             return;
         }
@@ -200,8 +200,8 @@ fn nobody_else_on_the_host_gets_at_what_a_session_works_on() {
             let mut setpriv = std::process::Command::new("setpriv");
             setpriv.args(ids).arg("--clear-groups").args(command).output().unwrap().status.success()
         };
-        let owner = folder.join("shared").metadata().unwrap().uid();
-        let notes = folder.join("shared/workspace/notes.txt").display().to_string();
+        let owner = folder.join("private").metadata().unwrap().uid();
+        let notes = folder.join("private/workspace/notes.txt").display().to_string();
         assert!(!as_user(65_534, &["cat", &notes]));
         assert!(as_user(owner, &["cat", &notes]), "the control");
         // Nor does whoever its programs are on the host stop what looks after them: the session could not be ended then.

@@ -2,6 +2,7 @@
 
 use crate::BELLJAR;
 use crate::session::{Sessions, create};
+use belljar_testkit::wait::until;
 use belljar_testkit::world::{Ran, World};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
@@ -40,7 +41,8 @@ fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
         program(world, "own/print");
         configuration(world, "evil", "project/print");
         configuration(world, "own/config.yaml", "own/print");
-        let write = "cp /job-evil belljar.yaml 2>/dev/null || echo 'inference: {}' > belljar.yaml";
+        let evil = world.read("evil");
+        let write = &format!("cat > belljar.yaml <<'END'\n{evil}\nEND");
         // Without a word of a person nothing of that name gets into the project.
         let apply = ["exec", "--workspace-copy", "project", "--apply", "--", "sh", "-c", write];
         let ran = world.run(&apply);
@@ -104,13 +106,14 @@ fn what_another_live_session_writes_is_not_obeyed() {
     refused(&exec("project/policy.yaml"), "lies in the workspace");
     exec("outer/policy.yaml").succeeded();
     world.run(&["session", "end", &id]).succeeded();
-    exec("project/policy.yaml").succeeded();
+    // Its keeper takes a moment to be gone.
+    until(|| exec("project/policy.yaml").code == 0);
     // The other way round: what a session obeys is lent to no sandbox.
     let id = create(&world, &["--egress", "outer/policy.yaml"]);
     let lend = || world.run(&["exec", "--workspace", "outer", "--", "true"]);
     refused(&lend(), "lies in the workspace");
     world.run(&["session", "end", &id]).succeeded();
-    lend().succeeded();
+    until(|| lend().code == 0);
 }
 
 #[test]

@@ -32,7 +32,6 @@ time.sleep(600)
 /// Begins a session in which such a program runs, and waits until its harmless changes are there.
 fn begin(world: &World) -> String {
     world.write("source/app.py", "print('one')\n");
-    world.write("flip.py", FLIP);
     let id = create(world, &["--workspace-copy", "source", "--name", "s"]);
     let start = format!(
         "cat > /tmp/flip.py <<'END'\n{FLIP}\nEND\nsetsid python3 /tmp/flip.py </dev/null >/dev/null 2>&1 &"

@@ -10,6 +10,7 @@ use crate::workspace::apply::{self, ApplyError};
 use crate::workspace::baseline::Baseline;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
+use crate::workspace::digest::ReviewDigest;
 use crate::workspace::frozen::Frozen;
 use belljar_contract::id::RunId;
 use belljar_policy::handoff::Trust;
@@ -44,6 +45,7 @@ struct Note {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Agreed {
     set: ChangeSet,
+    digest: ReviewDigest,
     /// The folder with the content, in the run's folder.
     tree: PathBuf,
     /// The paths that may gain trust.
@@ -111,9 +113,10 @@ pub fn interrupted(state: &State, name: Option<&str>) -> Option<Interrupted> {
 
 impl Agreed {
     /// A frozen state whose content is in the folder `tree` of a run.
-    pub(super) fn new(set: &ChangeSet, tree: &Path, trust: &Trust) -> Self {
+    pub(super) fn new(frozen: &Frozen, tree: &Path, trust: &Trust) -> Self {
         let parts = tree.components().rev().take(2).collect::<Vec<_>>();
-        Self { set: set.clone(), tree: parts.into_iter().rev().collect(), trusted: Trusted::of(trust) }
+        let tree = parts.into_iter().rev().collect();
+        Self { set: frozen.set().clone(), digest: frozen.digest(), tree, trusted: Trusted::of(trust) }
     }
 }
 
@@ -137,9 +140,9 @@ impl Interrupted {
         };
         self.wait_for_sandboxes();
         let source = Directory::open_meant(source)?;
-        let Agreed { set, tree, trusted } = &self.note.agreed;
+        let Agreed { set, digest, tree, trusted } = &self.note.agreed;
         let tree = Directory::open_host(self.folder.path())?.open(tree)?;
-        let frozen = Frozen::restore(set.clone(), &source, tree)?.without_applied(&source)?;
+        let frozen = Frozen::restore(set.clone(), tree, *digest).without_applied(&source)?;
         let before: Trust = trusted.clone().into();
         let trust = match trust.is_in_all() {
             true => Trust::in_all(),

@@ -104,13 +104,9 @@ fn parent_in(tree: &Directory, path: &Path) -> io::Result<Directory> {
 // === impl Frozen ===
 
 impl Frozen {
-    /// Takes up changes that were frozen by another process: their set, and the tree with their content.
-    ///
-    /// # Errors
-    /// [`DirectoryError`] for content that can't be read.
-    pub fn restore(set: ChangeSet, source: &Directory, tree: Directory) -> Result<Self, DirectoryError> {
-        let digest = ReviewDigest::of(&set, source, &tree)?;
-        Ok(Self { set, tree, digest })
+    /// Takes up changes that were frozen by another process: their set, the tree with their content, and their digest.
+    pub fn restore(set: ChangeSet, tree: Directory, digest: ReviewDigest) -> Self {
+        Self { set, tree, digest }
     }
 
     /// The changes.

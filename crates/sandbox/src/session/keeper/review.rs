@@ -153,7 +153,7 @@ impl Keeper {
         // Should this process be killed on the way, what is written here is enough to finish.
         let note = self.state.run_folder(&self.id).join(COMMIT);
         let sandboxes = standing.iter().map(|sandbox| sandbox.id().clone()).collect();
-        let agreed = interrupted::Agreed::new(set, &review.folder.path, trust);
+        let agreed = interrupted::Agreed::new(frozen, &review.folder.path, trust);
         interrupted::note(&note, &self.session, (&ground.choice, sandboxes, agreed), measure)
             .map_err(CheckpointError::Note)?;
         let retained = self.state.retain(&self.id)?;
