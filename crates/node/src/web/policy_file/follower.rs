@@ -191,7 +191,7 @@ mod tests {
         let (read, write) = rustix::pipe::pipe().unwrap();
         rustix::io::write(&write, ONE.as_bytes()).unwrap();
         drop(write);
-        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&read));
+        let path = format!("/proc/self/fd/{}", read.as_raw_fd());
         let opened = PolicyFile::of_rules(Path::new(&path)).unwrap().open().unwrap();
         assert_eq!(opened.live().current().config.policy.rules().len(), 1);
         assert!(opened.follow(|_| panic!("nothing becomes of it")).unwrap().thread.is_none());
