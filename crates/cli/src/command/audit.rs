@@ -9,7 +9,6 @@ pub(super) use verify::described;
 use super::Subcommand;
 use crate::error::CliError;
 use crate::lending::parse_duration;
-use crate::progress::harmless;
 use crate::state;
 use belljar_contract::id::RunId;
 use belljar_store::audit::verify::is_checkpoint;

@@ -113,7 +113,7 @@ fn tell_refusal(tool: &str, refusal: &Refusal) -> ExitCode {
     crate::output::errln!("belljar: {}: {}", Untrusted(tool), Untrusted(&refusal.to_string()));
     match refusal {
         Refusal::Unknown { .. } => ExitCode::from(BAD_INPUT),
-        Refusal::Denied { .. } | Refusal::OutOfBounds { .. } => ExitCode::from(DENIED),
+        Refusal::Denied { .. } | Refusal::OutOfBounds { .. } | Refusal::AuditQuota => ExitCode::from(DENIED),
         Refusal::Over | Refusal::Unrecorded => ExitCode::FAILURE,
     }
 }
