@@ -5,7 +5,7 @@ use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::ToolName;
 use belljar_gateway::seat::Seat;
-use belljar_gateway::{Door, Gateway, Room, routes, serve};
+use belljar_gateway::{ConnectionLimits, Door, Gateway, Room, routes, serve};
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_tools::answer::{Answer, Success};
@@ -71,7 +71,13 @@ impl Counter {
         let runtime = runtime.expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address: SocketAddr = listener.local_addr().expect("an address");
-        let room = Room { connections: 16, grace: Duration::ZERO };
+        let connections = ConnectionLimits {
+            authenticated: 16,
+            unauthenticated: 16,
+            unauthenticated_per_peer: 16,
+            authenticate_within: Duration::from_secs(3_600),
+        };
+        let room = Room { connections, grace: Duration::ZERO };
         runtime.spawn(serve(routes, listener, room, stopped));
         say(&address);
         wait_for_end();
