@@ -96,5 +96,7 @@ pub(crate) fn lend(workspace: &WorkspaceChoice) -> Result<(), CliError> {
     let directory = directory.as_path();
     let mut places = candidates();
     places.push(state::open().path().join("runs"));
+    // Both may have been said relative to the working directory.
+    let places: Vec<PathBuf> = places.iter().filter_map(|place| std::path::absolute(place).ok()).collect();
     trusted_file::lend_workspace(directory, &places).map_err(|error| CliError::usage(error.to_string()))
 }

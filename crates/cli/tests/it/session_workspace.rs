@@ -588,7 +588,7 @@ fn what_root_commits_belongs_to_whoever_owns_the_directory() {
         let id = Copies(options).of(&world, &source, &[]);
         exec(&world, &id, "echo more >> kept; mkdir new; echo n > new/file; ln -s kept link; chmod +x mode")
             .succeeded();
-        commit_trusting(world, &id, &["--trust", "mode"]).succeeded();
+        commit_trusting(&world, &id, &["--trust", "mode"]).succeeded();
         let find = Command::new("find").args([&source, "-printf", "%P %U:%G\n"]).output().unwrap();
         let owners = String::from_utf8(find.stdout).unwrap();
         assert!(
