@@ -29,7 +29,7 @@ struct Turn {
 #[error("too many requests are under way")]
 pub struct NoRoom;
 
-/// No more calls are made from a seat that is counted than this. Each has two records in the audit log.
+/// As many calls were made from a seat that is counted as may be: each has two records in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UsedUp {
     /// Which call beyond those it is, from 1.

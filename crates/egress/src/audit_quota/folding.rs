@@ -27,8 +27,8 @@ struct Repeated {
     written_at: u64,
 }
 
-/// So many equal denials are written whole before further ones are counted.
-const WHOLE: u32 = 20;
+/// So many equal denials in a row are written whole before further ones are counted: as many as a run has at once.
+const WHOLE: u32 = 1_000;
 
 /// A crash loses no more than was counted for so long, or so many.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -129,12 +129,12 @@ mod tests {
         let (mut folding, run) = (Folding::default(), RunId::from_uuid(Uuid::from_u128(7)));
         let at = Timestamp::UNIX_EPOCH;
         let mut take = |key: &str, id: &str| folding.take(&run, (key.to_owned(), id), (at, false));
-        let all: Vec<_> = (0..30).map(|n| take("a", &n.to_string())).collect();
+        let all: Vec<_> = (0..WHOLE + 10).map(|n| take("a", &n.to_string())).collect();
         assert_eq!(all.iter().filter(|entered| entered.is_whole).count(), WHOLE as usize);
         assert!(all.iter().all(|entered| entered.folded.is_none()));
         let other = take("b", "other");
         let folded = other.folded.unwrap();
-        assert_eq!((folded.count, folded.like.as_str(), folded.why), (10, "19", FoldReason::Repeated));
+        assert_eq!((folded.count, folded.like.as_str(), folded.why), (10, "999", FoldReason::Repeated));
         assert!(other.is_whole);
         // The control: different ones are all written.
         assert!((0..100).all(|n| take(&n.to_string(), "x").is_whole));

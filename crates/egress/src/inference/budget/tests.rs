@@ -1,3 +1,5 @@
+//! What calls reserve and pay, alone and at once.
+
 use super::*;
 use crate::inference::models::ProviderKind;
 use crate::inference::route::{Call, Route, find};

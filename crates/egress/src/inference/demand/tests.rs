@@ -1,3 +1,5 @@
+//! What requests demand at most in each shape, and how their output is limited.
+
 use super::*;
 use crate::inference::route::{Route, find};
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! Openings of tunnels, byte by byte.
+
 use super::*;
 use rustls::pki_types::ServerName;
 use std::sync::Arc;

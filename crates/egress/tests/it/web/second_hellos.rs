@@ -23,7 +23,11 @@ const PROGRAM: &str = r#"
 import socket, ssl, sys, threading
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain("cert.pem", "key.pem")
-context.sni_callback = lambda sock, name, _: print(f"name {name}", flush=True)
+lock = threading.Lock()
+def tell(line):
+    with lock:
+        print(line, flush=True)
+context.sni_callback = lambda sock, name, _: tell(f"name {name}")
 listener = socket.create_server(("127.0.0.1", 0))
 print(f"port {listener.getsockname()[1]}", flush=True)
 def serve(connection):
@@ -34,7 +38,7 @@ def serve(connection):
             secured.sendall(data)
         secured.close()
     except OSError as error:
-        print(f"error {error}", flush=True)
+        tell(f"error {error}")
     connection.close()
 while True:
     connection, _ = listener.accept()

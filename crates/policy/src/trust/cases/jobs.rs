@@ -118,6 +118,7 @@ fn jobs_that_counted_before_a_demotion_count_for_nothing_after_it() {
 
 #[test]
 fn rules_for_jobs_belong_to_strategies_by_which_something_is_earned() {
-    insta::assert_snapshot!(mistakes("strategy: disabled\njobs: {an_hour: 1}"), @"");
-    insta::assert_snapshot!(mistakes(&format!("{FIVE}jobs: {{an_hour: 0}}")), @"");
+    insta::assert_snapshot!(mistakes("strategy: disabled\njobs: {an_hour: 1}"), @"2:7: jobs: found `jobs` beside `strategy: disabled`; expected what belongs to that strategy");
+    let wrong = mistakes(&format!("{FIVE}jobs: {{an_hour: 0}}"));
+    assert!(wrong.contains("jobs.an_hour: found"), "{wrong}");
 }
