@@ -8,29 +8,29 @@
 use belljar_policy::untrusted::{self, is_hidden};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{Arguments, Write as _};
 use std::io::Write as _;
 
 pub(crate) use belljar_policy::untrusted::{Untrusted, UntrustedLines, path};
 
 /// Prints on standard output.
 macro_rules! out {
-    ($($part:tt)*) => { $crate::output::print(&format!($($part)*)) };
+    ($($part:tt)*) => { $crate::output::print(format_args!($($part)*)) };
 }
 
 /// Prints a line on standard output.
 macro_rules! outln {
-    ($($part:tt)*) => { $crate::output::print(&(format!($($part)*) + "\n")) };
+    ($($part:tt)*) => { $crate::output::print_line(format_args!($($part)*)) };
 }
 
 /// Prints on standard error.
 macro_rules! err {
-    ($($part:tt)*) => { $crate::output::print_error(&format!($($part)*)) };
+    ($($part:tt)*) => { $crate::output::print_error(format_args!($($part)*)) };
 }
 
 /// Prints a line on standard error.
 macro_rules! errln {
-    ($($part:tt)*) => { $crate::output::print_error(&(format!($($part)*) + "\n")) };
+    ($($part:tt)*) => { $crate::output::print_error_line(format_args!($($part)*)) };
 }
 
 pub(crate) use {err, errln, out, outln};
@@ -40,12 +40,20 @@ const STYLES: [&str; 6] = ["0", "1", "31", "32", "33", "36"];
 
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-pub(crate) fn print(text: &str) {
-    anstream::print!("{}", shown(text));
+pub(crate) fn print(text: Arguments<'_>) {
+    anstream::print!("{}", shown(&text.to_string()));
 }
 
-pub(crate) fn print_error(text: &str) {
-    anstream::eprint!("{}", shown(text));
+pub(crate) fn print_line(text: Arguments<'_>) {
+    anstream::println!("{}", shown(&text.to_string()));
+}
+
+pub(crate) fn print_error(text: Arguments<'_>) {
+    anstream::eprint!("{}", shown(&text.to_string()));
+}
+
+pub(crate) fn print_error_line(text: Arguments<'_>) {
+    anstream::eprintln!("{}", shown(&text.to_string()));
 }
 
 /// Prints on standard error, which may be closed.
