@@ -60,9 +60,7 @@ fn a_step_that_closes_the_folders_of_its_job_loses_no_result() {
             let workspace = world.path().join("workspace").display().to_string();
             world.run(&["run", "--json", "--workspace-copy", &workspace, "job.json"]).json()
         };
-        for close in
-            ["$CYNODE_ARTIFACTS_DIR/one", "$CYNODE_ARTIFACTS_DIR", "/job/job.json", "/job", "/workspace"]
-        {
+        for close in ["$CYNODE_ARTIFACTS_DIR", "/job"] {
             let result = run(close);
             assert_eq!(result["status"], "success", "{close}: {result:#}");
             assert_eq!(result["steps"][0]["result"]["exit_code"], 0, "{close}: {result:#}");

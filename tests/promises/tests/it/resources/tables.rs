@@ -127,7 +127,8 @@ impl Taker {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let took = line.trim().strip_prefix("took ").and_then(|took| took.parse().ok());
-        Self { child, took: took.unwrap_or_else(|| panic!("it says {line:?}")) }
+        // One that was ended for want of memory says nothing.
+        Self { child, took: took.unwrap_or_default() }
     }
 }
 
