@@ -2,8 +2,8 @@
 
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
-use crate::obeyed;
 use crate::output::Untrusted;
+use crate::{obeyed, state};
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_egress::web::config::WebConfig;
@@ -104,6 +104,8 @@ pub(crate) fn read_policy(path: &Path) -> Result<EgressPolicy, CliError> {
 }
 
 fn open(file: PolicyFile) -> Result<OpenPolicy, CliError> {
+    // What other processes of the same state lend to sandboxes is known by it.
+    state::open();
     file.open().map_err(|error| match error {
         PolicyFileError::Read { path, source } => CliError::read(&path, source),
         PolicyFileError::Mistakes { path, source } => CliError::Config { path, source },

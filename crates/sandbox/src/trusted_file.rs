@@ -241,6 +241,8 @@ impl<'a> Walk<'a> {
             }
             FileType::Directory => self.directories.push((found, at)),
             _ if !self.left.is_empty() => return Err(look(&at)(Errno::NOTDIR)),
+            // What comes out of `/dev/null` or a terminal was put there by no other user.
+            FileType::CharacterDevice => return Ok(Some(found)),
             _ => {
                 self.check_file(&stat, &at)?;
                 self.obeyed.push(entry());

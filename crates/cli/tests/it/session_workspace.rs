@@ -75,6 +75,16 @@ fn picture_of(directory: &std::path::Path) -> String {
     Ran::from(ran).succeeded().stdout
 }
 
+/// A picture without permissions, of which a commit carries the executable bit alone. They stand between a type and a link's target.
+fn without_modes(picture: &str) -> String {
+    let is_mode =
+        |word: &&str| word.len() <= 4 && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    picture
+        .lines()
+        .map(|line| line.split(' ').filter(|word| !is_mode(word)).collect::<Vec<_>>().join(" ") + "\n")
+        .collect()
+}
+
 /// Has the kernel forget what it knows of names, so that everything is looked up again. Root alone can.
 fn forget_names() {
     if rustix::process::geteuid().is_root() {
@@ -168,8 +178,9 @@ fn committed_the_source_is_what_the_copy_is_and_the_session_goes_on() {
         assert!(changed(world, &id).is_empty());
         let closed = world.path().join("source/closed");
         let modes = std::fs::metadata(&closed).unwrap();
-        assert_eq!((modes.mode() & 0o777, modes.uid()), (0o500, world.path().metadata().unwrap().uid()));
-        assert_eq!(picture_of(std::path::Path::new(&source)), seen);
+        // The session closed it for itself; the source's own permissions stay.
+        assert_eq!((modes.mode() & 0o777, modes.uid()), (0o755, world.path().metadata().unwrap().uid()));
+        assert_eq!(without_modes(&picture_of(std::path::Path::new(&source))), without_modes(&seen));
         // What is left undone, done again and done otherwise from here on is a change, and can be committed, too.
         let again = "rm kept folder; rm -r new; mkdir folder; echo f > folder/below; echo o > replaced/old; \
                      rm replaced/inner; echo gone > gone; rm link; chmod 700 deep deep/er; rm -r deep; echo s > same";
@@ -180,7 +191,7 @@ fn committed_the_source_is_what_the_copy_is_and_the_session_goes_on() {
         assert_eq!(picture(world, &id), seen);
         forget_names();
         assert_eq!(picture(world, &id), seen);
-        assert_eq!(picture_of(std::path::Path::new(&source)), seen);
+        assert_eq!(without_modes(&picture_of(std::path::Path::new(&source))), without_modes(&seen));
         assert_eq!(world.run(&["session", "commit", &id]).succeeded().stdout, "Nothing to commit.\n");
         let owners = Command::new("find").args([&source, "-printf", "%U\\n"]).output().unwrap();
         let owners = String::from_utf8(owners.stdout).unwrap();

@@ -121,7 +121,7 @@ fn kept_changes_lie_in_the_runs_folder() {
     let ran = world.run(&["run", "--keep", "--workspace-copy", &source, "job.json"]).succeeded();
     let folder = ran.stderr.lines().find_map(|line| line.strip_prefix("The run is kept in ")).unwrap();
     assert_eq!(std::fs::read_to_string(format!("{folder}/private/upper/kept")).unwrap(), "line\nmore\n");
-    assert!(std::fs::metadata(format!("{folder}/job/result.json")).unwrap().is_file());
+    assert!(std::fs::metadata(format!("{folder}/private/job/result.json")).unwrap().is_file());
 }
 
 #[test]
