@@ -138,7 +138,7 @@ mod tests {
         assert!(since.elapsed() >= least, "{:?}", since.elapsed());
         assert_eq!(seat.turn().await, Err(UsedUp { beyond: 1 }));
         assert_eq!(seat.turn().await, Err(UsedUp { beyond: 2 }));
-        // The control: who isn't counted calls as often as they like.
+        // The control: a seat that isn't counted has no quota.
         let free = Seat::new(Caller::of(AgentKind::Sandbox), CancellationToken::new());
         for _ in 0..=MOST_CALLS {
             assert_eq!(free.turn().await, Ok(()));

@@ -44,7 +44,7 @@ pub enum TrustEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quality: Option<Quality>,
     },
-    /// A job of the agent ended well at a node. Nobody has said how hard or how good it was.
+    /// A job of the agent ended well at a node. Its difficulty and quality are unknown.
     JobCompleted {
         /// What kind of thing that was.
         #[serde(default, skip_serializing_if = "Option::is_none")]

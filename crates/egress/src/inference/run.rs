@@ -41,7 +41,7 @@ pub(crate) struct Served {
 // === impl Run ===
 
 impl Run {
-    /// Has calls that were only counted so far recorded as one. Whoever serves the run does this when it has ended.
+    /// Has calls that were only counted so far recorded as one. Called when the run has ended.
     pub fn flush_audit(&self) {
         if let Some(folded) = self.budget.audit.flush(&self.identity.run_id) {
             self.ledger.record_folded(folded);

@@ -81,7 +81,7 @@ impl WebRun {
         Self { authority: Some(authority), ..self }
     }
 
-    /// Has records that were only counted so far written as one. Whoever serves the run does this when it has ended.
+    /// Has records that were only counted so far written as one. Called when the run has ended.
     pub fn flush_audit(&self) {
         if let Some(folded) = self.audit.flush(&self.run_id) {
             self.ledger.record_folded(folded);

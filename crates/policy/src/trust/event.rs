@@ -115,7 +115,7 @@ impl Trust {
         Vec::new()
     }
 
-    /// Nobody has said how hard or how good a job was: both count as nothing.
+    /// The difficulty and quality of a job are unknown, and count as nothing.
     fn complete_job(
         &mut self,
         moment: &Moment<'_>,

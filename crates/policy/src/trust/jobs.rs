@@ -1,6 +1,6 @@
 //! Which completed jobs count for the trust in an agent.
 //!
-//! Nobody has judged such a job. So it counts once for its content and once for its task, only where commands have checked what came
+//! No person has judged such a job. So it counts once for its content and once for its task, only where commands have checked what came
 //! of it, and only so many in an hour and a day: a level takes different work over time, however fast jobs end.
 
 use super::Ignored;

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 pub(super) struct Record {
     since: Timestamp,
     completed: u64,
-    /// Those of them that are jobs, which nobody has judged.
+    /// Those of them that are jobs, which no person has judged.
     jobs: u64,
     failed: u64,
     difficulty: u64,
@@ -107,7 +107,7 @@ impl Record {
         self.jobs = self.jobs.saturating_add(1);
     }
 
-    /// Whether a part of it is jobs, which nobody has judged.
+    /// Whether a part of it is jobs, which no person has judged.
     pub(super) fn has_jobs(&self) -> bool {
         self.jobs > 0
     }

@@ -32,7 +32,7 @@ pub(super) fn name(name: &str) -> Vec<u8> {
     names(&[(0, name)])
 }
 
-/// The outer side of an encrypted greeting: a suite, a configuration, a key, and what nobody can read.
+/// The outer side of an Encrypted Client Hello: a suite, a configuration, a key, and an encrypted payload.
 fn encrypted() -> Vec<u8> {
     let content = [&[0, 0, 1, 0, 1, 7][..], &counted(2, &[9; 32]), &counted(2, &[5; 144])].concat();
     extension(ENCRYPTED_HELLO, &content)
@@ -70,7 +70,7 @@ fn sent(begins: &[u8]) -> (bool, String, Option<String>) {
     sent_by(ALLOWED, begins)
 }
 
-/// The same by other rules.
+/// What became of a tunnel that begins so, by these rules.
 fn sent_by(rules: &str, begins: &[u8]) -> (bool, String, Option<String>) {
     let house = House::with(rules);
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();

@@ -1,4 +1,4 @@
-//! Completed jobs, which nobody has judged: which of them count, and how soon.
+//! Completed jobs, which no person has judged: which of them count, and how soon.
 
 use super::*;
 use belljar_contract::id::TaskId;
