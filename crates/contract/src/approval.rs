@@ -116,7 +116,7 @@ pub struct ApprovalPage {
     pub next_cursor: Option<String>,
 }
 
-/// Arguments longer than this, as JSON in bytes, are too large to be reviewed: nobody is asked about such a call.
+/// Arguments longer than this, as JSON in bytes, are too large to be reviewed: the call is refused instead of asked about.
 pub const LARGEST_ARGUMENTS_BYTES: usize = 512 << 10;
 
 /// Arguments that are nested deeper than this can't be reviewed either.

@@ -62,7 +62,7 @@ pub(crate) fn told_schema(caller: &Caller, schema: &Value) -> Map<String, Value>
     told
 }
 
-/// Why nobody can be asked about a call: its arguments can't be shown to a person as they are.
+/// Why a call can't be put before a person: its arguments can't be shown to a person as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unreviewable {
     /// There is too much of them.
@@ -73,7 +73,7 @@ pub(crate) enum Unreviewable {
     /// They are nested too deep.
     #[error("its arguments are nested too deep to be reviewed: at most {DEEPEST_ARGUMENTS} levels")]
     TooDeep,
-    /// A secret of the host is among them, which nobody may be shown.
+    /// They contain a secret of the host, which no approver may be shown.
     #[error(
         "its arguments contain a secret that this host knows, which can't be shown to a person; make the call without it"
     )]
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_nobody_can_be_shown_whole_are_not_reviewable() {
+    fn arguments_that_can_not_be_shown_whole_are_not_reviewable() {
         let of = |value: Value| reviewable(&Known, &arguments(&value));
         assert_eq!(of(json!({ "line": format!("echo{}; evil", " ".repeat(300)) })), Ok(()));
         assert_eq!(of(json!({ "code": "x".repeat(LARGEST_ARGUMENTS_BYTES - 11) })), Ok(()));

@@ -24,7 +24,7 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub(crate) struct Asking {
     approver: Arc<dyn Approver>,
-    /// The host's own secrets, which nobody is shown.
+    /// The host's own secrets, which no approver is shown.
     secrets: Arc<dyn KnownSecrets>,
     refused: Refused,
 }
@@ -64,7 +64,7 @@ impl Gateway {
             match arguments::reviewable(asking.secrets.as_ref(), arguments) {
                 Ok(()) => exact = recording.exact(entry.name(), case, arguments),
                 Err(why) if case.escalates() => {
-                    let message = format!("{}. Nobody can be asked about this call: {why}", case.judged.rule);
+                    let message = format!("{}. This call can't be approved: {why}", case.judged.rule);
                     recording.deny("unreviewable").await.map_err(unrecorded)?;
                     return Ok(Err(refused(DomainCode::PermissionDenied, &message)));
                 }

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_the_compact_json_that_anybody_writes() {
+    fn the_text_is_compact_json_with_sorted_members() {
         let given = r#"{"b":[1,{"d":"\"é\n","c":[]}],"a":{}}"#;
         let arguments: Arguments = serde_json::from_str(given).unwrap();
         assert_eq!(text(&arguments), r#"{"a":{},"b":[1,{"c":[],"d":"\"é\n"}]}"#);

@@ -171,7 +171,7 @@ fn at_terminal(world: &World, id: &str, typed: &str) -> (i32, String) {
 }
 
 #[test]
-fn at_a_terminal_the_whole_call_is_shown_before_anybody_says_yes() {
+fn at_a_terminal_the_whole_call_is_shown_before_it_can_be_approved() {
     let world = world("");
     let _sessions = Sessions(&world);
     let mut talk = Talk::begin(&world, &["--agent", "asker"]);

@@ -46,7 +46,7 @@ pub enum ApprovalError {
         /// Which.
         id: ApprovalId,
     },
-    /// There is more than anybody can be shown.
+    /// The arguments are longer than an approver can be shown.
     #[error(
         "the arguments are too large to be reviewed: {bytes} bytes as JSON, of at most {LARGEST_ARGUMENTS_BYTES}"
     )]

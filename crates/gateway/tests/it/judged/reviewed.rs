@@ -59,7 +59,7 @@ async fn a_person_is_asked_about_all_of_the_arguments_and_nothing_in_them_is_hid
 }
 
 #[tokio::test]
-async fn nobody_is_asked_about_a_call_that_can_not_be_shown_whole() {
+async fn a_call_that_can_not_be_shown_whole_is_refused_and_not_asked_about() {
     let house = knowing();
     let nested = (0..100).fold(json!(1), |inner, _| json!([inner]));
     for (given, why) in [
