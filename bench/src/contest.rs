@@ -80,6 +80,7 @@ pub(crate) fn hold(title: &str, turns: usize, mut contestants: Vec<Contestant<'_
 pub(crate) fn judge(ours: &Times, theirs: &Times, goal: f64) -> bool {
     let ratio = ours.median().as_secs_f64() / theirs.median().as_secs_f64();
     let verdict = if ratio <= goal { "met" } else { "MISSED" };
+    crate::history::note(ratio, ratio <= goal);
     println!("\n{} / {} = **{ratio:.2}** (goal: at most {goal}): {verdict}", ours.name, theirs.name);
     ratio <= goal
 }

@@ -1,4 +1,5 @@
-//! Measures belljar side by side with its peers and prints ratios: `cargo run --release -p belljar-bench [CASE …]`.
+//! Measures belljar side by side with its peers and prints ratios:
+//! `cargo run --release -p belljar-bench [--history FILE] [CASE …]`.
 //!
 //! The contestants of a case take turns in one run, so that a machine that slows down slows all of them. Figures are
 //! medians; the goals are those of `bench/README.md`. A missing peer is said, not skipped in silence.
@@ -13,6 +14,7 @@ mod exec;
 #[expect(unsafe_code, reason = "a bare `clone3` is what ours is measured by")]
 mod floor;
 mod fork;
+mod history;
 mod jobs;
 mod models;
 mod neighbour;
@@ -96,6 +98,11 @@ fn main() -> ExitCode {
     if let Some(ended) = models::play(&asked) {
         return ended;
     }
+    let Ok((asked, history)) = destination_in(asked) else {
+        println!("--history takes a file, or `-` for standard output");
+        return ExitCode::FAILURE;
+    };
+    let load_before = history::load();
     let own = std::env::current_exe().expect("a program knows where it is");
     let built = own.parent().expect("a program is in a folder").to_owned();
     let programs = Programs { built, installed: tempfile::tempdir().expect("a temporary folder") };
@@ -106,10 +113,31 @@ fn main() -> ExitCode {
     }
     for (name, run) in CASES {
         if asked.is_empty() || asked.iter().any(|case| case == name) {
+            history::begin(name);
             met &= run(&programs);
         }
     }
+    if let Some(destination) = history {
+        history::write(&destination, &CASES.map(|(name, _)| name), &load_before)
+            .expect("a row of the history");
+    }
     ExitCode::from(u8::from(!met))
+}
+
+/// Takes where the row of the history goes out of the arguments. An error, if nothing follows the option.
+fn destination_in(mut asked: Vec<String>) -> Result<(Vec<String>, Option<history::Destination>), ()> {
+    let Some(at) = asked.iter().position(|argument| argument == "--history") else {
+        return Ok((asked, None));
+    };
+    asked.remove(at);
+    if at >= asked.len() {
+        return Err(());
+    }
+    let destination = match asked.remove(at) {
+        dash if dash == "-" => history::Destination::Output,
+        path => history::Destination::File(path),
+    };
+    Ok((asked, Some(destination)))
 }
 
 /// A temporary folder in memory, where there is a file system in it: the disk is not what is compared.

@@ -41,6 +41,7 @@ pub(crate) fn judge(what: &str, figure: f64, goal: Goal) -> bool {
         Goal::AtLeast(least) => (figure >= least, format!("at least {least}")),
         Goal::AtMost(most) => (figure <= most, format!("at most {most}")),
     };
+    crate::history::note(figure, is_met);
     println!("\n{what} = **{figure:.2}** (goal: {goal}): {}", if is_met { "met" } else { "MISSED" });
     is_met
 }

@@ -2,6 +2,7 @@
 //! second, how many at once, and whether anything is left of many.
 
 use crate::contest::{Contestant, hold, judge, missing};
+use crate::history;
 use crate::{Programs, floor, installed};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
@@ -181,6 +182,7 @@ pub(crate) fn rate(_: &Programs) -> bool {
     println!("| | a second |\n| --- | --- |\n| belljar | {ours:.0} |\n| bwrap | {theirs:.0} |");
     let ratio = ours / theirs;
     let met = ratio >= 2.2;
+    history::note(ratio, met);
     println!(
         "\nbelljar / bwrap = **{ratio:.2}** (goal: at least 2.2): {}",
         if met { "met" } else { "MISSED" }
@@ -229,6 +231,9 @@ pub(crate) fn density(_: &Programs) -> bool {
     );
     println!("| PSS of each ({count} found) | {pss} KiB |\n| of all memory, each | {taken} KiB |");
     let met = count == COUNT && pss < 256 && taken < 768;
+    for (kib, most) in [(pss, 256), (taken, 768)] {
+        history::note(kib as f64, count == COUNT && kib < most);
+    }
     println!(
         "\ngoal: PSS under 256 KiB, of all memory under 768 KiB: {}",
         if met { "met" } else { "MISSED" }
@@ -275,6 +280,7 @@ pub(crate) fn churn(_: &Programs) -> bool {
         println!("| {what} | {before} | {after} |");
     }
     let met = before == after;
+    history::note(took, met);
     println!("\ngoal: nothing is left: {}", if met { "met" } else { "MISSED" });
     met
 }

@@ -44,6 +44,7 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
     Room { name: "promises", may_import: &["confine", "failpoint", "sandbox"] },
     Room { name: "vm", may_import: &[] },
+    Room { name: "budgets", may_import: &[] },
     Room {
         name: "bench",
         may_import: &[

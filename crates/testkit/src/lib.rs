@@ -29,6 +29,7 @@ pub mod runner;
 pub mod s3;
 pub mod schemathesis;
 pub mod searxng;
+pub mod share;
 pub mod skip;
 pub mod spellings;
 pub mod wait;

@@ -41,6 +41,7 @@ struct Outcome {
     access: AccessRules,
     approvals: belljar_policy::approval::ApprovalRules,
     callback: Option<CallbackConfig>,
+    anchors: Vec<belljar_store::audit::anchor::AnchorSettings>,
 }
 
 /// Of no section.
@@ -353,6 +354,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
         managed,
         traces: read.node.traces.clone(),
         callback: read.node.callback.clone(),
+        anchors: read.anchors.clone(),
     }
 }
 

@@ -102,7 +102,8 @@ fn records_cut_from_the_end_with_a_rebuilt_head_are_found_by_an_anchor_and_not_b
 #[test]
 fn log_rewritten_with_its_own_key_is_found_at_the_first_anchored_record_that_differs() {
     let place = Place::new();
-    let (folder, notes, stolen) = (place.path(), place.beside("elsewhere.notes"), place.beside("stolen"));
+    let (folder, notes, stolen) =
+        (place.path(), place.beside("elsewhere.notes"), place.beside("stolen/audit"));
     let anchor = [file_anchor(&notes)];
     append(&folder, &anchor, 0..5);
     let vouched_to = intact(&folder).last.sequence;
@@ -126,7 +127,7 @@ fn log_rewritten_with_its_own_key_is_found_at_the_first_anchored_record_that_dif
 #[test]
 fn older_copy_that_was_put_back_is_found_and_so_is_a_fork_that_reached_the_same_anchor() {
     let place = Place::new();
-    let (folder, notes, older) = (place.path(), place.beside("elsewhere.notes"), place.beside("older"));
+    let (folder, notes, older) = (place.path(), place.beside("elsewhere.notes"), place.beside("older/audit"));
     let anchor = [file_anchor(&notes)];
     append(&folder, &anchor, 0..3);
     copy(&folder, &older);

@@ -34,7 +34,7 @@ fn cut(world: &World, records: usize) {
 fn anchored_in_a_file() -> World {
     let world = world();
     let notes = world.path().join("elsewhere.notes");
-    world.write("belljar.yaml", format!("audit: {{anchors: [{{file: {}}}]}}", notes.display()));
+    world.write("belljar.yaml", format!("audit: {{anchors: [{{to: 'file:{}'}}]}}", notes.display()));
     world
 }
 
@@ -87,7 +87,7 @@ fn verify_says_how_many_records_the_local_signature_alone_covers() {
 #[test]
 fn failing_anchor_is_reported_by_anchor_verify_and_doctor_and_delays_nothing() {
     let world = world();
-    world.write("belljar.yaml", "audit: {anchors: [{syslog: /nonexistent/log}]}");
+    world.write("belljar.yaml", "audit: {anchors: [{to: 'syslog:/nonexistent/log'}]}");
     let delivered = world.run(&["audit", "anchor", "--config", "belljar.yaml"]);
     assert_eq!(delivered.code, 1);
     let reported =
@@ -109,7 +109,7 @@ fn run_delivers_its_last_record_at_its_end() {
     let world = World::new(BELLJAR);
     let notes = world.path().join("elsewhere.notes");
     // Found where a user's configuration is, by a command that reads no configuration itself.
-    let anchored = format!("audit: {{anchors: [{{file: {}}}]}}", notes.display());
+    let anchored = format!("audit: {{anchors: [{{to: 'file:{}'}}]}}", notes.display());
     std::fs::create_dir_all(world.path().join(".config/belljar")).unwrap();
     world.write(".config/belljar/config.yaml", anchored);
     world.write("policy.yaml", "rules: [{host: allowed.example}]");
@@ -130,7 +130,7 @@ fn bucket_keeps_each_checkpoint_and_finds_a_log_that_was_cut() {
     };
     let bucket = format!("{}/node-7", s3.bucket("anchors"));
     let world = world();
-    world.write("belljar.yaml", format!("audit: {{anchors: [{{s3: '{bucket}', required: true}}]}}"));
+    world.write("belljar.yaml", format!("audit: {{anchors: [{{to: '{bucket}', required: true}}]}}"));
     let run =
         |arguments: &[&str]| Ran::from(world.command(arguments).envs(s3.environment()).output().unwrap());
     for _ in 0..2 {

@@ -1,7 +1,7 @@
 //! `audit`.
 
 use super::Takes::{One, Sections};
-use super::Unsaid::{Means, Stands};
+use super::Unsaid::{Means, Required, Stands};
 use super::{BOOLEAN, Member};
 
 pub(super) const AUDIT: &[Member] = &[Member {
@@ -13,23 +13,12 @@ pub(super) const AUDIT: &[Member] = &[Member {
 
 const ANCHOR: &[Member] = &[
     Member {
-        name: "file",
-        takes: One("an absolute path"),
-        unsaid: Means("one of `file`, `syslog` and `s3` is required", "/mnt/other-disk/belljar-audit.notes"),
-        meaning: "a file that checkpoints are appended to; keep it on another disk or host, not in the state directory",
-    },
-    Member {
-        name: "syslog",
-        takes: One("an absolute path"),
-        unsaid: Means("no syslog", ""),
-        meaning: "the socket of a syslog daemon, such as /dev/log, which gets a message for each checkpoint (RFC 5424)",
-    },
-    Member {
-        name: "s3",
-        takes: One("a bucket, such as `s3://BUCKET/PREFIX`"),
-        unsaid: Means("no bucket", ""),
-        meaning: "a bucket with object lock and a default retention, which gets an object for each checkpoint; \
-            variables `AWS_…` name its endpoint, region and credentials",
+        name: "to",
+        takes: One("a place: `file:/PATH`, `syslog:/PATH` or `s3://BUCKET/PREFIX`"),
+        unsaid: Required("'file:/mnt/other-disk/belljar-audit.notes'"),
+        meaning: "a file that is appended to, on another disk or host and not in the state directory; the socket of a syslog \
+            daemon, which gets a message for each checkpoint (RFC 5424); or a bucket with object lock and a default retention, \
+            which gets an object for each (variables `AWS_…` name its endpoint, region and credentials)",
     },
     Member {
         name: "required",

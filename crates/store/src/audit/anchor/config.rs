@@ -3,10 +3,10 @@
 //! ```yaml
 //! audit:
 //!   anchors:
-//!     - file: /mnt/other-disk/belljar-audit.notes
-//!     - syslog: /dev/log
+//!     - to: file:/mnt/other-disk/belljar-audit.notes
+//!     - to: syslog:/dev/log
 //!       every_seconds: 300
-//!     - s3: s3://audit-bucket/node-7
+//!     - to: s3://audit-bucket/node-7
 //!       required: true
 //! ```
 
@@ -20,6 +20,9 @@ const EVERY_RECORDS: u64 = 1_000;
 
 /// The maximum age of an undelivered record in seconds where the configuration doesn't say.
 const EVERY_SECONDS: u64 = 60;
+
+/// What a place looks like.
+const PLACE: &str = "a place: `file:/PATH`, `syslog:/PATH` or `s3://BUCKET/PREFIX`";
 
 // === impl AnchorSettings ===
 
@@ -40,32 +43,31 @@ impl AnchorSettings {
 
     fn read(node: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(node, log)?;
-        let absolute = |value: &str| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
-        let path = |node: &Node, log: &mut Log| text(node, log, "an absolute path", absolute);
-        let bucket = |value: &str| {
-            let name = value.strip_prefix("s3://")?.split('/').next()?;
-            (!name.is_empty()).then(|| value.to_owned())
-        };
-        let targets = [
-            members.optional("file", path).map(Target::File),
-            members.optional("syslog", path).map(Target::Syslog),
-            members
-                .optional("s3", |node, log| text(node, log, "a bucket, such as `s3://BUCKET/PREFIX`", bucket))
-                .map(Target::Bucket),
-        ];
+        let target = members.required("to", |node, log| text(node, log, PLACE, Target::parse));
         let is_required = members.or("required", false, boolean);
         let every_records =
             members.or("every_records", EVERY_RECORDS, |node, log| whole(node, log, 1..=1_000_000));
         let every = members.or("every_seconds", EVERY_SECONDS, |node, log| whole(node, log, 1..=86_400));
-        let named = ["file", "syslog", "s3"].iter().filter(|name| members.node(name).is_some()).count();
-        if named != 1 {
-            let found =
-                if named == 0 { "an anchor without a place" } else { "an anchor with several places" };
-            members.log.note(node.position, &node.path, found, "one of `file`, `syslog` and `s3`");
-        }
         members.finish();
-        let target = targets.into_iter().flatten().next()?;
-        Some(Self { target, is_required, every_records, every: Duration::from_secs(every) })
+        Some(Self { target: target?, is_required, every_records, every: Duration::from_secs(every) })
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    /// Reads what [`Target`] displays.
+    fn parse(text: &str) -> Option<Self> {
+        let absolute = |path: &str| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+        match text.split_once(':')? {
+            ("file", path) => absolute(path).map(Self::File),
+            ("syslog", path) => absolute(path).map(Self::Syslog),
+            ("s3", rest) => {
+                let bucket = rest.strip_prefix("//")?.split('/').next()?;
+                (!bucket.is_empty()).then(|| Self::Bucket(text.to_owned()))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -85,8 +87,10 @@ mod tests {
     fn anchors_are_read_with_usual_intervals_unless_others_are_given() {
         assert_eq!(read("{}").unwrap(), []);
         let file = Target::File("/mnt/audit.notes".into());
-        assert_eq!(read("anchors: [{file: /mnt/audit.notes}]").unwrap(), [AnchorSettings::new(file.clone())]);
-        let all = "anchors: [{file: /mnt/audit.notes, required: true, every_records: 5, every_seconds: 7}]";
+        let usual = read("anchors: [{to: 'file:/mnt/audit.notes'}]").unwrap();
+        assert_eq!(usual, [AnchorSettings::new(file.clone())]);
+        let all =
+            "anchors: [{to: 'file:/mnt/audit.notes', required: true, every_records: 5, every_seconds: 7}]";
         let expected = AnchorSettings {
             target: file,
             is_required: true,
@@ -97,17 +101,25 @@ mod tests {
     }
 
     #[test]
-    fn anchor_without_exactly_one_place_is_refused() {
+    fn target_is_read_as_it_is_displayed() {
+        for text in ["file:/mnt/a:b", "syslog:/dev/log", "s3://bucket", "s3://bucket/prefix"] {
+            assert_eq!(Target::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn anchor_without_a_place_that_can_be_one_is_refused() {
         for wrong in [
             "anchors: [{}]",
             "anchors: [{required: true}]",
-            "anchors: [{file: /a, syslog: /dev/log}]",
-            "anchors: [{file: relative}]",
-            "anchors: [{s3: 'https://bucket'}]",
-            "anchors: [{s3: 's3://'}]",
-            "anchors: [{file: /a, every_records: 0}]",
-            "anchors: [{file: /a, every_seconds: 0}]",
-            "anchors: {file: /a}",
+            "anchors: [{to: 'file:relative'}]",
+            "anchors: [{to: /mnt/audit.notes}]",
+            "anchors: [{to: 'https://bucket'}]",
+            "anchors: [{to: 's3://'}]",
+            "anchors: [{to: 'syslog:'}]",
+            "anchors: [{to: 'file:/a', every_records: 0}]",
+            "anchors: [{to: 'file:/a', every_seconds: 0}]",
+            "anchors: {to: 'file:/a'}",
             "anchor: []",
         ] {
             assert!(read(wrong).is_err(), "{wrong}");

@@ -1,10 +1,11 @@
-//! Killed at any moment, a thousand times.
+//! Killed at any moment, a thousand times in all shares of the long counts together.
 
 use super::checker::Scene;
 use super::client::{Also, Wanted, pursue_all};
 use super::{Chance, tell};
 use crate::belljar::belljar;
 use belljar_testkit::node::Node;
+use belljar_testkit::share::Share;
 use belljar_testkit::world::World;
 use std::time::Duration;
 
@@ -18,12 +19,17 @@ const LONGEST: u64 = 120;
 fn a_node_that_is_killed_a_thousand_times_loses_no_job_and_ends_each_once() {
     let seed =
         std::env::var("BELLJAR_FAULTS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_u64);
+    // Each share has seeds of its own.
+    let (share, each) = (Share::current(), KILLS / AT_ONCE);
+    let seeds = share.of_seeds(0..KILLS);
+    let (seed, each) = (seed + seeds.start, share.of_count(each));
     let jobs: usize = std::thread::scope(|scope| {
         let threads: Vec<_> =
-            (0..AT_ONCE).map(|thread| scope.spawn(move || kill(seed + thread, KILLS / AT_ONCE))).collect();
+            (0..AT_ONCE).map(|thread| scope.spawn(move || kill(seed + thread, each))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    tell(&format!("{KILLS} kills at random (seed {seed}), {jobs} jobs, 0 lost, 0 ended twice, 0 orphans"));
+    let kills = each * AT_ONCE;
+    tell(&format!("{kills} kills at random (seed {seed}), {jobs} jobs, 0 lost, 0 ended twice, 0 orphans"));
 }
 
 /// Kills a node so often, with work always going on. How many jobs there were.

@@ -5,6 +5,7 @@ use super::ground::Ground;
 use super::{TIMES, by_several, tell};
 use belljar_failpoint::{STEPS, VARIABLE, WRITES};
 use belljar_testkit::node::Node;
+use belljar_testkit::share::Share;
 
 /// Places that a node comes by more than once.
 const OFTEN: [&str; 6] = ["submit", "claim", "end", "callback", "run", "folder"];
@@ -12,7 +13,9 @@ const OFTEN: [&str; 6] = ["submit", "claim", "end", "callback", "run", "folder"]
 #[test]
 fn a_node_that_dies_at_any_place_loses_no_job_and_ends_each_once() {
     let places = super::places(WRITES, STEPS);
-    let runs: Vec<_> = places.iter().flat_map(|place| (0..TIMES).map(move |time| (place, time))).collect();
+    let share = Share::current();
+    let times = (0..TIMES).filter(|time| share.includes(*time as u64));
+    let runs: Vec<_> = places.iter().flat_map(|place| times.clone().map(move |time| (place, time))).collect();
     let deaths = by_several(&runs, || (), |(), (place, time)| die_at(place, *time));
     tell(&format!(
         "{} places, {} deaths at them, 0 jobs lost, 0 ended twice, 0 orphans",

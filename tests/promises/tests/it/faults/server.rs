@@ -7,12 +7,13 @@ use super::{Chance, tell};
 use crate::belljar::belljar;
 use belljar_testkit::node::Node;
 use belljar_testkit::postgres::Postgres;
+use belljar_testkit::share::Share;
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::World;
 use std::time::Duration;
 
 /// Each of them takes the server a moment to recover from, for it ends all its connections.
-const KILLS: usize = 40;
+const KILLS: u64 = 40;
 
 #[test]
 fn a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once() {
@@ -30,7 +31,8 @@ fn a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once() {
     let mark = format!("sleep {}", 800_000 + std::process::id());
     let node = Node::start(&world, &["--database", &url, "--max-concurrency", "3"]);
     let (mut chance, mut wanted, mut killed) = (Chance(0x5eed), Vec::new(), 0);
-    while killed < KILLS {
+    let kills = Share::current().of_count(KILLS) as usize;
+    while killed < kills {
         wanted.extend([Wanted::leaving_a_file(), Wanted::of_steps(), Wanted::endless(&mark, Also::Cancel)]);
         let latest = wanted.len() - 3;
         std::thread::scope(|scope| {
@@ -53,7 +55,7 @@ fn a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once() {
 }
 
 /// Each of them takes the server a second to start again from.
-const CRASHES: usize = 20;
+const CRASHES: u64 = 20;
 
 #[test]
 fn a_node_whose_database_server_is_lost_as_a_whole_loses_no_job_and_ends_each_once() {
@@ -69,7 +71,8 @@ fn a_node_whose_database_server_is_lost_as_a_whole_loses_no_job_and_ends_each_on
     let ground = Ground::lay("server", Some(server.database().unwrap()));
     let node = Node::start(&ground.world, &ground.arguments());
     let (mut chance, mut wanted) = (Chance(0x5eed), Vec::new());
-    for _ in 0..CRASHES {
+    let crashes = Share::current().of_count(CRASHES);
+    for _ in 0..crashes {
         let latest = wanted.len();
         wanted.extend(ground.jobs());
         std::thread::scope(|scope| {
@@ -84,7 +87,7 @@ fn a_node_whose_database_server_is_lost_as_a_whole_loses_no_job_and_ends_each_on
     assert!(pursue_all(&node, &mut wanted).is_ok());
     ground.check(&node, &wanted);
     tell(&format!(
-        "{CRASHES} times the whole database server was lost, {} jobs, 0 lost, 0 ended twice, 0 orphans",
+        "{crashes} times the whole database server was lost, {} jobs, 0 lost, 0 ended twice, 0 orphans",
         wanted.len()
     ));
 }
