@@ -129,9 +129,9 @@ impl Shared {
 
 /// Is the second process.
 extern "C" fn work(shared: &Shared) {
-    // SAFETY: PID 1 keeps it open until this process is gone; -1 is no descriptor, and not borrowed.
     let settings = match shared.settings.load(Ordering::Relaxed) {
         -1 => None,
+        // SAFETY: PID 1 keeps it open until this process is gone.
         settings => Some(unsafe { BorrowedFd::borrow_raw(settings) }),
     };
     let made = make_network(settings);
