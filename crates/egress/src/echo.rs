@@ -102,7 +102,7 @@ impl Forms {
     pub(crate) fn all_in(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let Some(searcher) = &self.searcher else {
             // Without a searcher for what there is to be found, all of it may be that.
-            return if self.forms.is_empty() { Vec::new() } else { vec![0..bytes.len()] };
+            return (!self.forms.is_empty()).then_some(0..bytes.len()).into_iter().collect();
         };
         let (mut found, mut from) = (Vec::new(), 0);
         while let Some(range) = bytes.get(from..).and_then(|rest| searcher.find(rest)) {

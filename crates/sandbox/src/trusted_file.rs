@@ -123,7 +123,7 @@ pub fn check(path: &Path) -> Result<OwnedFd, UntrustedFileError> {
     let writable: Vec<Entry> =
         in_use::all().into_iter().filter(|entry| entry.used == Use::Writable).collect();
     let mut walk = Walk::begin(&absolute, &writable)?;
-    let found = walk.to_end()?;
+    let found = walk.open_end()?;
     let obeyed = walk.obeyed;
     in_use::register(&obeyed).map_err(|error| look(path)(errno(&error)))?;
     Ok(found)
@@ -137,7 +137,7 @@ pub fn check_outside(path: &Path, directory: &Path) -> Result<(), UntrustedFileE
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let stat = rustix::fs::stat(directory).map_err(look(directory))?;
     let entry = Entry { used: Use::Writable, identity: Identity::of(&stat), path: directory.to_owned() };
-    Walk::begin(&absolute, &[entry])?.to_end().map(drop)
+    Walk::begin(&absolute, &[entry])?.open_end().map(drop)
 }
 
 /// Registers a directory that a sandbox is about to write directly. `places` are paths that the host would obey if there were
@@ -153,7 +153,7 @@ pub fn lend_workspace(directory: &Path, places: &[PathBuf]) -> Result<(), Untrus
     let writable = [entry];
     let obeyed = in_use::all().into_iter().filter(|entry| entry.used == Use::Obeyed).map(|entry| entry.path);
     for path in obeyed.chain(places.iter().cloned()) {
-        let walked = Walk::begin(&path, &writable).and_then(|mut walk| walk.to_end());
+        let walked = Walk::begin(&path, &writable).and_then(|mut walk| walk.open_end());
         if let Err(error @ (UntrustedFileError::Workspace { .. } | UntrustedFileError::Linked { .. })) =
             walked
         {
@@ -208,7 +208,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn to_end(&mut self) -> Result<OwnedFd, UntrustedFileError> {
+    fn open_end(&mut self) -> Result<OwnedFd, UntrustedFileError> {
         while let Some(name) = self.left.pop_front() {
             if name == ".." {
                 if self.directories.len() > 1 {
@@ -282,7 +282,7 @@ impl<'a> Walk<'a> {
             if let Ok(named) = named
                 && stat.st_nlink > 0
             {
-                Walk::begin(&named, self.writable)?.to_end()?;
+                Walk::begin(&named, self.writable)?.open_end()?;
             }
         }
         Ok(found)

@@ -134,7 +134,7 @@ fn what_other_users_can_write_is_not_obeyed() {
     let path = world.write("rules/policy.yaml", "rules: []");
     let exec = || world.run(&["exec", "--egress", "rules/policy.yaml", "--", "true"]);
     let set = |path: &std::path::Path, mode| {
-        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap()
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     };
     for (place, usual) in [(path.as_path(), 0o644), (path.parent().unwrap(), 0o755)] {
         set(place, usual | 0o002);

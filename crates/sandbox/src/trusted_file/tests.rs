@@ -31,7 +31,7 @@ impl Ground {
 
     fn walk(&self, name: &str) -> Result<(), UntrustedFileError> {
         let path = self.at(name);
-        Walk::begin(&path, &self.writable)?.to_end().map(drop)
+        Walk::begin(&path, &self.writable)?.open_end().map(drop)
     }
 }
 
@@ -117,12 +117,12 @@ fn a_path_that_leads_nowhere_is_told() {
 fn a_pipe_that_a_shell_passes_is_obeyed() {
     let (read, _write) = rustix::pipe::pipe().unwrap();
     let path = PathBuf::from(format!("/dev/fd/{}", read.as_raw_fd()));
-    let found = Walk::begin(&path, &[]).unwrap().to_end().unwrap();
+    let found = Walk::begin(&path, &[]).unwrap().open_end().unwrap();
     assert_eq!(FileType::from_raw_mode(fstat(&found).unwrap().st_mode), FileType::Fifo);
     // A file is judged by its own path.
     let ground = Ground::new();
     let file = File::open(ground.at("work/kept")).unwrap();
     let path = PathBuf::from(format!("/dev/fd/{}", file.as_raw_fd()));
-    let refused = Walk::begin(&path, &ground.writable).unwrap().to_end();
+    let refused = Walk::begin(&path, &ground.writable).unwrap().open_end();
     assert!(matches!(refused, Err(UntrustedFileError::Workspace { .. })), "{refused:?}");
 }

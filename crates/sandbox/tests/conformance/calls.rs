@@ -77,7 +77,7 @@ fn libc_number(name: &str) -> u32 {
 fn what_tells_of_others_or_takes_from_them_is_refused(_: &House) {
     let scene = Scene::new();
     let place = scene.file("held", "as it was");
-    let folder = std::path::Path::new(&place).parent().unwrap().display().to_string();
+    let folder = Path::new(&place).parent().unwrap().display().to_string();
     let attempts = [
         format!("open(D, \"<\", \"{folder}\"); fcntl(D, 1026, 1) or exit 7"),
         format!("open(F, \"<\", \"{place}\"); fcntl(F, 1024, 0) or exit 7"),

@@ -43,7 +43,7 @@ pub struct Anchor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Everything is as it was written.
-    Intact(Extent),
+    Intact(Box<Extent>),
     /// Something isn't; this was seen first.
     Broken(Finding),
 }
@@ -79,7 +79,7 @@ pub fn verify(folder: &Path, demands: &Demands) -> Result<Verdict, AuditError> {
 
 pub(super) fn verdict(inspected: Result<Extent, AuditError>) -> Result<Verdict, AuditError> {
     match inspected {
-        Ok(extent) => Ok(Verdict::Intact(extent)),
+        Ok(extent) => Ok(Verdict::Intact(Box::new(extent))),
         Err(AuditError::Damaged { finding }) => Ok(Verdict::Broken(finding)),
         Err(error) => Err(error),
     }

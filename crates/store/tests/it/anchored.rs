@@ -32,7 +32,9 @@ fn open(folder: &Path, anchors: Vec<AnchorSettings>) -> AuditLog {
 /// Opens the log, appends records that say these numbers, and ends.
 fn append(folder: &Path, anchors: &[AnchorSettings], numbers: std::ops::Range<u32>) {
     let log = open(folder, anchors.to_vec());
-    numbers.for_each(|number| drop(log.append(event(number)).unwrap()));
+    for number in numbers {
+        log.append(event(number)).unwrap();
+    }
     log.close();
 }
 
@@ -170,7 +172,9 @@ fn checkpoints_are_delivered_while_the_log_is_written_after_so_many_records_or_s
         ..AnchorSettings::new(Target::File(path.to_owned()))
     };
     let log = open(&place.path(), vec![every(&by_number, 3, 3_600), every(&by_time, 1_000_000, 1)]);
-    (0..5).for_each(|number| drop(log.append(event(number)).unwrap()));
+    for number in 0..5 {
+        log.append(event(number)).unwrap();
+    }
     for notes in [&by_number, &by_time] {
         belljar_testkit::wait::until(|| notes.exists() && !std::fs::read(notes).unwrap().is_empty());
     }

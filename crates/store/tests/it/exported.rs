@@ -18,7 +18,7 @@ fn exported(place: &Place, of: Option<u32>) -> PathBuf {
 #[track_caller]
 fn sound(file: &Path, demands: &Demands) -> Extent {
     match verify(file, demands).unwrap() {
-        Verdict::Intact(extent) => extent,
+        Verdict::Intact(extent) => *extent,
         Verdict::Broken(finding) => panic!("{finding}"),
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn event(number: u32) -> Event {
 #[track_caller]
 pub(crate) fn intact(folder: &Path) -> Extent {
     match verify(folder, &Demands::default()).unwrap() {
-        Verdict::Intact(extent) => extent,
+        Verdict::Intact(extent) => *extent,
         Verdict::Broken(finding) => panic!("{finding}"),
     }
 }

@@ -36,7 +36,7 @@ fn hold(operation: &str, (few, many): (usize, usize), run: &dyn Fn(&World, usize
     let took = Cost::of_one((few as u64, meter::measure(run, few)), (many as u64, meter::measure(run, many)));
     let budget = Cost::budget_of(operation, BUDGETS).unwrap();
     let row = took.row(operation, &budget);
-    println!("{row}");
+    let _ = writeln!(std::io::stdout(), "{row}");
     if let Some(path) = std::env::var_os("BELLJAR_BUDGETS") {
         let mut file = std::fs::File::options().append(true).create(true).open(path).unwrap();
         file.write_all(format!("{row}\n").as_bytes()).unwrap();

@@ -122,7 +122,7 @@ fn install_filter() -> Result<(), Errno> {
 /// Fills receive buffers with datagrams, up to so many mebibytes of kernel memory, until nothing more is kept.
 fn udp(most_mebibytes: u64) -> Result<(), String> {
     const SO_MEMINFO: u64 = 55;
-    const DATAGRAM: [u8; 32_000] = [0; 32_000];
+    static DATAGRAM: [u8; 32_000] = [0; 32_000];
     let said = |error: std::io::Error| error.to_string();
     let (mut held, mut bytes) = (Vec::new(), 0);
     while bytes < most_mebibytes << 20 {

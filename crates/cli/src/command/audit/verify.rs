@@ -71,7 +71,7 @@ impl VerifyArguments {
 
     fn as_text(&self, verdict: &Verdict, statuses: &[AnchorStatus]) -> String {
         let extent = match verdict {
-            Verdict::Intact(extent) => extent,
+            Verdict::Intact(extent) => extent.as_ref(),
             Verdict::Broken(finding) => return format!("not intact: {}\n", harmless(&finding.to_string())),
         };
         let Extent { key, records, own_records, omitted, last, torn_tails, has_leftover, vouched } = extent;

@@ -195,7 +195,8 @@ fn opening_that_openssl_takes_with_another_name_does_not_reach_it() {
         ("an empty record first", [&[22, 3, 1, 0, 0][..], &other].concat()),
     ] {
         let before = server.names().len();
-        let direct = said(TcpStream::connect(("127.0.0.1", server.port)).unwrap(), &[begins.clone()]);
+        let direct =
+            said(TcpStream::connect(("127.0.0.1", server.port)).unwrap(), std::slice::from_ref(&begins));
         assert_eq!(
             (direct.first(), &server.names()[before..]),
             (Some(&22), &["other.test".to_owned()][..]),

@@ -93,7 +93,7 @@ impl Anchors {
     /// Delivers what isn't yet, and waits for that, though not for long.
     pub(in crate::audit) fn finish(&mut self) {
         self.couriers.iter().for_each(Courier::close);
-        self.couriers.drain(..).for_each(|courier| courier.wait());
+        self.couriers.drain(..).for_each(Courier::wait);
     }
 }
 
