@@ -161,4 +161,6 @@ fn is_short_name(part: &str) -> bool {
 }
 
 #[cfg(test)]
+mod names_tests;
+#[cfg(test)]
 mod tests;

@@ -46,10 +46,12 @@ const FOLDER: &str = "in-use";
 static STATE: OnceLock<PathBuf> = OnceLock::new();
 
 /// What this process has registered, and the lists with it, which stay locked until it ends.
-static HELD: Mutex<Held> = Mutex::new(Held { entries: Vec::new(), locked: Vec::new() });
+static HELD: Mutex<Held> = Mutex::new(Held { entries: Vec::new(), written: 0, locked: Vec::new() });
 
 struct Held {
     entries: Vec<Entry>,
+    /// How many of them stand in a list.
+    written: usize,
     locked: Vec<File>,
 }
 
@@ -66,6 +68,26 @@ pub fn register(entries: &[Entry]) -> io::Result<()> {
     let Some(state) = STATE.get() else { return Ok(()) };
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     let new: Vec<Entry> = entries.iter().filter(|entry| !held.entries.contains(entry)).cloned().collect();
+    let lends = new.iter().any(|entry| entry.used == Use::Writable);
+    held.entries.extend(new);
+    // Without a state directory no sandbox of it lives; the process that makes one publishes the list first.
+    match lends || state.exists() {
+        true => write_list(&mut held, state),
+        false => Ok(()),
+    }
+}
+
+/// Publishes what this process has registered. To be called before it makes something in a state directory, which may be new.
+///
+/// # Errors
+/// The system's, when the list can't be written.
+pub(crate) fn publish() -> io::Result<()> {
+    let Some(state) = STATE.get() else { return Ok(()) };
+    write_list(&mut HELD.lock().unwrap_or_else(PoisonError::into_inner), state)
+}
+
+fn write_list(held: &mut Held, state: &Path) -> io::Result<()> {
+    let new = held.entries.get(held.written..).unwrap_or_default();
     if new.is_empty() {
         return Ok(());
     }
@@ -78,16 +100,20 @@ pub fn register(entries: &[Entry]) -> io::Result<()> {
     let unheld = folder.join(format!(".{name}"));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unheld)?;
     file.try_lock()?;
-    file.write_all(&serde_json::to_vec(&new)?)?;
+    file.write_all(&serde_json::to_vec(new)?)?;
     std::fs::rename(&unheld, folder.join(name))?;
     held.locked.push(file);
-    held.entries.extend(new);
+    held.written = held.entries.len();
     Ok(())
 }
 
 /// Everything that living processes use with this state directory, this process included.
 pub fn all() -> Vec<Entry> {
-    STATE.get().map(|state| all_in(&state.join(FOLDER))).unwrap_or_default()
+    let Some(state) = STATE.get() else { return Vec::new() };
+    let mut all = all_in(&state.join(FOLDER));
+    let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    all.extend(held.entries.get(held.written..).unwrap_or_default().iter().cloned());
+    all
 }
 
 fn all_in(folder: &Path) -> Vec<Entry> {

@@ -14,6 +14,7 @@
 //! ```
 
 use crate::directory::{Directory, DirectoryError};
+use crate::in_use;
 use belljar_confine::plan::{HostPath, HostPathError, Identity};
 use belljar_contract::id::RunId;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -198,6 +199,7 @@ impl State {
         let id = Self::new_id();
         let path = self.run_folder(&id);
         let making = self.making().map_err(|source| StateError::Make { path: path.clone(), source })?;
+        in_use::publish().map_err(|source| StateError::Make { path: self.path.clone(), source })?;
         making.lock_shared().map_err(|source| StateError::Make { path: path.clone(), source })?;
         std::fs::create_dir(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
         // The sandbox's user must get through to what is its own; nobody gets to look around.

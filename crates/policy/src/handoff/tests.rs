@@ -1,7 +1,5 @@
 //! What takes a yes, and what takes none.
 
-mod names;
-
 use super::rows::{At, ROWS};
 use super::*;
 
@@ -9,7 +7,7 @@ fn file(is_executable: bool) -> Option<Entry> {
     Some(Entry::File { is_executable })
 }
 
-fn kinds(path: &str) -> Vec<&'static str> {
+pub(super) fn kinds(path: &str) -> Vec<&'static str> {
     let found = review([Touched { path, before: None, after: file(false) }]);
     found.into_iter().map(|finding| finding.kind.code()).collect()
 }

@@ -40,7 +40,7 @@ fn what_is_waited_for_is_told_as_it_happens_and_ends_as_the_job_does() {
     let ran = wait(&["--", "sh", "-c", "echo one; echo two >&2; printf '\\033[2Jthree\\n'"]);
     let said: Vec<_> = ran.stderr.lines().map(|line| line.get(10..).unwrap_or(line)).collect();
     assert_eq!(said[..2], ["accepted", "in progress"]);
-    for line in ["stdout | one", "stderr | two", "stdout |  [2Jthree"] {
+    for line in ["stdout | one", "stderr | two", "stdout | \\u{1b}[2Jthree"] {
         assert!(said.contains(&line), "{line} is not among {said:?}");
     }
     assert!(ran.stderr.lines().last().unwrap().starts_with("completed in "), "{}", ran.stderr);

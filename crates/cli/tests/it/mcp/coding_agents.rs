@@ -17,7 +17,15 @@ fn calls(secret: &Path) -> Vec<(&'static str, Value)> {
         ("open", json!({})),
         ("exec", json!({ "session": "$session", "shell": shell })),
         ("diff", json!({ "session": "$session" })),
-        ("approve", json!({ "session": "$session", "confirm": true, "reason": "it was asked for" })),
+        (
+            "approve",
+            json!({
+                "session": "$session",
+                "reviewed": format!("sha256:{}", "0".repeat(64)),
+                "confirm": true,
+                "reason": "it was asked for",
+            }),
+        ),
     ]
 }
 

@@ -104,7 +104,7 @@ fn directories_are_listed_in_parts_with_whatever_names_there_are() {
         listed,
         json!([
             { "name": ".hidden", "kind": "directory" },
-            { "name": "a\nb c", "kind": "file", "size": 0 },
+            { "name": "a\nb c", "shown": "a\\u{a}b c", "kind": "file", "size": 0 },
             { "name": "dir", "kind": "directory" },
             { "name": "file", "kind": "file", "size": 5 },
             { "name": "link", "kind": "symlink" },

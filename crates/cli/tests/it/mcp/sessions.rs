@@ -20,7 +20,7 @@ fn the_tools_are_those_that_are_told_and_their_names_have_no_dots() {
     assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')));
     let approve = &tools[0];
     assert_eq!(approve["annotations"]["destructiveHint"], true);
-    assert_eq!(approve["inputSchema"]["required"], json!(["session", "confirm", "reason"]));
+    assert_eq!(approve["inputSchema"]["required"], json!(["session", "reviewed", "confirm", "reason"]));
     let diff = &tools[2];
     assert_eq!(diff["annotations"]["readOnlyHint"], true);
 }

@@ -109,9 +109,11 @@ fn jobs_that_an_agent_submits_itself_earn_nothing_and_those_of_others_do() {
     for number in 0..6 {
         let job = command(&["python3", "-c", &format!("print({number})")]);
         let wanted = json!({
-            "task_id": job["task_id"], "job_id": job["job_id"], "sandbox": job["sandbox"], "task_category": "git",
+            "task_id": job["task_id"], "job_id": job["job_id"], "sandbox": job["sandbox"],
+            "task_category": "version_control",
         });
-        assert_eq!(envelope(&call(node.address(), &planner, "job.submit", &wanted))["status"], "ok");
+        let answer = envelope(&call(node.address(), &planner, "job.submit", &wanted)).clone();
+        assert_eq!(answer["status"], "ok", "{answer}");
         node.wait_for(job["job_id"].as_str().unwrap(), "completed");
     }
     assert_eq!(levels(&node, "worker"), ["restricted", "restricted"]);

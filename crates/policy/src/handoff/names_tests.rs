@@ -1,6 +1,6 @@
 //! Names of many ecosystems, each with who trusts it.
 
-use super::kinds;
+use super::tests::kinds;
 
 #[test]
 fn names_that_gain_trust_are_known_in_every_ecosystem() {
