@@ -182,13 +182,14 @@ const OF_HTTP: [&str; 2] = ["mcp.servers[0].url", "mcp.servers[0].headers"];
 const BY_STDIO: &str = "transport: stdio, command: mcp-server-filesystem";
 
 /// Members that belong to one strategy of trust, and what stands beside them.
-const OF_STRATEGIES: [(&str, &str); 6] = [
+const OF_STRATEGIES: [(&str, &str); 7] = [
     ("initial_levels", "strategy: per_category, promotion_criteria: {web: {sandboxed_to_restricted: {}}}"),
     ("weights", "strategy: weighted, promotion_thresholds: {sandboxed_to_restricted: 0.4}"),
     ("promotion_thresholds", "strategy: weighted"),
     ("promotion_criteria", "strategy: per_category, initial_levels: {web: sandboxed}"),
     ("milestones", "strategy: milestone"),
     ("re_verification", "strategy: milestone, milestones: {sandboxed_to_restricted: {}}"),
+    ("jobs", "strategy: milestone, milestones: {sandboxed_to_restricted: {}}"),
 ];
 
 const SEARCHES: &str = "connections: [{name: searches, url: 'https://searches.example/'}, {name: other, url: 'https://other.example/'}]";

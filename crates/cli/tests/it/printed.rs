@@ -67,7 +67,9 @@ fn names_that_reorder_or_hide_text_are_printed_as_escapes_in_sessions() {
     let refused = world.run(&["session", "commit", &id]);
     assert_eq!(refused.code, 3, "{refused:?}");
     shows(&refused, &["e\\u{202e}/Makefile"]);
-    let committed = world.run(&["session", "commit", &id, "--trust-all"]).succeeded();
+    let digest = world.run(&["session", "diff", &id, "--digest"]).succeeded().stdout;
+    let commit = ["session", "commit", &id, "--trust-all", "--reviewed", digest.trim()];
+    let committed = world.run(&commit).succeeded();
     shows(&committed, &[&[SHOWN], &escaped[..]].concat());
     assert!(world.path().join(SOURCE).join(NAME).exists(), "the name itself is what it was");
 }

@@ -88,7 +88,10 @@ struct Range {
 impl Program {
     /// Compiles rules, which must be sorted by number; `unlisted` is for calls that none of them names.
     pub fn compile(rules: &[Rule], unlisted: Verdict) -> Self {
-        let ranges = ranges(rules, unlisted);
+        // The search below needs them in this order, whatever order reads best.
+        let mut sorted = rules.to_vec();
+        sorted.sort_by_key(|rule| rule.number);
+        let ranges = ranges(&sorted, unlisted);
         let mut program = vec![
             load(OFFSET_ARCHITECTURE),
             jump_if(JUMP_IF_EQUAL, ARCHITECTURE, 1, 0),

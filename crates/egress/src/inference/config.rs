@@ -17,7 +17,7 @@
 //!   keep_bodies: false                         # whether what is said is written into the audit
 //! ```
 
-use super::budget::BudgetLimits;
+use super::budget::{BudgetLimits, OUTPUT_TOKENS};
 use super::models::{Model, Models, Provider, ProviderKind};
 use crate::audit_quota::AuditLimits;
 use crate::credential::{Credential, read_source};
@@ -54,7 +54,7 @@ const UNSAID: BudgetLimits = BudgetLimits {
     tokens: None,
     cost: None,
     at_once: AT_ONCE,
-    output_tokens: None,
+    output_tokens: Some(OUTPUT_TOKENS),
     audit: AuditLimits::USUAL,
 };
 
@@ -162,7 +162,7 @@ fn budget(node: &Node, log: &mut Log) -> BudgetLimits {
         cost: members.optional("cost_usd", |node, log| {
             text_or_number(node, log, "dollars, such as 2.5", |text| Some(thousandths(text)? as f64 / 1000.0))
         }),
-        output_tokens: members.optional("output_tokens", count),
+        output_tokens: members.optional("output_tokens", count).or(Some(OUTPUT_TOKENS)),
         audit: AuditLimits::read(&mut members),
         at_once: members.optional("at_once", count).and_then(|most| usize::try_from(most).ok()).or(AT_ONCE),
     };

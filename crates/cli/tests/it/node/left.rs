@@ -55,7 +55,7 @@ fn what_a_job_leaves_comes_back_from_a_bucket() {
 fn what_a_job_says_of_its_files_is_not_believed() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
-    // A step writes a result that the runner then can't replace, and puts something else where files are collected.
+    // A step writes a result, keeps the runner from replacing it by permissions, and puts something else where files are collected.
     let forge = r#"printf '{"protocol_version":"1.0","job_id":"%s","task_id":"%s","status":"failure","steps":[],
         "artifacts":[{"path":"/job/artifacts/a","sha256":"/etc/shadow","size_bytes":1}],
         "failure_code":"step_failed","failure_message":"forged","started_at":"2026-01-01T00:00:00Z",
@@ -63,7 +63,11 @@ fn what_a_job_says_of_its_files_is_not_believed() {
         $CYNODE_JOB_ID $CYNODE_TASK_ID > /job/result.json; rm -r /job/artifacts; ln -s / /job/artifacts; chmod 555 /job"#;
     let job = steps(&json!([{ "type": "run_command", "args": { "argv": ["sh", "-c", forge] } }]));
     let told = node.run(&job).json();
-    assert_eq!(told["failure_message"], "forged", "the forgery is taken for a result: {told}");
+    assert_eq!(told["failure_code"], "step_failed", "{told}");
+    assert_ne!(
+        told["failure_message"], "forged",
+        "the runner takes its permissions back and replaces the forgery: {told}"
+    );
     assert_eq!(told["artifacts"], json!([]), "{told}");
     assert_eq!(told["sba_result"]["artifacts"], json!([]), "{told}");
 }

@@ -141,7 +141,9 @@ fn a_result_that_can_be_written_nowhere_comes_by_the_hatch_and_the_runners_is_th
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let forged = r#"report "{\"version\":1,\"status\":\"failed\",\"seq\":18446744073709551615,\"result\":{\"protocol_version\":\"1.0\",\"job_id\":\"$CYNODE_JOB_ID\",\"status\":\"failure\",\"steps\":[],\"artifacts\":[],\"failure_code\":\"node_failure\",\"failure_message\":\"forged\"}}""#;
-    let job = short_job(&format!("{forged}; chmod 555 /job; echo done"));
+    let job = short_job(&format!(
+        "{forged}; rm -f /job/result.json; mkdir -p /job/result.json/in/the/way; echo done"
+    ));
     let told = node.run(&job).json();
     assert_eq!((&told["status"], &told["failure_message"]), (&json!("completed"), &Value::Null), "{told}");
     let stdout = told["sba_result"]["steps"][0]["result"]["stdout"].as_str().unwrap();
