@@ -20,26 +20,26 @@ pub(super) fn rows(arguments: &Value, (bytes, sha256, is_preview): (u64, &str, b
     if is_preview {
         let _ = writeln!(text, "  {:<12} these are not all of the arguments", "preview");
     } else {
-        blocks(arguments, String::new(), &mut text);
+        blocks(arguments, "", &mut text);
     }
     text
 }
 
 /// Each text of several lines, below its place.
-fn blocks(value: &Value, place: String, into: &mut String) {
+fn blocks(value: &Value, place: &str, into: &mut String) {
     match value {
         Value::String(text) if text.trim_end_matches('\n').contains('\n') => {
             let lines: Vec<_> = text.split('\n').collect();
-            let _ = writeln!(into, "  {} ({} lines)", Untrusted(&place), lines.len());
+            let _ = writeln!(into, "  {} ({} lines)", Untrusted(place), lines.len());
             for line in lines {
                 let _ = writeln!(into, "    | {}", UntrustedLines(line));
             }
         }
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(at, item)| blocks(item, format!("{place}/{at}"), into));
+            items.iter().enumerate().for_each(|(at, item)| blocks(item, &format!("{place}/{at}"), into));
         }
         Value::Object(members) => {
-            members.iter().for_each(|(name, member)| blocks(member, format!("{place}/{name}"), into));
+            members.iter().for_each(|(name, member)| blocks(member, &format!("{place}/{name}"), into));
         }
         _ => {}
     }

@@ -50,7 +50,9 @@ impl AnchorArguments {
         match self.json {
             true => print_json(&statuses)?,
             false => {
-                statuses.iter().for_each(|status| crate::output::outln!("{}", harmless(&described(status))))
+                for status in &statuses {
+                    crate::output::outln!("{}", harmless(&described(status)));
+                }
             }
         }
         let is_failing = outcome.is_err() || statuses.iter().any(|status| status.failing.is_some());
