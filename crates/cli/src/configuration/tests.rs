@@ -64,6 +64,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("timeout", "{deny_after: 4h}"),
     ("level", "supervised"),
     ("audience", "internal"),
+    ("sni", "optional"),
     ("tls", "implicit"),
     ("mode", "direct"),
     ("default_backend", "native"),

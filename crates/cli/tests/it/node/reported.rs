@@ -137,23 +137,15 @@ fn a_step_that_says_that_the_job_is_done_gains_nothing() {
 }
 
 #[test]
-fn a_result_that_can_be_written_nowhere_comes_by_the_hatch_and_the_runners_is_the_last_word() {
+fn the_runners_result_stands_although_a_step_has_closed_its_folder_and_reported_another() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let forged = r#"report "{\"version\":1,\"status\":\"failed\",\"seq\":18446744073709551615,\"result\":{\"protocol_version\":\"1.0\",\"job_id\":\"$CYNODE_JOB_ID\",\"status\":\"failure\",\"steps\":[],\"artifacts\":[],\"failure_code\":\"node_failure\",\"failure_message\":\"forged\"}}""#;
-    let job = short_job(&format!(
-        "{forged}; rm -f /job/result.json; mkdir -p /job/result.json/in/the/way; echo done"
-    ));
+    let job = short_job(&format!("{forged}; chmod 555 /job; echo done"));
     let told = node.run(&job).json();
     assert_eq!((&told["status"], &told["failure_message"]), (&json!("completed"), &Value::Null), "{told}");
     let stdout = told["sba_result"]["steps"][0]["result"]["stdout"].as_str().unwrap();
     assert!(stdout.ends_with("done\n"), "{stdout}");
-    // It did come that way.
-    let log: Vec<_> = events_of_kind(&node, &job, "step")
-        .iter()
-        .map(|event| event["line"]["message"].to_string())
-        .collect();
-    assert!(log.iter().any(|line| line.contains("the host has it all the same")), "{log:?}");
 }
 
 #[test]
