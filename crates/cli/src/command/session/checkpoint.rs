@@ -141,14 +141,12 @@ fn commit_living(client: &Client, arguments: &CommitArguments) -> Result<Option<
     let trust = arguments.trust.trust();
     match arguments.reviewed {
         // What reads JSON is a program.
-        None if is_at_terminal() && !arguments.json => return commit_reviewed_here(client, &trust),
-        None if !arguments.trust.is_empty() => {
-            return Err(CliError::usage(
-                "--trust and --trust-all approve a state that was reviewed, and nothing says which: pass the digest that \
-                 `belljar session diff` printed with it (--reviewed sha256:…)"
-                    .to_owned(),
-            ));
-        }
+        None if is_at_terminal() && !arguments.json => commit_reviewed_here(client, &trust),
+        None if !arguments.trust.is_empty() => Err(CliError::usage(
+            "--trust and --trust-all approve a state that was reviewed, and nothing says which: pass the digest that \
+             `belljar session diff` printed with it (--reviewed sha256:…)"
+                .to_owned(),
+        )),
         reviewed => Ok(Some(client.commit(&trust, reviewed)?)),
     }
 }
