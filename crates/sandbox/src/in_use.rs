@@ -2,7 +2,7 @@
 //! write directly. Each is known by its device and inode.
 //!
 //! Each process that uses something has a file with the list in `<state>/in-use/`, locked for as long as the process lives. A file
-//! that nobody has locked is a leftover, and is removed by the next process that looks.
+//! that no process has locked is a leftover, and is removed by the next process that looks.
 
 use crate::state::State;
 use rustix::fs::Stat;
@@ -125,7 +125,7 @@ fn all_in(folder: &Path) -> Vec<Entry> {
             let _ = std::fs::remove_file(file.path());
             continue;
         }
-        // Written by a process of the same user; what can't be read is nobody's list.
+        // Written by a process of the same user; what can't be read is ignored.
         all.extend(serde_json::from_reader::<_, Vec<Entry>>(io::BufReader::new(list)).unwrap_or_default());
     }
     all

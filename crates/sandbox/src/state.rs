@@ -49,7 +49,7 @@ pub struct Retained {
     mark: PathBuf,
 }
 
-/// The folder, in that of a run, with everything that the run's sandbox can write. It belongs to the sandbox's user and nobody else can
+/// The folder, in that of a run, with everything that the run's sandbox can write. It belongs to the sandbox's user and no other user can
 /// enter it, whatever permissions a program gives to the directories below.
 const PRIVATE: &str = "private";
 

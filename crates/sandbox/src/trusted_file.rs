@@ -266,7 +266,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// What the caller has passed by a descriptor (`/dev/fd/63` of a shell). A pipe is nobody else's; a file has a path of its own.
+    /// What the caller has passed by a descriptor (`/dev/fd/63` of a shell). A pipe has no other reader; a file has a path of its own.
     fn passed(&mut self, name: &OsStr, at: &Path) -> Result<OwnedFd, UntrustedFileError> {
         let (directory, _) = self.directories.last().ok_or_else(|| look(at)(Errno::NOENT))?;
         if !self.left.is_empty() {

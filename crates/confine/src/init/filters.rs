@@ -1,7 +1,7 @@
 //! Counts the seccomp filters that programs install, and refuses more than a sandbox may have.
 //!
 //! The kernel compiles each filter into memory that is limited for the whole machine (`net.core.bpf_jit_limit`) and counted
-//! for nobody: two sandboxes could use it up, and then no other could start. The length of a filter lies in memory, where
+//! for no user: two sandboxes could use it up, and then no other could start. The length of a filter lies in memory, where
 //! the caller can change it after PID 1 has looked. So every filter counts as one of the longest.
 //!
 //! Installed filters are added up. A filter is gone when no thread has it any more, which nothing tells. So when there are
@@ -85,7 +85,7 @@ impl Filters {
 
     /// Counts one more for the thread that asks, if there may be one more.
     fn admit(&mut self, question: &Question) -> Result<(), Errno> {
-        // The number is the caller's as long as it waits; an answer to a caller that is gone reaches nobody.
+        // The number is the caller's as long as it waits; an answer to a caller that is gone has no effect.
         let thread = Thread::read(&format!("/proc/{}/status", question.thread)).ok_or(Errno::SRCH)?;
         if self.runner == Some(thread.process) {
             return Ok(());

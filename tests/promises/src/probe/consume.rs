@@ -86,7 +86,7 @@ fn sockets(count: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Connections to oneself that nobody reads. Each gets some memory, also beyond a limit.
+/// Connections to oneself that are never read. Each gets some memory, also beyond a limit.
 fn connections(count: usize) -> std::io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let (mut held, mut bytes) = (Vec::new(), 0);

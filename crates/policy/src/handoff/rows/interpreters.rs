@@ -124,7 +124,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(Begins("mise."), Shell, "a version manager runs tasks and hooks from it"),
     row(Begins(".mise."), Shell, "a version manager runs tasks and hooks from it"),
-    row(Begins(".envrc"), Shell, "direnv runs it where somebody enters the folder"),
+    row(Begins(".envrc"), Shell, "direnv runs it when a shell enters the folder"),
     row(
         In(&[
             ".mise",

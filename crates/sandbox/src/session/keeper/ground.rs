@@ -164,7 +164,7 @@ impl Measure {
         }
     }
 
-    /// Takes what is the same in both now for nobody's change, whatever becomes of the source.
+    /// Takes what is the same in both now as unchanged, whatever becomes of the source.
     pub(super) fn renew<'p>(
         &mut self,
         layers: &Layers,

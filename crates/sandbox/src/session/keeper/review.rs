@@ -43,7 +43,7 @@ struct FrozenReview {
     commits: u64,
 }
 
-/// A folder that nobody but the host's user can enter. Dropping it removes it.
+/// A folder that only the host's user can enter. Dropping it removes it.
 struct ReviewFolder {
     path: PathBuf,
     is_left: bool,
@@ -175,7 +175,7 @@ fn findings(frozen: &Frozen, layers: &Layers) -> Result<Vec<Finding>, DirectoryE
     Ok([named, handoff::obeyed(frozen.set(), &layers.source)?].concat())
 }
 
-/// Takes what is the same in both now for nobody's change. What a program has changed since it was frozen is not among it.
+/// Takes what is the same in both now as unchanged. What a program has changed since it was frozen is not among it.
 fn renew(measure: &mut Measure, layers: &Layers, set: &ChangeSet) -> Result<(), CheckpointError> {
     if measure.imprint.is_none() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The thread of one anchor. It holds up nobody: it delivers the latest head of the log, and skips those in between.
+//! The thread of one anchor. It delays no writer: it delivers the latest head of the log, and skips those in between.
 
 use super::AnchorError;
 use super::delivery::Delivery;
