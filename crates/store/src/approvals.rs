@@ -130,7 +130,7 @@ const USE: &str =
 
 /// Only previews of long arguments: a page stays small, however long they are.
 const LIST: Sql =
-    Sql::of_each(listed!("length(CAST(arguments AS BLOB))"), listed!("octet_length(arguments)"));
+    Sql::of_each(listed!("length(CAST(arguments AS BLOB))"), listed!("CAST(octet_length(arguments) AS BIGINT)"));
 
 const OPEN_BYTES: Sql =
     Sql::of_each(open_bytes!("length(CAST(arguments AS BLOB))"), open_bytes!("octet_length(arguments)"));

@@ -207,7 +207,7 @@ mod tests {
         fs::write(to.path().join("both"), "ours").unwrap();
         fs::write(to.path().join("new"), "ours").unwrap();
         fs::remove_dir_all(to.path().join("thrown_away")).unwrap();
-        fs::set_permissions(to.path().join("kept"), PermissionsExt::from_mode(0o600)).unwrap();
+        fs::set_permissions(to.path().join("kept"), PermissionsExt::from_mode(0o755)).unwrap();
         let set = ChangeSet::read_copy(&open(&from), &open(&to), &imprint).unwrap();
         let told: Vec<String> = set.iter().map(|(path, _)| path.display().to_string()).collect();
         assert_eq!(told, ["both", "kept", "new", "thrown_away", "thrown_away/a", "thrown_away/theirs"]);
