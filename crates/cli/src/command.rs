@@ -5,6 +5,7 @@ mod agents;
 mod approval;
 mod arguments;
 mod audit;
+mod changes;
 mod completions;
 mod config;
 mod doctor;
@@ -49,10 +50,11 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 22] = [
+const SUBCOMMANDS: [Entry; 23] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
+    Entry::of::<changes::ChangesArguments>(),
     Entry::of::<agent::AgentArguments>(),
     Entry::of::<agents::AgentsArguments>(),
     Entry::of::<mcp::McpArguments>(),
@@ -91,6 +93,7 @@ Exit codes:
   3    egress: what was asked about is denied, or not as it was expected. git, and whatever writes a sandbox's work somewhere
        else: it isn't allowed, or takes a yes (--trust) that nobody has said
   4    git push: there is such a branch already, and it is something else
+  5    changes conflict with what something else changed in the source meanwhile: they are kept, all others are applied
   124  out of time
   125  belljar itself could not do its part, or the command line is wrong
   126  exec: the program can't be run

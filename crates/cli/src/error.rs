@@ -28,6 +28,7 @@ use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::config::{BackendName, Mistakes};
 use belljar_sandbox::directory::DirectoryError;
 use belljar_sandbox::enclosure::EnclosureError;
+use belljar_sandbox::kept::{KeptError, RetentionError};
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
 use belljar_sandbox::session::{InterruptedError, Refusal, SessionError};
@@ -51,6 +52,8 @@ pub(crate) const OWN_FAILURE: u8 = 125;
 pub(crate) const BAD_INPUT: u8 = 2;
 /// Exit code for what isn't allowed, or takes a yes that nobody has said.
 pub(crate) const DENIED: u8 = 3;
+/// Exit code for changes that conflict: all others are applied, and those are kept.
+pub(crate) const CONFLICT: u8 = 5;
 /// Exit code when time was over.
 pub(crate) const OUT_OF_TIME: u8 = 124;
 
@@ -197,6 +200,12 @@ pub(crate) enum CliError {
     Changes(#[from] ChangesError),
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// Kept changes can't be used.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
+    /// How long changes are kept can't be read or set.
+    #[error(transparent)]
+    Retention(#[from] RetentionError),
     /// Somebody can't be asked about a call, or can't answer.
     #[error(transparent)]
     Approval(#[from] ApprovalError),
@@ -265,6 +274,11 @@ impl CliError {
 
     /// Prints the error with its hint and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
+        ExitCode::from(self.report_code())
+    }
+
+    /// Prints the error with its hint and gives the exit code as a number.
+    pub(crate) fn report_code(&self) -> u8 {
         let problems = self.problems();
         match self {
             // What the node says in words repeats them.
@@ -289,7 +303,7 @@ impl CliError {
         if let Some(hint) = self.hint() {
             crate::output::errln!("\nHint: {hint}");
         }
-        ExitCode::from(self.exit_code())
+        self.exit_code()
     }
 
     fn exit_code(&self) -> u8 {
@@ -332,7 +346,9 @@ impl CliError {
                 "leave out the limit or layer that it can't give, or choose another backend; \
                  --isolation prints what it gives",
             ),
-            Self::Apply(ApplyError::Handoff { .. }) => Some(HANDOFF_HINT),
+            Self::Apply(ApplyError::Handoff { .. })
+            | Self::Kept(KeptError::Apply(ApplyError::Handoff { .. })) => Some(HANDOFF_HINT),
+            Self::Kept(error) => kept_hint(error),
             Self::Apply(ApplyError::Conflict { .. }) => {
                 Some("run the job again on the files as they are now; nothing was applied")
             }
@@ -395,6 +411,21 @@ fn plan_hint(error: &PlanError) -> Option<&'static str> {
     }
 }
 
+fn kept_hint(error: &KeptError) -> Option<&'static str> {
+    match error {
+        KeptError::NoSuch { .. } => Some("`belljar changes list` lists the kept changes"),
+        KeptError::Ambiguous { .. } => Some("use more of the id"),
+        KeptError::Busy { .. } => Some("try again when it is done"),
+        KeptError::SourceGone { .. } => Some(
+            "put the directory back, or copy what you need from the folder that `belljar changes show` names",
+        ),
+        KeptError::LaidOut { .. } => Some(
+            "copy the files from there, or push them: `belljar changes push`; `belljar changes rm` deletes them",
+        ),
+        _ => None,
+    }
+}
+
 fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
     match refusal {
         Refusal::Direct { .. } | Refusal::Shared { .. } | Refusal::Empty => Some(
@@ -413,6 +444,10 @@ fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
             Some("`belljar session create --workspace-copy DIR` without --backend makes such a session")
         }
         Refusal::Full { .. } => Some("`belljar session discard` makes room, and so does who removes files"),
+        Refusal::Uncommitted { .. } => Some(
+            "`belljar session commit` writes them to the directory that was copied; \
+             `belljar session end --keep` keeps them for `belljar changes`, `--discard` deletes them",
+        ),
         Refusal::Outside { .. } | Refusal::Unchanged { .. } => None,
     }
 }

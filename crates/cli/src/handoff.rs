@@ -4,6 +4,7 @@ use crate::error::CliError;
 use crate::progress::harmless;
 use anstyle::{AnsiColor, Style};
 use belljar_policy::handoff::Trust;
+use belljar_sandbox::kept::KeptError;
 use belljar_sandbox::session::{Asking, InterruptedError, Refusal, SessionError};
 use belljar_sandbox::workspace::apply::ApplyError;
 use std::fmt::Write as _;
@@ -36,7 +37,10 @@ impl TrustArguments {
     }
 
     /// Does something with what was said yes to, and again if somebody at the terminal says yes to the rest.
-    pub(crate) fn with_yes<T>(&self, act: impl Fn(&Trust) -> Result<T, CliError>) -> Result<T, CliError> {
+    pub(crate) fn with_yes<T>(
+        &self,
+        mut act: impl FnMut(&Trust) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
         let done = act(&self.trust());
         match done.as_ref().err().and_then(asked) {
             Some(asking) if is_trusted(&asking) => {
@@ -51,7 +55,10 @@ impl TrustArguments {
 /// What takes a yes, if that is what went wrong.
 pub(crate) fn asked(error: &CliError) -> Option<Vec<Asking>> {
     match error {
-        CliError::Apply(ApplyError::Handoff { findings }) => Some(findings.iter().map(Asking::of).collect()),
+        CliError::Apply(ApplyError::Handoff { findings })
+        | CliError::Kept(KeptError::Apply(ApplyError::Handoff { findings })) => {
+            Some(findings.iter().map(Asking::of).collect())
+        }
         CliError::Interrupted(InterruptedError::Apply(ApplyError::Handoff { findings })) => {
             Some(findings.iter().map(Asking::of).collect())
         }

@@ -12,6 +12,7 @@ mod configuration;
 mod error;
 mod git;
 mod handoff;
+mod kept;
 mod lending;
 mod limits;
 mod models;

@@ -237,7 +237,8 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
-fn size(bytes: u64) -> String {
+/// A size in the unit that fits.
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => count(usize::try_from(bytes).unwrap_or(usize::MAX), "byte"),
         _ => format!("{:.1} KiB", bytes as f64 / 1024.0),

@@ -2,7 +2,7 @@
 
 use crate::egress::WebUsage;
 use crate::id::RunId;
-use crate::result::ChangedFile;
+use crate::result::{ChangedFile, ChangesState};
 use crate::usage::UsageReport;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,8 +48,8 @@ pub struct AgentResult {
     /// Whether there is more of these than is shown.
     pub diff_truncated: bool,
     /// What became of its changes.
-    pub changes: ChangesFate,
-    /// Where they are, if they are kept.
+    pub changes: AgentChanges,
+    /// The directory in which they are kept, if they are.
     pub kept_in: Option<String>,
     /// What it has had of the web, if it might reach any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,19 +123,18 @@ pub struct AgentTotals {
 }
 
 /// What became of an agent's changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangesFate {
-    /// There were none.
-    None,
-    /// They are in the workspace that was copied.
-    Applied,
-    /// They are where the result says.
-    Kept,
-    /// They are gone.
-    ThrownAway,
-    /// They are a branch somewhere else.
-    Pushed,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AgentChanges {
+    /// The id under which they are kept (`belljar changes`); null if they are not.
+    pub id: Option<RunId>,
+    /// What became of them.
+    pub state: ChangesState,
+    /// Paths that were not applied because the source was changed there since the copy was made.
+    pub conflicts: Vec<String>,
+    /// Paths of the source that something else than this run changed since the copy was made. A directory in which a
+    /// name was added or removed ends with a slash.
+    pub changed_in_source: Vec<String>,
 }
 
 /// A branch that an agent's changes were to be (`belljar agent --push`).

@@ -162,7 +162,7 @@ pub struct ResourceUsage {
 }
 
 /// What a job changed in its copy of a workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceChanges {
     /// The files, sorted by path.
@@ -171,6 +171,37 @@ pub struct WorkspaceChanges {
     pub diff: String,
     /// Whether `files` or `diff` were cut for length.
     pub truncated: bool,
+    /// The id under which the changes are kept (`belljar changes`); absent if they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// What became of the changes at the end of the run; absent while that is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<ChangesState>,
+    /// Paths that were not applied because the source was changed there since the copy was made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
+    /// Paths of the source that something else than this run changed since the copy was made. A directory in which a
+    /// name was added or removed ends with a slash.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_in_source: Vec<String>,
+}
+
+/// What became of the changes that a run made in its copy of a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangesState {
+    /// There were none.
+    None,
+    /// They are written to the source.
+    Applied,
+    /// They are kept for later.
+    Kept,
+    /// They are deleted, because that was asked for.
+    Discarded,
+    /// Those that conflict with changes of the source are kept; all others are written to the source.
+    Conflict,
+    /// They are pushed to a branch of a repository.
+    Pushed,
 }
 
 /// One file that a job changed.

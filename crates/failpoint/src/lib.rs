@@ -48,6 +48,9 @@ pub const STEPS: &[&str] = &[
 /// Writes of approvals, each with a place before and one after.
 pub const APPROVALS: &[&str] = &["approval_ask", "approval_decide", "approval_use"];
 
+/// Steps by which the changes of a run become kept ones, and are removed.
+pub const KEPT: &[&str] = &["kept.before_move", "kept.moved", "kept.removed"];
+
 /// Steps of a push of git.
 pub const PUSHES: &[&str] = &[
     "git_note.before",

@@ -22,6 +22,7 @@ pub mod fake;
 pub mod hatch;
 pub mod host;
 pub mod in_use;
+pub mod kept;
 pub mod lifecycle;
 pub mod limits;
 pub mod native;

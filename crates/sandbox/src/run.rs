@@ -22,12 +22,14 @@ use crate::artifact::ArtifactError;
 use crate::directory::{Directory, DirectoryError};
 use crate::enclosure::{EnclosureError, Site};
 use crate::hatch::{self, Hatch};
+use crate::kept::{CopyRecord, RunKind, RunLabel};
 use crate::limits::Limits;
 use crate::native::HostUser;
 use crate::spec::{Lent, Program, SandboxSpec, Workspace};
 use crate::state::{JOB, RunFolder, State, StateError};
 use crate::streams::Streams;
 use crate::workspace::changes::ChangeSet;
+use crate::workspace::snapshot::Cheap;
 use belljar_confine::plan::{HostPath, HostPathError};
 use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
@@ -156,6 +158,13 @@ pub enum RunError {
         #[source]
         source: std::io::Error,
     },
+    /// What it takes to keep the changes can't be written down.
+    #[error("can't record the copy that the run works on")]
+    Record {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The sandbox can't be built, or not be watched.
     #[error(transparent)]
     Sandbox(#[from] EnclosureError),
@@ -219,8 +228,9 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     let written = std::fs::write(folder.private().join(JOB).join("job.json"), document);
     written.map_err(|source| RunError::WriteJob { source })?;
     belljar_failpoint::reached("run.job_written");
+    let (made, base) = Workspace::of_run_on_snapshot((&workspace, Cheap::FOR_LONG_RUN), Some(&folder), user)?;
     let mut spec = SandboxSpec {
-        workspace: Workspace::of_run(&workspace, Some(&folder), user)?,
+        workspace: made,
         job: Some(HostPath::resolve(folder.private().join(JOB))?),
         is_runner: true,
         lent,
@@ -238,6 +248,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
         directory: WORKSPACE.to_owned(),
     };
     let job_folder = collect::job_folder(&folder)?;
+    record(admitted.job(), &folder, (&workspace, &spec.workspace), base.as_ref())?;
     let copy = collect::Copy::open(&spec.workspace, since)?;
     let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
     let mut enclosure = place::begin(site, (&folder, &spec), &program, stdio)?;
@@ -270,6 +281,22 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     result.web = None;
     let changes = copy.and_then(|copy| copy.changes(&mut result));
     Ok(Finished { result, changes, folder: Some(folder), timings })
+}
+
+/// Writes down what it takes to keep the changes to a copy, whatever ends the run.
+fn record(
+    job: &Job,
+    folder: &RunFolder,
+    (choice, made): (&WorkspaceChoice, &Workspace),
+    base: Option<&HostPath>,
+) -> Result<(), RunError> {
+    let (WorkspaceChoice::Copy(source), Workspace::Copy { upper, .. }) = (choice, made) else {
+        return Ok(());
+    };
+    let label = RunLabel { kind: RunKind::Run, name: None, title: format!("job {}", job.job_id) };
+    let record = CopyRecord::begin(label, folder.path(), (source, upper.as_path()));
+    let written = record.on_base(folder.path(), base).write(folder.path());
+    written.map_err(|source| RunError::Record { source })
 }
 
 /// What every program of the job is told about whose it is; nothing that was asked for overrides it.

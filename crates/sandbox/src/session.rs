@@ -20,7 +20,7 @@ pub use client::{Client, Description, Execution, PendingCommit, SessionError, fi
 pub use fork::{Adapt, Forking, keep_fork};
 pub use interrupted::{Interrupted, InterruptedError, interrupted};
 pub use keeper::{Compartment, KEEPER, KeeperError, Keeping, Serve, keep};
-pub use protocol::{Asking, Committed, Load, Outcome, Refusal, Review, Streams};
+pub use protocol::{Asking, Committed, Load, Outcome, Refusal, Review, Streams, Uncommitted};
 
 use crate::config::BackendName;
 use belljar_contract::category::Category;

@@ -5,6 +5,7 @@ use crate::limits::Limits;
 use crate::native::HostUser;
 use crate::run::WorkspaceChoice;
 use crate::state::{RunFolder, StateError};
+use crate::workspace::snapshot::{self, Cheap};
 pub use belljar_confine::plan::HostPath;
 use belljar_confine::plan::HostPathError;
 use belljar_contract::id::RunId;
@@ -147,6 +148,26 @@ impl Lent {
 // === impl Workspace ===
 
 impl Workspace {
+    /// As [`Self::of_run`]; a copy lies on a snapshot of its source, where that is cheap. Returns the snapshot, too.
+    ///
+    /// # Errors
+    /// [`StateError`] when the layers can't be made.
+    pub fn of_run_on_snapshot(
+        (choice, cheap): (&WorkspaceChoice, Cheap),
+        folder: Option<&RunFolder>,
+        user: HostUser,
+    ) -> Result<(Self, Option<HostPath>), StateError> {
+        let snapshot = match (choice, folder) {
+            (WorkspaceChoice::Copy(source), Some(folder)) => snapshot::take(source, folder, cheap),
+            _ => None,
+        };
+        let made = match &snapshot {
+            Some(snapshot) => Self::of_run(&WorkspaceChoice::Copy(snapshot.clone()), folder, user)?,
+            None => Self::of_run(choice, folder, user)?,
+        };
+        Ok((made, snapshot))
+    }
+
     /// The workspace of a run, with layers for its changes in the run's folder if it is a copy.
     ///
     /// # Errors

@@ -8,6 +8,8 @@
 //!                      /reviews/      frozen states of a session's changes, the host's own
 //!                      /lock          held as long as the run's owner lives
 //!                      /kept          there if the folder is to stay
+//!                      /copy.json     there if the run works on a copy whose changes must not be lost (`kept`)
+//!         kept/<run id>/              the folder of a run that is over, with changes that a person decides on
 //!         making                      held by whoever makes such a folder, until its lock is there, or removes it
 //!         artifacts/ab/abcdef…        kept files, by SHA-256
 //!         control-groups              below which directories control groups were made, a line each
@@ -15,6 +17,7 @@
 
 use crate::directory::{Directory, DirectoryError};
 use crate::in_use;
+use crate::kept::{self, RECORD, Settled};
 use belljar_confine::plan::{HostPath, HostPathError, Identity};
 use belljar_contract::id::RunId;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -26,6 +29,7 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The state directory.
 #[derive(Debug, Clone)]
@@ -241,7 +245,23 @@ impl State {
         Some(RunFolder { id: id.clone(), path, kept: true, lock })
     }
 
-    /// Removes the folders of runs whose owner is gone, and says whose they were. What somebody has kept stays.
+    /// The folder of a run whose sandbox was destroyed just now: the last of its processes may still hold the lock for a moment.
+    /// `None` if there is none, or a process holds it for longer.
+    pub fn adopt_destroyed(&self, id: &RunId) -> Option<RunFolder> {
+        const PATIENCE: Duration = Duration::from_secs(5);
+        let begun = Instant::now();
+        loop {
+            match self.adopt(id) {
+                None if self.run_folder(id).exists() && begun.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                adopted => return adopted,
+            }
+        }
+    }
+
+    /// Removes the folders of runs whose owner is gone, and says whose they were. A folder that is marked as kept
+    /// stays, and changes to a copy become a kept change set.
     ///
     /// # Errors
     /// [`DirectoryError`] for the first folder that can't be removed.
@@ -265,6 +285,8 @@ impl State {
             };
             if !run.path().join(KEPT).exists() {
                 let folder = RunFolder { id: id.clone(), path: run.path(), kept: true, lock };
+                // What can't be kept now stays for the next time.
+                let Ok(Settled::Unchanged(folder)) = kept::settle(self, folder, true) else { continue };
                 match making {
                     Some(_) => folder.remove_alone()?,
                     None => folder.remove()?,
@@ -358,6 +380,27 @@ impl RunFolder {
         self.kept = true;
     }
 
+    /// Moves the folder elsewhere, and returns the run's id and the lock, which is still held.
+    pub(crate) fn move_to(mut self, to: &Path) -> std::io::Result<(RunId, File)> {
+        let lock = self.lock.try_clone()?;
+        self.kept = true;
+        std::fs::rename(&self.path, to)?;
+        Ok((self.id.clone(), lock))
+    }
+
+    /// Lets go of a folder whose sandbox is gone: removed, unless it holds a copy whose changes must not be lost.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] for the first thing that can't be removed.
+    pub fn end(mut self) -> Result<(), DirectoryError> {
+        self.kept = true;
+        if self.holds_copy() { Ok(()) } else { self.remove_now() }
+    }
+
+    fn holds_copy(&self) -> bool {
+        self.path.join(RECORD).exists()
+    }
+
     /// Removes the folder and everything in it.
     ///
     /// # Errors
@@ -386,7 +429,7 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        if !self.kept {
+        if !self.kept && !self.holds_copy() {
             // A leftover is found by its name; there is nobody to tell here.
             let _ = self.remove_now();
         }

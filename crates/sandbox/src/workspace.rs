@@ -7,13 +7,17 @@ pub mod changes;
 pub(crate) mod copy;
 pub mod diff;
 pub mod digest;
+pub mod drift;
 pub mod duplicate;
 pub mod frozen;
 pub mod growth;
 pub mod handoff;
 pub mod held;
 pub mod imprint;
+mod merge;
 pub mod opened;
+pub mod partial;
+pub mod snapshot;
 pub(crate) mod transfer;
 pub mod undo;
 

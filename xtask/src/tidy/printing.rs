@@ -79,6 +79,11 @@ const EXCEPTIONS: &[Exception] = &[
         why: "a patch for `git apply` is exact; at a terminal it is escaped",
     },
     Exception {
+        path: "command/changes/show.rs",
+        call: "io::stdout()",
+        why: "a patch for `git apply` is exact; at a terminal it is escaped",
+    },
+    Exception {
         path: "command/audit.rs",
         call: "io::stdout()",
         why: "escaped rows, or lines of the log, which the log has escaped",
@@ -90,11 +95,6 @@ const EXCEPTIONS: &[Exception] = &[
     },
     Exception { path: "command/man.rs", call: "io::stdout()", why: "belljar's own manual" },
     Exception { path: "command/completions.rs", call: "io::stdout()", why: "belljar's own completions" },
-    Exception {
-        path: "command/run.rs",
-        call: "io::stderr()",
-        why: "is asked whether it is a terminal, and flushed",
-    },
     Exception {
         path: "handoff.rs",
         call: "io::stderr()",

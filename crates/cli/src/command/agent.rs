@@ -5,6 +5,7 @@ mod shown;
 mod workspace;
 
 use super::Subcommand;
+use super::git::outcome::Outcome;
 use crate::configuration::catalogue;
 use crate::error::{CliError, OUT_OF_TIME, OWN_FAILURE};
 use crate::lending::AllowanceArguments;
@@ -32,7 +33,7 @@ use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, Image
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::limits::Bytes;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::state::State;
+use belljar_sandbox::state::{RunFolder, State};
 use jiff::Timestamp;
 use report::Report;
 use shown::{Manner, Shown};
@@ -40,7 +41,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use workspace::{Fate, WorkspaceArguments};
+use workspace::{Settled, Way, WorkspaceArguments};
 
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT)]
@@ -227,17 +228,40 @@ impl AgentArguments {
         let (result, told) = run(place, (task, self.stream), granted, &site, (telling, &mut shown));
         let code = exit_code(&result, &told);
         let report = Report::of(&self.name, &result, &told)?;
-        let asks = matches!(self.manner(), Manner::People);
-        let fate = self.workspace.settle(result, (told.is_ok(), asks), way)?;
-        match self.manner() {
-            Manner::People => report.tell(&fate),
-            Manner::Json => report.print_json(&fate)?,
-            Manner::Events => {}
+        if self.manner() == Manner::People {
+            report.tell();
         }
-        Ok(ExitCode::from(match &fate {
-            Fate::NotPushed(outcome, _) => outcome.exit_code(),
-            _ => code,
-        }))
+        self.settle(&report, (result.folder, way), (told.is_ok(), code))
+    }
+
+    /// Decides on the changes, and tells of them. Returns the exit code: that of the agent, if it has failed.
+    fn settle(
+        &self,
+        report: &Report,
+        (folder, way): (RunFolder, Option<Way>),
+        (succeeded, code): (bool, u8),
+    ) -> Result<ExitCode, CliError> {
+        let asks = self.manner() == Manner::People;
+        let settled = match self.workspace.settle(folder, (succeeded, asks), way) {
+            Ok(settled) => settled,
+            Err(error) => {
+                // The reader of `--json` always gets a document. The changes stay in the run's folder.
+                if self.json {
+                    report.print_json(&Settled::nothing())?;
+                }
+                return Err(error);
+            }
+        };
+        match self.manner() {
+            Manner::People => report.tell_fate(&settled),
+            Manner::Json | Manner::Events => settled.fate.tell(),
+        }
+        if self.json {
+            report.print_json(&settled)?;
+        }
+        let own = settled.fate.report();
+        let own = settled.push.as_ref().map_or(own, Outcome::exit_code);
+        Ok(ExitCode::from(if code == 0 { own } else { code }))
     }
 
     /// Says that there is no leave. Whoever reads a document or events gets one, too.
@@ -246,7 +270,7 @@ impl AgentArguments {
         let told = GraphFinal::refused(run_id.clone(), graph_id(&self.name), refusal);
         match self.manner() {
             Manner::People => {}
-            Manner::Json => Report::of_refused(&self.name, told).print_json(&Fate::Nothing)?,
+            Manner::Json => Report::of_refused(&self.name, told).print_json(&Settled::nothing())?,
             Manner::Events => told.tell(Telling::to(&mut shown.teller()).end_text()),
         }
         Ok(ExitCode::from(FAILED))

@@ -6,29 +6,29 @@ mod ways_out;
 use super::Subcommand;
 use crate::backend::BackendArguments;
 use crate::error::CliError;
-use crate::handoff::TrustArguments;
+use crate::kept::{Fate, FateArguments, RunEnd};
 use crate::lending::SandboxArguments;
 use crate::models::ModelArguments;
 use crate::terminal::{self, Relay};
 use crate::web::WebArguments;
 use crate::{limits, programs, state, summary};
 use belljar_confine::launch::LaunchError;
+use belljar_confine::plan::HostPath;
 use belljar_confine::stage::Stage;
 use belljar_contract::id::RunId;
 use belljar_contract::programs::ProgramList;
 use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::backends::chosen::Chosen;
-use belljar_sandbox::directory::Directory;
+use belljar_sandbox::kept::{CopyRecord, RunKind, RunLabel};
 use belljar_sandbox::native::{self, HostUser, StartError};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
 use belljar_sandbox::state::{RunFolder, State};
-use belljar_sandbox::workspace::apply::{ApplyError, apply};
-use belljar_sandbox::workspace::changes::ChangeSet;
-use belljar_sandbox::workspace::diff;
+use belljar_sandbox::workspace::snapshot::Cheap;
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 use ways_out::WaysOut;
 
 #[derive(Debug, clap::Args)]
@@ -42,14 +42,8 @@ pub(crate) struct ExecArguments {
     models: ModelArguments,
     #[command(flatten)]
     web: WebArguments,
-    /// Keep the changes to a workspace that is a copy
-    #[arg(long)]
-    keep: bool,
-    /// Apply the changes to the workspace that was copied, if the command succeeds
-    #[arg(long, requires = "workspace_copy")]
-    apply: bool,
     #[command(flatten)]
-    trust: TrustArguments,
+    fate: FateArguments,
     /// Print the effective isolation, layer by layer, as JSON on standard error
     #[arg(long)]
     isolation: bool,
@@ -93,29 +87,28 @@ impl ExecArguments {
         mut ways_out: WaysOut<'_>,
         choice: &WorkspaceChoice,
     ) -> Result<Executed, CliError> {
-        let since = SystemTime::now();
         let state = state::open();
         let user = HostUser::choose();
         let folder = match choice {
             WorkspaceChoice::Copy(_) => Some(state.begin_run(user.identity())?),
             WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) | WorkspaceChoice::Seen(_) => None,
         };
-        let mut spec = self.spec((choice, folder.as_ref()), user)?;
+        let (mut spec, base) = self.spec((choice, folder.as_ref()), user)?;
         spec.hatches.extend(ways_out.hatches());
         ways_out.furnish(&mut spec.env, &mut spec.home)?;
-        // Held from before the start: what is read afterwards is what was copied, whatever has come to its name.
-        let layers = match &spec.workspace {
-            Workspace::Copy { source, upper, .. } => {
-                Some((Directory::open_meant(source)?, Directory::open_meant(upper)?))
-            }
-            _ => None,
-        };
+        if let (Some(folder), WorkspaceChoice::Copy(source), Workspace::Copy { upper, .. }) =
+            (&folder, choice, &spec.workspace)
+        {
+            record(&self.command, folder.path(), (source, upper.as_path()), base.as_ref())?;
+        }
         let program = Program { argv: self.command.clone(), directory: "/workspace".to_owned() };
         let (stdio, relay) = terminal::connect()?;
         let running = native::start(&spec, &state, &program, stdio);
         let mut running = match running {
             Ok(running) => running,
             Err(error) => {
+                // Nothing ran.
+                folder.map_or(Ok(()), RunFolder::remove)?;
                 return Ok(Executed {
                     run: spec.id,
                     code: not_started(error, &program, spec.programs.as_ref())?,
@@ -151,15 +144,25 @@ impl ExecArguments {
             (None, None) => running.launched.sealed.leave(),
             (_, group) => drop((running.launched, group)),
         }
-        if let (Some(folder), Some((source, upper))) = (folder, layers) {
-            let settled = settle(self, folder, (&source, &upper), (code == 0, since));
-            match settled {
-                // It has failed anyway, and with that code.
-                Err(error) if code != 0 => drop(error.report()),
-                settled => settled?,
-            }
-        }
+        let code = match folder {
+            Some(folder) => self.settle(folder, code)?,
+            None => code,
+        };
         Ok(Executed { run: spec.id, code: ExitCode::from(code) })
+    }
+
+    /// Decides on the changes to a copy. Returns the exit code: that of the command, if it has failed itself.
+    fn settle(&self, folder: RunFolder, code: u8) -> Result<u8, CliError> {
+        let end = RunEnd { succeeded: code == 0, asks: true, shows: true, keeps_run: false };
+        let settled = self.fate.settle(folder, end);
+        settled.as_ref().iter().for_each(|fate| fate.tell());
+        match settled.and_then(Fate::into_exit_code) {
+            Err(error) if code != 0 => {
+                error.report();
+                Ok(code)
+            }
+            settled => settled.map(|own| if code == 0 { own } else { code }),
+        }
     }
 
     /// The ways out that were asked for.
@@ -172,10 +175,10 @@ impl ExecArguments {
         &self,
         (choice, folder): (&WorkspaceChoice, Option<&RunFolder>),
         user: HostUser,
-    ) -> Result<SandboxSpec, CliError> {
-        let workspace = Workspace::of_run(choice, folder, user)?;
+    ) -> Result<(SandboxSpec, Option<HostPath>), CliError> {
+        let (workspace, base) = Workspace::of_run_on_snapshot((choice, Cheap::FOR_COMMAND), folder, user)?;
         let id = folder.map_or_else(State::new_id, |folder| folder.id().clone());
-        Ok(SandboxSpec {
+        let spec = SandboxSpec {
             workspace,
             lent: self.sandbox.lent()?,
             env: self.sandbox.env(),
@@ -183,7 +186,8 @@ impl ExecArguments {
             limits: self.sandbox.limits(),
             required: self.sandbox.required()?,
             ..SandboxSpec::new(id, user)
-        })
+        };
+        Ok((spec, base))
     }
 }
 
@@ -198,9 +202,7 @@ pub(super) fn watched(
         backend: BackendArguments::default(),
         models: ModelArguments::default(),
         web: WebArguments::default(),
-        trust: TrustArguments::default(),
-        keep: false,
-        apply: false,
+        fate: FateArguments::default(),
         isolation: false,
         timings: false,
         command: command.to_vec(),
@@ -235,31 +237,14 @@ fn not_started(
     Ok(cant_run(&name, *source, listed))
 }
 
-fn settle(
-    arguments: &ExecArguments,
-    mut folder: RunFolder,
-    (source, upper): (&Directory, &Directory),
-    (succeeded, since): (bool, SystemTime),
+/// Writes down what it takes to keep the changes of a command, whatever ends it.
+fn record(
+    command: &[OsString],
+    folder: &Path,
+    (source, layer): (&HostPath, &Path),
+    base: Option<&HostPath>,
 ) -> Result<(), CliError> {
-    let set = ChangeSet::read(source, upper)?;
-    if !set.is_empty() {
-        crate::output::err!("{}", summary::changes(&diff::render(&set, source, upper)?));
-        if arguments.apply && succeeded {
-            let applied = arguments.trust.with_yes(|trust| Ok(apply(&set, upper, source, since, trust)?));
-            if matches!(applied, Err(CliError::Apply(ApplyError::Handoff { .. }))) {
-                // It takes a yes, and so is not lost.
-                folder.keep()?;
-                crate::output::errln!("The changes are kept in {}", crate::output::path(folder.path()));
-            }
-            applied?;
-            crate::output::errln!("The changes are applied.");
-        } else if arguments.keep {
-            folder.keep()?;
-            crate::output::errln!("The changes are kept in {}", crate::output::path(folder.path()));
-            return Ok(());
-        } else {
-            crate::output::errln!("The changes are thrown away; --keep keeps them, --apply applies them.");
-        }
-    }
-    Ok(folder.remove()?)
+    let label = RunLabel::of_command(RunKind::Exec, command.iter().map(OsString::as_os_str));
+    let record = CopyRecord::begin(label, folder, (source, layer)).on_base(folder, base);
+    record.write(folder).map_err(|source| CliError::read(folder, source))
 }

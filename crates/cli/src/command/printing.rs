@@ -2,6 +2,7 @@
 
 use crate::error::CliError;
 use crate::output::{self, shown};
+use belljar_policy::untrusted::is_hidden;
 use serde::Serialize;
 use std::io::{ErrorKind, Write as _};
 
@@ -17,6 +18,18 @@ pub(super) fn print(text: &str) -> Result<(), CliError> {
 /// Prints a document.
 pub(super) fn print_json(document: &impl Serialize) -> Result<(), CliError> {
     print(&(output::json(document) + "\n"))
+}
+
+/// A patch is exact, so what a terminal would hide in it is counted.
+pub(super) fn warn_of_hidden(patch: &str) {
+    // Line ends of other systems are ordinary.
+    let is_unseen = |character: char| is_hidden(character) && !matches!(character, '\n' | '\t' | '\r');
+    let hidden = patch.matches(is_unseen).count();
+    if hidden > 0 {
+        crate::output::errln!(
+            "belljar: {hidden} characters in this patch reorder or hide text; at a terminal, and with --escape, they are shown"
+        );
+    }
 }
 
 /// Rows in columns.

@@ -4,7 +4,7 @@ mod watched;
 
 use super::Subcommand;
 use crate::error::CliError;
-use crate::handoff::TrustArguments;
+use crate::kept::{Fate, FateArguments, RunEnd};
 use crate::lending::SandboxArguments;
 use crate::progress::Progress;
 use crate::web::{self, WebArguments};
@@ -12,16 +12,14 @@ use crate::{state, summary};
 use belljar_confine::plan::HostPath;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::Job;
-use belljar_contract::result::{Failure, JobResult, JobStatus};
+use belljar_contract::result::{ChangesState, Failure, JobResult, JobStatus};
 use belljar_node::inspection::Inspection;
 use belljar_node::web::judge;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::{Finished, Request, carry_out};
-use belljar_sandbox::state::RunFolder;
-use belljar_sandbox::workspace::apply::{ApplyError, apply};
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use watched::Watched;
@@ -38,14 +36,8 @@ pub(crate) struct RunArguments {
     /// Print the result as JSON, alone on standard output
     #[arg(long)]
     json: bool,
-    /// Keep the run's folder, with the changes to a workspace that is a copy
-    #[arg(long)]
-    keep: bool,
-    /// Apply the changes to the workspace that was copied, if the job succeeds
-    #[arg(long, requires = "workspace_copy")]
-    apply: bool,
     #[command(flatten)]
-    trust: TrustArguments,
+    fate: FateArguments,
     /// Print how long each stage of building the sandbox took
     #[arg(long)]
     timings: bool,
@@ -113,97 +105,36 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
     let seen = watched.finish()?;
     let mut finished = finished?;
     seen.into_iter().for_each(|seen| judge(&mut finished.result, seen));
-    let result = &finished.result;
-    match arguments.json {
-        true => summary::print_json(result)?,
-        false => {
-            summary::print(result, &state);
-            result.web.iter().for_each(web::tell_denied);
-        }
+    if !arguments.json {
+        summary::print(&finished.result, &state);
+        finished.result.web.iter().for_each(web::tell_denied);
+    }
+    let fate = settle(arguments, &mut finished);
+    if let (Ok(fate), Some(changes)) = (&fate, &mut finished.result.changes) {
+        fate.add_to(changes);
+    }
+    if arguments.json {
+        summary::print_json(&finished.result)?;
     }
     if arguments.timings {
         summary::print_timings(&finished.timings);
     }
-    let code = ExitCode::from(result.exit_code());
-    settle(arguments, finished)?;
-    Ok(code)
+    let fate = fate?;
+    fate.tell();
+    let code = finished.result.exit_code();
+    Ok(ExitCode::from(match fate.report() {
+        0 => code,
+        own if code == 0 => own,
+        _ => code,
+    }))
 }
 
-/// What becomes of the changes and of the run's folder.
-fn settle(arguments: &RunArguments, mut finished: Finished) -> Result<(), CliError> {
+/// Decides on the changes, and on the folder of the run.
+fn settle(arguments: &RunArguments, finished: &mut Finished) -> Result<Fate, CliError> {
     let succeeded = finished.result.status == JobStatus::Success;
-    if let Some(changes) = finished.changes.as_ref().filter(|changes| !changes.set.is_empty()) {
-        let choice = match (arguments.apply && succeeded, arguments.keep) {
-            (true, _) => Choice::Apply,
-            (_, true) => Choice::Keep,
-            _ if !arguments.json && !arguments.apply => ask(),
-            _ => Choice::Discard,
-        };
-        match choice {
-            Choice::Apply => {
-                let applied = arguments.trust.with_yes(|trust| {
-                    Ok(apply(&changes.set, &changes.upper, &changes.source, changes.since, trust)?)
-                });
-                if matches!(applied, Err(CliError::Apply(ApplyError::Handoff { .. }))) {
-                    // It takes a yes, and so is not lost.
-                    keep(finished.folder.as_mut())?;
-                }
-                applied?;
-                crate::output::errln!("The changes are applied.");
-            }
-            Choice::Keep => keep(finished.folder.as_mut())?,
-            Choice::Discard => {
-                crate::output::errln!(
-                    "The changes are thrown away; --keep keeps them, --apply applies them."
-                );
-            }
-        }
-    }
-    if arguments.keep {
-        keep(finished.folder.as_mut())?;
-    }
-    match finished.folder {
-        Some(folder) if folder.is_kept() => {
-            crate::output::errln!("The run is kept in {}", crate::output::path(folder.path()));
-            Ok(())
-        }
-        Some(folder) => Ok(folder.remove()?),
-        None => Ok(()),
-    }
-}
-
-fn keep(folder: Option<&mut RunFolder>) -> Result<(), CliError> {
-    Ok(folder.map_or(Ok(()), RunFolder::keep)?)
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Choice {
-    Apply,
-    Keep,
-    Discard,
-}
-
-/// Asks the person at the terminal; without one the changes are thrown away.
-fn ask() -> Choice {
-    let (input, output) = (std::io::stdin(), std::io::stderr());
-    if !(input.is_terminal() && output.is_terminal()) {
-        return Choice::Discard;
-    }
-    loop {
-        crate::output::err!("Apply the changes, keep them for later, or throw them away? [a/k/t] ");
-        let mut answer = String::new();
-        let _ = output.lock().flush();
-        match input.read_line(&mut answer) {
-            Ok(0) | Err(_) => return Choice::Keep,
-            Ok(_) => {}
-        }
-        match answer.trim() {
-            "a" | "apply" => return Choice::Apply,
-            "k" | "keep" => return Choice::Keep,
-            "t" | "throw" => return Choice::Discard,
-            _ => {}
-        }
-    }
+    let Some(folder) = finished.folder.take() else { return Ok(Fate::of(ChangesState::None, None)) };
+    let end = RunEnd { succeeded, asks: !arguments.json, shows: false, keeps_run: true };
+    arguments.fate.settle(folder, end)
 }
 
 /// Reads a job's document, within the cap.

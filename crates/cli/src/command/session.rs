@@ -1,6 +1,7 @@
 //! `belljar session`: sandboxes that live on over many commands.
 
 mod checkpoint;
+mod ending;
 mod keeper;
 mod opening;
 mod own_runner;
@@ -41,7 +42,7 @@ enum Command {
     Attach(AttachArguments),
     /// List the sessions that live
     List(ListArguments),
-    /// End sessions, with everything in them
+    /// End sessions. One with uncommitted changes goes on, unless they are kept or discarded
     End(EndArguments),
     /// Show what a session changed in its copy of a directory
     Diff(checkpoint::DiffArguments),
@@ -97,6 +98,9 @@ struct AttachArguments {
 
 #[derive(Debug, clap::Args)]
 struct ListArguments {
+    /// Also list sessions that have ended and whose changes are kept
+    #[arg(long)]
+    all: bool,
     /// Print the sessions as JSON
     #[arg(long)]
     json: bool,
@@ -107,6 +111,12 @@ struct EndArguments {
     /// The sessions' names, or the beginnings of their ids
     #[arg(required = true)]
     sessions: Vec<String>,
+    /// Keep uncommitted changes for `belljar changes`
+    #[arg(long, conflicts_with = "discard")]
+    keep: bool,
+    /// Delete uncommitted changes
+    #[arg(long)]
+    discard: bool,
 }
 
 impl Subcommand for SessionArguments {
@@ -124,17 +134,12 @@ impl Subcommand for SessionArguments {
                 let client = session::find(&state::open(), &arguments.session)?;
                 run(&client, &["/bin/sh".into(), "-i".into()], "/workspace", None)
             }
-            Command::List(arguments) => list(arguments.json),
+            Command::List(arguments) => list(arguments),
             Command::Diff(arguments) => checkpoint::diff(arguments),
             Command::Commit(arguments) => checkpoint::commit(arguments),
             Command::Discard(arguments) => checkpoint::discard(arguments),
             Command::Fork(arguments) => checkpoint::fork(arguments),
-            Command::End(arguments) => {
-                for name in &arguments.sessions {
-                    session::find(&state::open(), name)?.end()?;
-                }
-                Ok(ExitCode::SUCCESS)
-            }
+            Command::End(arguments) => ending::end(arguments),
         }
     }
 }
@@ -213,15 +218,16 @@ fn run(
     })
 }
 
-fn list(as_json: bool) -> Result<ExitCode, CliError> {
+fn list(arguments: &ListArguments) -> Result<ExitCode, CliError> {
+    let state = state::open();
     // One that ends at this very moment is none any more.
     let sessions: Vec<Description> =
-        session::list(&state::open()).iter().filter_map(|client| client.describe().ok()).collect();
-    if as_json {
-        let sessions = crate::output::json(&sessions);
-        crate::output::outln!("{sessions}");
-    } else {
-        crate::output::out!("{}", summary::sessions(&sessions));
+        session::list(&state).iter().filter_map(|client| client.describe().ok()).collect();
+    let ended = if arguments.all { ending::ended(&state) } else { Vec::new() };
+    match (arguments.json, arguments.all) {
+        (true, true) => super::printing::print_json(&ending::all(&sessions, &ended))?,
+        (true, false) => super::printing::print_json(&sessions)?,
+        (false, _) => crate::output::out!("{}{}", summary::sessions(&sessions), ending::table(&ended)),
     }
     checkpoint::tell_interrupted();
     Ok(ExitCode::SUCCESS)

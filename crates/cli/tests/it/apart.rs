@@ -103,7 +103,7 @@ fn tools_work_in_the_backend_of_their_category_and_find_what_the_others_wrote() 
         commit_trusting(world, &session, &["--trust", "notes.txt"]).succeeded();
         assert_eq!(world.read("source/notes.txt"), "two\nmore\n");
         assert_eq!(world.read("source/folder/made.py"), "1");
-        world.run(&["session", "end", &session]).succeeded();
+        world.run(&["session", "end", "--discard", &session]).succeeded();
         assert_eq!(std::fs::read_dir(&state).unwrap().count(), 0);
     });
 }
@@ -123,7 +123,7 @@ fn what_runs_in_one_sandbox_stands_still_while_changes_of_another_are_told_and_g
     let told = world.run(&["session", "diff", &session, "--json"]).succeeded().json();
     assert_eq!(told["files"].as_array().unwrap().len(), 2, "{told}");
     assert_eq!(world.run(&["session", "discard", &session]).code, 125);
-    world.run(&["session", "end", &session]).succeeded();
+    world.run(&["session", "end", "--discard", &session]).succeeded();
     assert!(!busy.wait().unwrap().success());
     assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
 }
@@ -152,7 +152,7 @@ fn together_they_write_no_more_to_disk_than_one_may_and_another_begins_nothing_a
             world.run(&["session", "diff", &session, "--stat"]).succeeded();
             agent.prints("rm -f one two more-*");
             assert_eq!(writes("again")["data"]["exit_code"], 0, "{strategy}");
-            world.run(&["session", "end", &session]).succeeded();
+            world.run(&["session", "end", "--discard", &session]).succeeded();
         }
     });
 }
@@ -219,7 +219,7 @@ fn nobody_else_on_the_host_gets_at_what_a_session_works_on() {
         assert_eq!(supervisors.len(), 1);
         assert!(!as_user(owner, &["kill", "-STOP", &supervisors[0]]));
         agent.prints("sleep 600 > /dev/null 2>&1 & echo $!");
-        world.run(&["session", "end", &agent.session()]).succeeded();
+        world.run(&["session", "end", "--discard", &agent.session()]).succeeded();
     });
 }
 
@@ -338,7 +338,7 @@ fn containers_are_what_the_configuration_says_and_share_the_files_of_what_is_non
         Agent::of(world, &sandboxing, &["--docker-socket", &socket])
     };
     let ends = |agent: Agent<'_>| {
-        world.run(&["session", "end", &agent.session()]).succeeded();
+        world.run(&["session", "end", "--discard", &agent.session()]).succeeded();
         assert_eq!(
             (containers(), std::fs::read_dir(world.path().join("state/runs")).unwrap().count()),
             (0, 0)

@@ -9,7 +9,6 @@ use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
 use belljar_testkit::world::{Ran, World};
 use std::io::Write;
-use std::path::Path;
 use std::process::Stdio;
 
 const CREATE: &[&str] = &["session", "create"];
@@ -35,10 +34,8 @@ fn what_would_be_ignored_or_is_unknown_is_refused() {
             "--docker-socket is for --backend docker",
         );
     }
-    for option in ["--keep", "--timings"] {
-        let ran = world.run(&["exec", "--backend", "subprocess", option, "--", "true"]);
-        refused(&ran, &format!("{option} is for the native backend, not for subprocess"));
-    }
+    let ran = world.run(&["exec", "--backend", "subprocess", "--timings", "--", "true"]);
+    refused(&ran, "--timings is for the native backend, not for subprocess");
     assert!(!world.path().join("state").exists());
 }
 
@@ -77,7 +74,7 @@ fn a_command_and_a_session_run_without_namespaces() {
         let id = world.run(&[CREATE, &subprocess].concat()).succeeded().stdout.trim().to_owned();
         assert_eq!(exec(world, &id, "cat file; echo more > file").succeeded().stdout, "after\n");
         changes_are_told_committed_and_undone(world, &id, "subprocess");
-        world.run(&["session", "end", &id]).succeeded();
+        world.run(&["session", "end", "--discard", &id]).succeeded();
         assert_eq!(world.read("source/file"), "after\n");
         assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
     });
@@ -90,7 +87,8 @@ fn exec_tells_and_applies(world: &World, backend: &[&str]) {
     let ran = run(&[], "cat file; echo after > file; echo said >&2; exit 3");
     assert_eq!((ran.code, ran.stdout.as_str()), (3, "before\n"), "{ran:?}");
     assert!(ran.stderr.contains("said\n") && ran.stderr.contains("+after"), "{ran:?}");
-    assert!(ran.stderr.contains("thrown away"), "{ran:?}");
+    assert!(ran.stderr.contains("The changes are kept as "), "{ran:?}");
+    world.run(&["changes", "rm", &crate::changes::only(world)]).succeeded();
     assert_eq!(world.read("source/file"), "before\n");
     // A program that goes on in the background is stopped before anything is told, and gone afterwards.
     let ran = run(&["--apply"], "echo after > file; (while :; do echo x >> other; done) & exit 0");
@@ -99,10 +97,13 @@ fn exec_tells_and_applies(world: &World, backend: &[&str]) {
     // What takes a yes that nobody has said is not lost.
     let ran = run(&["--apply"], "echo 'all:' > Makefile");
     assert!(ran.code == 3 && ran.stderr.contains("build       Makefile"), "{ran:?}");
-    let kept = ran.stderr.lines().find_map(|line| line.strip_prefix("The changes are kept in ")).unwrap();
-    assert_eq!(std::fs::read_to_string(Path::new(kept).join("Makefile")).unwrap(), "all:\n");
+    let id = crate::changes::only(world);
+    assert!(ran.stderr.contains(&format!("The changes are kept as {id}")), "{ran:?}");
     assert!(!world.path().join("source/Makefile").exists());
-    std::fs::remove_dir_all(Path::new(kept).ancestors().nth(2).unwrap()).unwrap();
+    world.run(&["changes", "apply", &id, "--trust", "Makefile"]).succeeded();
+    assert_eq!(world.read("source/Makefile"), "all:\n");
+    std::fs::remove_file(world.path().join("source/Makefile")).unwrap();
+    assert_eq!(crate::changes::folders(world), Vec::<String>::new());
     run(&["--apply", "--trust", "Makefile"], "echo 'all:' > Makefile").succeeded();
     std::fs::remove_file(world.path().join("source/Makefile")).unwrap();
     assert_eq!(run(&[], "kill -TERM $$").code, 143);
@@ -211,7 +212,7 @@ fn a_command_and_a_session_run_in_a_container_of_an_image() {
     input_passes_through_and_a_caller_that_goes_takes_its_command_along(world, &id);
     changes_are_told_committed_and_undone(world, &id, "docker");
     assert_eq!(containers(), 1);
-    world.run(&["session", "end", &id]).succeeded();
+    world.run(&["session", "end", "--discard", &id]).succeeded();
     assert_eq!((containers(), world.read("source/file").as_str()), (0, "after\n"));
 
     // What a killed keeper leaves ends by itself, and is cleared away by the next.

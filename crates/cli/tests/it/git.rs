@@ -9,6 +9,6 @@ mod ignored;
 mod names;
 mod pull_requests;
 mod refs;
-mod rig;
+pub(crate) mod rig;
 mod ssh;
 mod tools;

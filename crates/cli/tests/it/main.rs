@@ -9,6 +9,7 @@ mod approval;
 mod audit;
 mod backend;
 mod budget;
+mod changes;
 mod config;
 mod deploy;
 mod doctor;

@@ -12,7 +12,8 @@ pub(crate) struct Sessions<'a>(pub(crate) &'a World);
 impl Drop for Sessions<'_> {
     fn drop(&mut self) {
         for session in list(self.0) {
-            let _ = self.0.run(&["session", "end", session["id"].as_str().unwrap_or_default()]);
+            let id = session["id"].as_str().unwrap_or_default();
+            let _ = self.0.run(&["session", "end", "--discard", id]);
         }
     }
 }
@@ -44,7 +45,7 @@ fn a_session_lives_on_from_command_to_command_and_ends_clean() {
             (listed.len(), &listed[0]["id"], &listed[0]["name"]),
             (1, &id.clone().into(), &"mine".into())
         );
-        world.run(&["session", "end", "mine"]).succeeded();
+        world.run(&["session", "end", "--discard", "mine"]).succeeded();
         assert!(list(world).is_empty());
         assert_eq!(exec(world, "mine", "true").code, 125);
         assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);

@@ -317,7 +317,7 @@ fn a_fork_begins_where_the_first_is_and_then_both_go_their_ways() {
         // A fork of a fork; and when the first is gone, the others live.
         exec(world, "second", "chmod 700 closed").succeeded();
         world.run(&["session", "fork", "second", "--name", "third"]).succeeded();
-        world.run(&["session", "end", &id]).succeeded();
+        world.run(&["session", "end", "--discard", &id]).succeeded();
         exec(world, "third", "echo third > kept").succeeded();
         forget_names();
         assert_eq!(exec(world, "second", "cat kept; ls replaced").stdout, "second\n");
@@ -513,7 +513,7 @@ fn whatever_goes_on_meanwhile_nothing_outside_is_shown_or_touched() {
                     let fork = ran.stdout.trim();
                     let seen = exec(world, fork, "cat d/*/f/file d/*/f/* shut/* out/*").stdout;
                     assert!(!seen.contains("a secret"), "{seen}");
-                    world.run(&["session", "end", fork]).succeeded();
+                    world.run(&["session", "end", "--discard", fork]).succeeded();
                 }
             }
         }

@@ -35,7 +35,7 @@ fn the_source_is_never_changed_not_even_in_its_times() {
         let source = lay_out(world);
         let before = world.picture("source");
         let ran = world.run(&["exec", "--workspace-copy", &source, "--", "sh", "-ec", CHANGES]).succeeded();
-        assert!(ran.stderr.contains("thrown away"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("The changes are kept as "), "{}", ran.stderr);
         assert_eq!(world.picture("source"), before);
         assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
     });
@@ -137,7 +137,7 @@ fn what_changed_in_the_meantime_is_not_overwritten() {
     child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
     world.write("source/kept", "mine\n");
     drop(child.stdin.take());
-    assert_eq!(child.wait().unwrap().code(), Some(125));
+    assert_eq!(child.wait().unwrap().code(), Some(5));
     assert_eq!(world.read("source/kept"), "mine\n");
     assert_eq!(world.picture("source").len(), before.len());
 }
@@ -147,8 +147,12 @@ fn directories_closed_to_everybody_are_removed_with_the_run() {
     World::as_everyone(BELLJAR, |world| {
         let source = lay_out(world);
         let script = "mkdir -p a/b/c; touch a/b/c/d; chmod 0 a/b/c a/b a";
+        let discard = ["exec", "--discard", "--workspace-copy", &source, "--", "sh", "-ec", script];
+        world.run(&discard).succeeded();
+        assert_eq!(crate::changes::folders(world), Vec::<String>::new());
         world.run(&["exec", "--workspace-copy", &source, "--", "sh", "-ec", script]).succeeded();
-        assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+        world.run(&["changes", "rm", &crate::changes::only(world)]).succeeded();
+        assert_eq!(crate::changes::folders(world), Vec::<String>::new());
     });
 }
 
@@ -157,8 +161,8 @@ fn a_tree_ten_thousand_levels_deep_is_removed_with_the_run() {
     let world = World::new(BELLJAR);
     let source = lay_out(&world);
     let script = "import os\nfor _ in range(10_000):\n    os.mkdir('d'); os.chdir('d')\n";
-    let ran = world.run(&["exec", "--workspace-copy", &source, "--", "python3", "-c", script]);
-    assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0, "{}", ran.stderr);
+    let ran = world.run(&["exec", "--discard", "--workspace-copy", &source, "--", "python3", "-c", script]);
+    assert_eq!(crate::changes::folders(&world), Vec::<String>::new(), "{}", ran.stderr);
 }
 
 /// Makes a path of 5,000 bytes, one step at a time, as it could not be made at once.
@@ -180,8 +184,13 @@ fn what_can_not_be_told_fails_the_job_and_not_the_host() {
         let ran = world.run(&["exec", "--workspace-copy", &source, "--", "python3", "-c", DEEP]);
         assert_eq!(ran.code, 125, "{ran:?}");
         assert_eq!(world.picture("source"), before);
-        // Even that is cleared away.
-        assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+        // Nothing is lost, and even that is removed when a person says so.
+        for id in crate::changes::ids(world) {
+            let shown = world.run(&["changes", "show", &id]).succeeded().stdout;
+            assert!(shown.contains("longer than a path may be"), "{shown}");
+            world.run(&["changes", "rm", &id]).succeeded();
+        }
+        assert_eq!(crate::changes::folders(world), Vec::<String>::new());
     });
 }
 
@@ -243,7 +252,7 @@ fn a_run_that_has_filled_the_disk_is_removed_all_the_same() {
     let fill = "i=0; while mkdir d$i && touch d$i/f; do i=$((i+1)); done 2>/dev/null; test $i -gt 20";
     let script = format!(
         "mount -t tmpfs -o size=16m,nr_inodes=200,mode=755 none {state} && \
-         {BELLJAR} exec --workspace-copy {source} -- sh -c '{fill}' && ls {state}/runs"
+         {BELLJAR} exec --discard --workspace-copy {source} -- sh -c '{fill}' && ls {state}/runs"
     );
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-ec", &script]).env("BELLJAR_STATE_DIR", &state);

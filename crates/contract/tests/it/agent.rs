@@ -2,12 +2,12 @@
 
 use crate::records::call;
 use belljar_contract::agent::{
-    AgentFailure, AgentHandoff, AgentPullRequest, AgentPush, AgentResult, AgentTotals, AuditSpan,
-    ChangesFate, FinishReason, GraphCode,
+    AgentChanges, AgentFailure, AgentHandoff, AgentPullRequest, AgentPush, AgentResult, AgentTotals,
+    AuditSpan, FinishReason, GraphCode,
 };
 use belljar_contract::id::RunId;
 use belljar_contract::inference::CallOutcome;
-use belljar_contract::result::{Change, ChangedFile};
+use belljar_contract::result::{Change, ChangedFile, ChangesState};
 use belljar_contract::schema;
 use belljar_contract::usage::UsageReport;
 use serde_json::{Value, json};
@@ -39,8 +39,13 @@ fn failed() -> AgentResult {
         files: vec![ChangedFile { path: "a".to_owned(), change: Change::Created }],
         diff: "diff --git a/a b/a\n".to_owned(),
         diff_truncated: false,
-        changes: ChangesFate::Kept,
-        kept_in: Some("/var/lib/belljar/runs/x".to_owned()),
+        changes: AgentChanges {
+            id: Some(RunId::parse(ID).unwrap()),
+            state: ChangesState::Conflict,
+            conflicts: vec!["a".to_owned()],
+            changed_in_source: vec!["a".to_owned(), "folder/".to_owned()],
+        },
+        kept_in: Some("/var/lib/belljar/kept/x".to_owned()),
         web: None,
         push: Some(AgentPush {
             outcome: "refused".to_owned(),
@@ -71,7 +76,12 @@ fn succeeded() -> AgentResult {
         finish_reason: FinishReason::Stop,
         failure: None,
         usage: Vec::new(),
-        changes: ChangesFate::None,
+        changes: AgentChanges {
+            id: None,
+            state: ChangesState::None,
+            conflicts: Vec::new(),
+            changed_in_source: Vec::new(),
+        },
         kept_in: None,
         web: None,
         push: None,
@@ -103,7 +113,8 @@ fn what_is_printed_is_what_the_schema_says_and_nothing_else_is() {
         with("ok", json!("yes")),
         with("failure", json!({ "error": "timeout", "code": "timeout" })),
         with("failure", json!({ "error": "unknown", "code": "timeout", "message": "" })),
-        with("changes", json!("lost")),
+        with("changes", json!("kept")),
+        with("changes", json!({ "id": null, "state": "lost", "conflicts": [], "changed_in_source": [] })),
         with("usage", json!([1])),
     ] {
         assert!(!schema.is_valid(&other), "{other:#}");

@@ -293,6 +293,7 @@ fn changes() -> impl Strategy<Value = WorkspaceChanges> {
         files,
         diff,
         truncated,
+        ..WorkspaceChanges::default()
     })
 }
 

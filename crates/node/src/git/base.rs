@@ -159,7 +159,10 @@ impl Base {
     }
 
     /// Notes where it was laid out.
-    pub(super) fn laid_out_at(&mut self, directory: &Path) -> Result<(), BaseError> {
+    ///
+    /// # Errors
+    /// [`BaseError`] when there is no such directory, or it can't be noted.
+    pub fn laid_out_at(&mut self, directory: &Path) -> Result<(), BaseError> {
         self.record.directory = Some(LaidOut::of(directory).map_err(keep(directory))?);
         self.keep()
     }
@@ -193,7 +196,8 @@ impl Base {
         let not_cloned = || BaseError::NotCloned { name: directory.to_owned() };
         let wanted = LaidOut::of(directory).map_err(|_| not_cloned())?;
         let of_people = folders(&state.join(Self::OF_PEOPLE));
-        let of_runs = folders(&state.join("runs")).into_iter().map(|run| Self::folder_in_run(&run));
+        let of_runs = ["runs", "kept"].into_iter().flat_map(|area| folders(&state.join(area)));
+        let of_runs = of_runs.map(|run| Self::folder_in_run(&run));
         let mut all = of_people.into_iter().chain(of_runs).filter_map(|folder| Self::open(&folder).ok());
         all.find(|base| base.record.directory.as_ref() == Some(&wanted)).ok_or_else(not_cloned)
     }

@@ -1,8 +1,9 @@
 //! Begins a program in a sandbox of whichever kind, with the copy that it works on.
 
 use super::copied::Copied;
+use super::messages::MESSAGES;
 use super::{OnceError, OnceSpec, Place};
-use belljar_confine::plan::{Identity, Stdio};
+use belljar_confine::plan::{HostPath, Identity, Stdio};
 use belljar_contract::id::RunId;
 use belljar_sandbox::archive;
 use belljar_sandbox::backend::Wanted;
@@ -10,11 +11,16 @@ use belljar_sandbox::directory::Directory;
 use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::enclosure::{Enclosure, Maker, Site};
 use belljar_sandbox::hatch::Hatch;
+use belljar_sandbox::kept::{CopyRecord, HostFile, RunKind, RunLabel};
 use belljar_sandbox::native::HOME;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
 use belljar_sandbox::state::StateError;
+use belljar_sandbox::workspace::COPY;
+use belljar_sandbox::workspace::imprint::Imprint;
+use belljar_sandbox::workspace::snapshot::Cheap;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Where a program starts.
 const WORKSPACE: &str = "/workspace";
@@ -40,13 +46,17 @@ fn natively(
     site: &Site<'_>,
     (stdio, copied): (Stdio, &mut Option<Copied>),
 ) -> Result<Enclosure, OnceError> {
-    let workspace =
-        Workspace::of_run(&WorkspaceChoice::Copy(spec.source.clone()), Some(&place.folder), place.user)?;
+    let choice = WorkspaceChoice::Copy(spec.source.clone());
+    // Nothing but this run changes a directory of its own.
+    let is_own = spec.source.as_path().starts_with(place.folder.path());
+    let cheap = if is_own { Cheap { names: 0, bytes: 0 } } else { Cheap::FOR_LONG_RUN };
+    let (workspace, base) = Workspace::of_run_on_snapshot((&choice, cheap), Some(&place.folder), place.user)?;
     let Workspace::Copy { source, upper, .. } = &workspace else { return Err(StateError::NoFolder.into()) };
     let held = Copied::as_layer(source, upper)?;
     if let Some(messages) = &spec.messages {
         held.tell(messages, place.user.identity())?;
     }
+    record(place, spec, (upper.as_path(), None), base.as_ref())?;
     *copied = Some(held);
     let sandbox = SandboxSpec {
         workspace,
@@ -93,12 +103,36 @@ fn in_container(
         return Err(OnceError::Canceled);
     }
     *copied = held.map(|held| held.was(sandbox.imprint()));
+    if sandbox.imprint().is_some() {
+        record(place, spec, (&place.folder.path().join(COPY), sandbox.imprint()), None)?;
+    }
     if !spec.home.is_empty() {
         let home = archive::of_texts(&spec.home).map_err(|source| OnceError::Home { source })?;
         sandbox.copy_in(HOME, &mut home.as_slice())?;
     }
     let execution = sandbox.exec(&program(spec), stdio)?;
     Ok(Enclosure::Container { execution, sandbox, workspace: None })
+}
+
+/// Writes down what it takes to keep the changes, whatever ends the run.
+fn record(
+    place: &Place,
+    spec: &OnceSpec,
+    (layer, imprint): (&Path, Option<&Imprint>),
+    base: Option<&HostPath>,
+) -> Result<(), OnceError> {
+    let program = spec.argv.first().map(Path::new).and_then(Path::file_name);
+    let label = RunLabel::of_command(RunKind::Agent, program.into_iter());
+    let messages = spec.messages.as_deref().map(|messages| HostFile::new(MESSAGES, messages));
+    let folder = place.folder.path();
+    let record = CopyRecord::begin(label, folder, (&spec.source, layer))
+        .with_host_file(messages)
+        .on_base(folder, base);
+    let record = match imprint {
+        Some(imprint) => record.of_whole(imprint),
+        None => record,
+    };
+    record.write(folder).map_err(|source| OnceError::Record { source })
 }
 
 fn told_whole(spec: &OnceSpec, copy: &Directory, owner: Identity) -> Result<Copied, OnceError> {

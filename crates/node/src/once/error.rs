@@ -52,6 +52,13 @@ pub enum OnceError {
         #[source]
         source: std::io::Error,
     },
+    /// What it takes to keep its changes can't be written down.
+    #[error("can't record the copy that the run works on")]
+    Record {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// It can't have models.
     #[error(transparent)]
     Serve(#[from] ServeError),

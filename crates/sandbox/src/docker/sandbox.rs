@@ -227,6 +227,6 @@ impl Sandbox for DockerSandbox {
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {
         let Self { mut container, folder, .. } = *self;
         container.remove()?;
-        folder.map_or(Ok(()), RunFolder::remove).map_err(|error| BackendError::Clear(error.into()))
+        folder.map_or(Ok(()), RunFolder::end).map_err(|error| BackendError::Clear(error.into()))
     }
 }

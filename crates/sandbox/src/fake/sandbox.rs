@@ -191,7 +191,7 @@ impl Sandbox for FakeSandbox {
             folder.leave();
             return passed.map(drop);
         }
-        folder.remove().map_err(|error| BackendError::Clear(error.into()))
+        folder.end().map_err(|error| BackendError::Clear(error.into()))
     }
 }
 

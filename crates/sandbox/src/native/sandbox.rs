@@ -118,7 +118,7 @@ impl Sandbox for NativeSandbox {
         resident.end();
         mounts.into_iter().for_each(|mounts| remains.clear_away(mounts));
         let group = group.map_or(Ok(()), Group::remove).map_err(|error| BackendError::Clear(error.into()));
-        let folder = folder.map_or(Ok(()), RunFolder::remove);
+        let folder = folder.map_or(Ok(()), RunFolder::end);
         folder.map_err(|error| BackendError::Clear(error.into())).and(group)
     }
 }

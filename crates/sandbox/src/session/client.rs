@@ -2,7 +2,8 @@
 
 use super::keeper::address;
 use super::protocol::{
-    Answer, Ask, Committed, Load, Outcome, Refusal, Review, Streams, Trusted, read_document, receive, send,
+    Answer, Ask, Committed, Load, Outcome, Refusal, Review, Streams, Trusted, Uncommitted, read_document,
+    receive, send,
 };
 use super::{DESCRIPTION, Session};
 use crate::backend::TerminalSize;
@@ -250,13 +251,13 @@ impl Client {
         ask_on(&self.call().map_err(unreachable)?, ask)
     }
 
-    /// Ends it, with everything in it. Back when nothing of it is left.
+    /// Ends it, with everything in it. Returns, when nothing of it is left, whether changes are kept under its id.
     ///
     /// # Errors
-    /// [`SessionError`] when it doesn't answer.
-    pub fn end(&self) -> Result<(), SessionError> {
-        match self.ask(&Ask::End)? {
-            Some(Answer::Over) => Ok(()),
+    /// [`SessionError`] when it doesn't answer, and [`Refusal::Uncommitted`] if that is wanted.
+    pub fn end(&self, uncommitted: Uncommitted) -> Result<bool, SessionError> {
+        match self.ask(&Ask::End { uncommitted })? {
+            Some(Answer::Over { kept }) => Ok(kept),
             other => Err(unexpected(other)),
         }
     }
@@ -340,7 +341,7 @@ impl Execution {
         }
         let outcome = match receive(&self.socket).map_err(unreachable)? {
             Some((Answer::Ended(outcome), _)) => outcome,
-            None | Some((Answer::Over, _)) => Outcome::Killed,
+            None | Some((Answer::Over { .. }, _)) => Outcome::Killed,
             Some((other, _)) => return Err(unexpected(Some(other))),
         };
         self.outcome.set(Some(outcome));

@@ -4,6 +4,7 @@ use super::keeper::Measure;
 use super::protocol::{Committed, Trusted};
 use super::{COMMIT, Session};
 use crate::directory::{Directory, DirectoryError};
+use crate::kept::{self, CopyRecord, KeptError, Settled};
 use crate::run::WorkspaceChoice;
 use crate::state::{RunFolder, State};
 use crate::workspace::apply::{self, ApplyError};
@@ -61,6 +62,9 @@ pub enum InterruptedError {
     /// The changes can't be told.
     #[error(transparent)]
     Changes(#[from] ChangesError),
+    /// What was changed since can't be kept.
+    #[error(transparent)]
+    Keep(#[from] KeptError),
     /// They can't be written.
     #[error(transparent)]
     Apply(#[from] ApplyError),
@@ -128,8 +132,8 @@ impl Interrupted {
         &self.note.session
     }
 
-    /// Writes what is not written yet of the state that was agreed on, returns what that was, and clears everything away. What was
-    /// trusted then is trusted still, besides `trust`.
+    /// Writes what is not written yet of the state that was agreed on, returns what that was, and keeps what was changed
+    /// after it. What was trusted then is trusted still, besides `trust`.
     ///
     /// # Errors
     /// [`InterruptedError`]; everything is still there then.
@@ -151,8 +155,30 @@ impl Interrupted {
         apply::commit(frozen.set(), frozen.tree(), &source, &mut self.note.baseline, &trust)?;
         let digest = frozen.digest().to_string();
         let written = Committed { changes: diff::listed(frozen.set().iter()), digest };
-        self.folder.remove()?;
+        self.keep_rest()?;
         Ok(written)
+    }
+
+    /// Keeps what a program changed after the state that was agreed on was frozen, and removes everything else.
+    fn keep_rest(self) -> Result<(), KeptError> {
+        let Self { folder, note, state } = self;
+        let path = folder.path().to_owned();
+        let written = match CopyRecord::read(&path) {
+            Ok(Some(mut record)) => {
+                record.set_baseline(&note.baseline);
+                record.write(&path)
+            }
+            read => read.map(drop),
+        };
+        written.map_err(|source| KeptError::Io { path, source })?;
+        match kept::settle(&state, folder, true)? {
+            Settled::Unchanged(folder) => Ok(folder.remove()?),
+            Settled::Kept(kept, _) => {
+                // The commit is finished. What can't be removed of its note is read by nothing there.
+                let _ = std::fs::remove_file(kept.path().join(COMMIT));
+                Ok(())
+            }
+        }
     }
 
     /// They end with their keeper, and take a moment for it. What they have is looked at once they are gone, if they go.

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod command;
+mod ending;
 mod ground;
 mod review;
 mod sandboxes;
@@ -81,6 +82,9 @@ pub enum KeeperError {
     /// It has hatches that can't be served.
     #[error("can't serve what the session may reach")]
     Serve(#[source] Box<dyn Error + Send + Sync>),
+    /// What it takes to keep its changes can't be written down.
+    #[error("can't record the copy that the session works on")]
+    Record(#[source] std::io::Error),
     /// Nobody can reach it.
     #[error("can't listen for commands")]
     Listen(#[source] std::io::Error),
@@ -195,6 +199,7 @@ fn attend(
     ready: impl FnOnce(&Session),
 ) -> Result<(), KeeperError> {
     let Begun { state, wanted, session, ground, measure } = begun;
+    ending::record((&state, &id), &session, (&sandboxes, &ground), &measure).map_err(KeeperError::Record)?;
     let listener = publish(&state.run_folder(&id), &session).map_err(KeeperError::Listen)?;
     let begun = Instant::now();
     ready(&session);
@@ -269,11 +274,6 @@ impl Keeper {
         self.ground.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end(&self) {
-        self.sandboxes.end();
-        self.ground.write().unwrap_or_else(PoisonError::into_inner).end();
-    }
-
     /// Serves one caller to the end.
     fn serve(&self, caller: &OwnedFd) {
         let Ok(Some((ask, descriptors))) = receive::<Ask>(caller) else { return };
@@ -296,12 +296,7 @@ impl Keeper {
             Ask::Review => return self.review(caller),
             Ask::Discard { paths, forced } => return self.tell(caller, || self.discard(&paths, forced)),
             Ask::Fork => return self.fork(caller),
-            Ask::End => {
-                self.end();
-                let _ = send(caller.as_fd(), &Answer::Over, &[]);
-                self.is_ended.store(true, Ordering::Release);
-                return;
-            }
+            Ask::End { uncommitted } => return self.end_for(caller, uncommitted),
             Ask::Kill | Ask::Resize { .. } | Ask::Write { .. } | Ask::Hold | Ask::Release => return,
         };
         let answer = answer.unwrap_or_else(|error| {

@@ -72,7 +72,21 @@ pub(super) enum Ask {
     Hold,
     Release,
     /// End it.
-    End,
+    End {
+        /// What becomes of changes that are not committed.
+        uncommitted: Uncommitted,
+    },
+}
+
+/// What becomes of the uncommitted changes of a session that is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Uncommitted {
+    /// The session goes on if there are any.
+    Refused,
+    /// They are kept (`crate::kept`).
+    Kept,
+    /// They are deleted.
+    Discarded,
 }
 
 /// What a keeper answers.
@@ -101,8 +115,11 @@ pub(super) enum Answer {
     Released,
     /// It was not done.
     Refused(Refusal),
-    /// The session is over, and nothing of it is left.
-    Over,
+    /// The session is over, and nothing of it is left but changes that were to be kept.
+    Over {
+        /// Whether changes are kept, under the session's id.
+        kept: bool,
+    },
     /// There is no sandbox to do it in, as things are.
     Unavailable {
         message: String,
@@ -164,6 +181,14 @@ pub enum Refusal {
     Handoff {
         /// Some of them, and why.
         asking: Vec<Asking>,
+        /// How many there are besides.
+        further: usize,
+    },
+    /// It was to be ended, and has changes that are not committed.
+    #[error("the session has uncommitted changes: {}{}", .paths.join(", "), more(.further))]
+    Uncommitted {
+        /// Some of the changed paths.
+        paths: Vec<String>,
         /// How many there are besides.
         further: usize,
     },

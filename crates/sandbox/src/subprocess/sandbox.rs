@@ -110,6 +110,6 @@ impl Sandbox for SubprocessSandbox {
         let Self { resident, folder, rooms, .. } = *self;
         drop(rooms);
         resident.end();
-        folder.remove().map_err(|error| BackendError::Clear(error.into()))
+        folder.end().map_err(|error| BackendError::Clear(error.into()))
     }
 }

@@ -9,7 +9,8 @@ use super::handoff::{self, Reviewed};
 use super::transfer::{Owner, Route, TransferError};
 use crate::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{Finding, Trust};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -82,27 +83,54 @@ pub fn commit(
     let open = Directory::open_own_file;
     let (from, links) = (copy, Some(&links));
     let route = Route { from, links, open, to: target, owner: Owner::AsBefore, temporary: &temporary };
-    Ok(route.carry(&changes, |path, left| baseline.note(path, left))?)
+    route.carry(&changes, |path, left| baseline.note(path, left))?;
+    Ok(note_parents(set, target, baseline)?)
 }
 
 fn conflicts(set: &ChangeSet, target: &Directory, baseline: &Baseline) -> Result<Vec<PathBuf>, ApplyError> {
     let mut conflicts = Vec::new();
     for (path, changed) in set.iter() {
-        let now = target.stat(path)?;
-        let touched = match (&now, changed.before) {
-            (Some(now), Some(before)) => {
-                let is_directory = before.kind == FileType::Directory;
-                FileType::from_raw_mode(now.st_mode) != before.kind
-                    || (!is_directory && baseline.is_touched(path, now))
-            }
-            (None, None) => false,
-            _ => true,
-        };
-        if touched {
+        if is_touched((path, changed), target.stat(path)?.as_ref(), baseline) {
             conflicts.push(path.to_owned());
         }
     }
     Ok(conflicts)
+}
+
+/// Returns true if something else has changed a path of the target since the copy was made, judged by its times.
+pub(super) fn is_touched(
+    (path, changed): (&Path, &Changed),
+    now: Option<&Stat>,
+    baseline: &Baseline,
+) -> bool {
+    match (now, changed.before) {
+        (Some(now), Some(before)) => {
+            let is_directory = before.kind == FileType::Directory;
+            FileType::from_raw_mode(now.st_mode) != before.kind
+                || (!is_directory && baseline.is_touched(path, now))
+        }
+        (None, None) => false,
+        _ => true,
+    }
+}
+
+/// Notes how a commit has left the directories in which it added, replaced or removed names.
+pub(super) fn note_parents(
+    set: &ChangeSet,
+    target: &Directory,
+    baseline: &mut Baseline,
+) -> Result<(), DirectoryError> {
+    let parents: BTreeSet<&Path> = set.iter().filter_map(|(path, _)| path.parent()).collect();
+    for parent in parents {
+        let stat = match parent.as_os_str().is_empty() {
+            true => Some(target.stat_itself()?),
+            false => target.stat(parent)?,
+        };
+        if let Some(stat) = stat {
+            baseline.note(parent, &stat);
+        }
+    }
+    Ok(())
 }
 
 fn listed(paths: &[PathBuf]) -> String {

@@ -57,6 +57,11 @@ impl Baseline {
         self.committed.insert(path.as_os_str().as_bytes().to_owned(), Stamp::of(left));
     }
 
+    /// When the copy was made.
+    pub(crate) fn since(&self) -> SystemTime {
+        self.since
+    }
+
     pub(super) fn temporary(&self) -> &str {
         &self.temporary
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const EXECUTABLE: u32 = 0o111;
 
 /// The permission bits of a file or directory that exists in the source, after the change.
-fn of_existing(before: State, after: State) -> u32 {
+pub(super) fn of_existing(before: State, after: State) -> u32 {
     let (was, is) = (before.mode & EXECUTABLE != 0, after.mode & EXECUTABLE != 0);
     if after.kind == FileType::Directory || was == is {
         return before.mode;

@@ -209,7 +209,7 @@ impl ChangeSet {
     }
 
     /// The paths with what became of them, sorted.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Path, &Changed)> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Path, &Changed)> + ExactSizeIterator {
         self.changes.iter().map(|(path, changed)| (path.as_path(), changed))
     }
 
@@ -236,6 +236,22 @@ impl ChangeSet {
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
+    }
+
+    /// How many paths changed.
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// The change at a path, if there is one.
+    pub(super) fn get(&self, path: &Path) -> Option<&Changed> {
+        self.changes.get(path)
+    }
+
+    /// The changes at those paths for which `is_wanted` returns true.
+    pub(crate) fn only(&self, is_wanted: impl Fn(&Path) -> bool) -> Self {
+        let wanted = self.changes.iter().filter(|(path, _)| is_wanted(path));
+        Self { changes: wanted.map(|(path, changed)| (path.clone(), *changed)).collect() }
     }
 }
 
@@ -411,7 +427,7 @@ fn stat_or_self(directory: &Directory, path: &Path) -> Result<Option<Stat>, Dire
     directory.stat(if path.as_os_str().is_empty() { Path::new(".") } else { path })
 }
 
-fn same_content(
+pub(super) fn same_content(
     source: &Directory,
     upper: &Directory,
     path: &Path,

@@ -98,6 +98,11 @@ fn give(to: &Directory, name: &Path, Identity { host_uid, host_gid, .. }: Identi
     chownat(to, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)
 }
 
+/// Makes a directory itself the owner's, as what is copied into it is.
+pub(super) fn give_itself(directory: &Directory, owner: Identity) -> Result<(), Errno> {
+    give(directory, Path::new("."), owner)
+}
+
 fn link(from: &Directory, to: &Directory, name: &Path) -> io::Result<()> {
     Ok(symlinkat(from.read_link(name)?, to, name)?)
 }

@@ -41,7 +41,7 @@ pub fn render(
     copy: &Directory,
 ) -> Result<WorkspaceChanges, DirectoryError> {
     let deadline = Instant::now() + LONGEST_COMPARISON;
-    let mut rendered = WorkspaceChanges { files: Vec::new(), diff: String::new(), truncated: false };
+    let mut rendered = WorkspaceChanges::default();
     // Directories come and go with what is in them, as in git.
     for (path, changed) in set.iter().filter(|(_, changed)| !changed.as_shown().is_empty()) {
         if rendered.files.len() >= MOST_FILES || rendered.diff.len() >= LONGEST_DIFF_BYTES {
@@ -58,7 +58,7 @@ pub fn render(
 
 /// Names the files of a change set without showing them.
 pub fn listed<'c>(changes: impl Iterator<Item = (&'c Path, &'c Changed)>) -> WorkspaceChanges {
-    let mut listed = WorkspaceChanges { files: Vec::new(), diff: String::new(), truncated: false };
+    let mut listed = WorkspaceChanges::default();
     for (path, changed) in changes.filter(|(_, changed)| !changed.as_shown().is_empty()) {
         if listed.files.len() >= MOST_FILES {
             listed.truncated = true;

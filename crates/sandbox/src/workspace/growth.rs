@@ -83,6 +83,11 @@ const LONGEST_UNMEASURED: Duration = Duration::from_secs(5);
 /// Whoever takes longer to be measured than this is measured beside the others.
 const LONG: Duration = Duration::from_millis(50);
 
+/// How many bytes of disk the files of a tree take, as far as it may be read.
+pub(crate) fn bytes_of(tree: Directory) -> u64 {
+    measure_all(&[tree]).map_or(0, |measured| measured.bytes)
+}
+
 // === impl Grown ===
 
 impl Grown {

@@ -55,7 +55,7 @@ pub fn obeyed(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, Direc
     if obeyed.is_empty() {
         return Ok(findings);
     }
-    for (path, _) in set.iter().filter(|(_, changed)| changed.before.is_some()) {
+    for (path, _) in set.iter() {
         if target.stat(path)?.is_some_and(|stat| obeyed.contains(&Identity::of(&stat))) {
             let (path, kind) = (path.to_string_lossy().into_owned(), HandoffKind::Belljar);
             findings.push(Finding {

@@ -153,7 +153,7 @@ impl Way {
 /// Ends a session, and waits until there is none.
 pub(crate) fn end_session(scene: &Scene<'_>, session: &str) {
     // What it answers is another test's business; here it must be gone.
-    let _ = scene.world.run(&["session", "end", session]);
+    let _ = scene.world.run(&["session", "end", "--discard", session]);
     wait::until(|| !scene.world.run(&["session", "list"]).stdout.contains(session));
 }
 

@@ -1,12 +1,13 @@
 //! What came of an agent's run, for a person and for a program (docs/agents.md).
 
-use super::workspace::Fate;
+use super::workspace::Settled;
+use crate::command::git::outcome::Outcome;
 use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::progress::harmless;
 use crate::{summary, web};
 use anstyle::{AnsiColor, Style};
-use belljar_contract::agent::{AgentResult, AgentTotals, AuditSpan, ChangesFate};
+use belljar_contract::agent::{AgentChanges, AgentResult, AgentTotals, AuditSpan};
 use belljar_contract::egress::WebUsage;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_contract::usage::UsageReport;
@@ -41,7 +42,7 @@ impl Report {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let changes = match &result.changes {
             Some(changes) => diff::render(&changes.set, &changes.source, &changes.upper)?,
-            None => WorkspaceChanges { files: Vec::new(), diff: String::new(), truncated: false },
+            None => WorkspaceChanges::default(),
         };
         Ok(Self {
             agent: agent.to_owned(),
@@ -72,23 +73,22 @@ impl Report {
             unlisted_calls: 0,
             web: None,
             audit: None,
-            changes: WorkspaceChanges { files: Vec::new(), diff: String::new(), truncated: false },
+            changes: WorkspaceChanges::default(),
             duration: Duration::ZERO,
         }
     }
 
-    pub(super) fn print_json(&self, fate: &Fate) -> Result<(), CliError> {
-        print_json(&self.as_contract(fate))
+    pub(super) fn print_json(&self, settled: &Settled) -> Result<(), CliError> {
+        print_json(&self.as_contract(settled))
     }
 
-    fn as_contract(&self, fate: &Fate) -> AgentResult {
-        let (changes, kept_in, push) = match fate {
-            Fate::Nothing => (ChangesFate::None, None, None),
-            Fate::Applied => (ChangesFate::Applied, None, None),
-            Fate::Kept(path) => (ChangesFate::Kept, Some(path), None),
-            Fate::ThrownAway => (ChangesFate::ThrownAway, None, None),
-            Fate::Pushed(outcome) => (ChangesFate::Pushed, None, Some(outcome.as_contract())),
-            Fate::NotPushed(outcome, path) => (ChangesFate::Kept, Some(path), Some(outcome.as_contract())),
+    fn as_contract(&self, settled: &Settled) -> AgentResult {
+        let fate = &settled.fate;
+        let changes = AgentChanges {
+            id: fate.id().cloned(),
+            state: fate.state,
+            conflicts: fate.conflicts.clone(),
+            changed_in_source: fate.changed_in_source.clone(),
         };
         let told = self.told.clone();
         AgentResult {
@@ -116,9 +116,9 @@ impl Report {
             diff: self.changes.diff.clone(),
             diff_truncated: self.changes.truncated,
             changes,
-            kept_in: kept_in.map(|path| belljar_policy::untrusted::name(path)),
+            kept_in: settled.kept_in.as_deref().map(belljar_policy::untrusted::name),
             web: self.web.clone(),
-            push,
+            push: settled.push.as_ref().map(Outcome::as_contract),
             audit: self.audit.as_ref().map(|Span { first, last }| AuditSpan {
                 first: *first,
                 last: last.sequence,
@@ -129,7 +129,7 @@ impl Report {
     }
 
     /// Tells it on standard error; what the agent has said is on standard output already.
-    pub(super) fn tell(&self, fate: &Fate) {
+    pub(super) fn tell(&self) {
         let mut text = String::new();
         if let Some(failure) = &self.told.failure {
             let bad = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
@@ -157,21 +157,13 @@ impl Report {
                 "  Recorded as {first} to {last}: `belljar audit show --run {run}`, `belljar audit verify`"
             );
         }
-        match fate {
-            Fate::Nothing => {}
-            Fate::Applied => text += "The changes are applied.\n",
-            Fate::Kept(path) => {
-                let _ = writeln!(text, "The changes are kept in {}", crate::output::path(path));
-            }
-            Fate::Pushed(_) | Fate::NotPushed(..) => {}
-            Fate::ThrownAway => {
-                text += "The changes are thrown away; --keep keeps them, --apply applies them to a --workspace-copy.\n";
-            }
-        }
         crate::output::err!("{text}");
-        match fate {
-            Fate::Pushed(outcome) => outcome.tell(),
-            Fate::NotPushed(outcome, path) => {
+    }
+
+    /// Tells what became of the changes.
+    pub(super) fn tell_fate(&self, settled: &Settled) {
+        match (&settled.push, &settled.kept_in) {
+            (Some(outcome), Some(path)) => {
                 outcome.tell();
                 let run = &self.told.run_id;
                 crate::output::errln!(
@@ -179,7 +171,8 @@ impl Report {
                     crate::output::path(path)
                 );
             }
-            _ => {}
+            (Some(outcome), None) => outcome.tell(),
+            (None, _) => settled.fate.tell(),
         }
     }
 }

@@ -1,22 +1,21 @@
 //! What an agent works on, and what becomes of what it did.
 
 use crate::command::git::outcome::Outcome;
-use crate::command::git::push::{Push, WordArguments};
+use crate::command::git::push::{Push, WordArguments, base_of};
 use crate::command::git::remote_of;
 use crate::error::CliError;
 use crate::git::{Reach, RemoteArguments};
-use crate::handoff::TrustArguments;
+use crate::kept::{Fate, FateArguments, RunEnd};
 use crate::{lending, state};
 use belljar_confine::plan::HostPath;
+use belljar_contract::result::ChangesState;
 use belljar_egress::upstream::names::NameSource;
 use belljar_node::clone::{Cloning, Origin, clone};
 use belljar_node::git::{Base, HostEnv};
-use belljar_node::once::{OnceResult, Place};
+use belljar_node::once::Place;
 use belljar_policy::git::Remote;
-use belljar_policy::handoff::Trust;
-use belljar_sandbox::run::Changes;
+use belljar_sandbox::kept::Kept;
 use belljar_sandbox::state::RunFolder;
-use belljar_sandbox::workspace::apply::{ApplyError, apply};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -39,35 +38,22 @@ pub(super) struct WorkspaceArguments {
     #[command(flatten)]
     words: WordArguments,
     #[command(flatten)]
-    trust: TrustArguments,
+    fate: FateArguments,
     #[command(flatten)]
     remote: RemoteArguments,
-    /// Keep the changes
-    #[arg(long)]
-    keep: bool,
-    /// Apply the changes to the workspace that was copied, if the agent succeeds
-    #[arg(long, requires = "workspace_copy")]
-    apply: bool,
 }
 
 /// What became of an agent's changes.
-#[derive(Debug)]
-pub(super) enum Fate {
-    /// There were none.
-    Nothing,
-    Applied,
-    /// They are in this folder.
-    Kept(PathBuf),
-    ThrownAway,
-    /// They are a branch.
-    Pushed(Outcome),
-    /// They are none, and in this folder.
-    NotPushed(Outcome, PathBuf),
+pub(super) struct Settled {
+    pub(super) fate: Fate,
+    /// What became of their push, if it came to that.
+    pub(super) push: Option<Outcome>,
+    /// The directory in which they are kept, if they are.
+    pub(super) kept_in: Option<PathBuf>,
 }
 
 /// What is to be pushed in the end.
 pub(super) struct Way {
-    base: Base,
     remote: Remote,
     reach: Reach,
 }
@@ -124,64 +110,64 @@ impl WorkspaceArguments {
                 is_canceled,
             })?;
             base.worked_on_by(worker.0, worker.1)?;
-            way = self.pushed(origin)?.map(|remote| Way { base, remote, reach });
+            way = self.pushed(origin)?.map(|remote| Way { remote, reach });
         }
         Ok((HostPath::resolve(source)?, way))
     }
 
-    /// Applies, pushes, keeps or throws away what the agent did. A person may be asked where somebody reads along.
+    /// Applies, pushes, keeps or discards what the agent did. A person may be asked if one reads along.
     pub(super) fn settle(
         &self,
-        result: OnceResult,
+        folder: RunFolder,
         (succeeded, asks): (bool, bool),
         way: Option<Way>,
-    ) -> Result<Fate, CliError> {
-        let OnceResult { changes, mut folder, .. } = result;
-        let Some(changes) = changes.filter(|changes| !changes.set.is_empty()) else {
-            folder.remove()?;
-            return Ok(Fate::Nothing);
-        };
-        if self.apply && succeeded {
-            let Changes { set, source, upper, since } = &changes;
-            let applied = self.trust.with_yes(|trust| Ok(apply(set, upper, source, *since, trust)?));
-            if matches!(applied, Err(CliError::Apply(ApplyError::Handoff { .. }))) {
-                // It takes a yes, and so is not lost.
-                folder.keep()?;
-                crate::output::errln!("The changes are kept in {}", crate::output::path(folder.path()));
-            }
-            applied?;
-            folder.remove()?;
-            return Ok(Fate::Applied);
+    ) -> Result<Settled, CliError> {
+        let fate = self.fate.settle(folder, RunEnd { succeeded, asks, shows: false, keeps_run: false })?;
+        let settled = Settled { kept_in: None, push: None, fate };
+        match (&settled.fate.kept, way.filter(|_| succeeded)) {
+            (Some(kept), Some(way)) if kept.own_source().is_some() => self.push(settled, way, asks),
+            // A directory of the run's own is kept as a whole tree, with the changes in it.
+            (Some(kept), None) if self.fate.keeps() && kept.own_source().is_some() => settled.lay_out(),
+            _ => Ok(settled.kept()),
         }
-        if let Some(way) = way.filter(|_| succeeded) {
-            // Should this process be killed on the way, `belljar git push` finds all that it takes.
-            folder.keep()?;
-            apply(&changes.set, &changes.upper, &changes.source, changes.since, &Trust::in_all())?;
-            return self.push(way, folder, asks);
-        }
-        if !self.keep {
-            folder.remove()?;
-            return Ok(Fate::ThrownAway);
-        }
-        folder.keep()?;
-        if self.workspace_copy.is_some() {
-            return Ok(Fate::Kept(folder.path().to_owned()));
-        }
-        // Nobody else has the directory: what is kept is the whole of it, with the changes in it.
-        apply(&changes.set, &changes.upper, &changes.source, changes.since, &Trust::in_all())?;
-        Ok(Fate::Kept(folder.path().join("source")))
     }
 
-    fn push(&self, way: Way, folder: RunFolder, asks: bool) -> Result<Fate, CliError> {
-        let Way { base, remote, reach } = way;
-        let push = Push { base: &base, remote, reach: &reach, trust: self.trust.trust(), asks };
+    /// Pushes kept changes. Should this process be killed on the way, `belljar git push` finds all that it takes.
+    fn push(&self, settled: Settled, way: Way, asks: bool) -> Result<Settled, CliError> {
+        let Way { remote, reach } = way;
+        let mut settled = settled.lay_out()?;
+        let Some(kept) = settled.fate.kept.take() else { return Ok(settled) };
+        let base = base_of(&kept)?;
+        let push = Push { base: &base, remote, reach: &reach, trust: self.fate.trust.trust(), asks };
         let outcome = self.words.push(push)?;
-        match outcome.is_done() {
-            true => {
-                folder.remove()?;
-                Ok(Fate::Pushed(outcome))
-            }
-            false => Ok(Fate::NotPushed(outcome, folder.path().join("source"))),
+        if outcome.is_done() {
+            kept.remove()?;
+            let fate = Fate::of(ChangesState::Pushed, None);
+            return Ok(Settled { fate, push: Some(outcome), kept_in: None });
         }
+        settled.fate.kept = Some(kept);
+        settled.push = Some(outcome);
+        Ok(settled)
+    }
+}
+
+// === impl Settled ===
+
+impl Settled {
+    /// Of a run that was refused.
+    pub(super) fn nothing() -> Self {
+        Self { fate: Fate::of(ChangesState::None, None), push: None, kept_in: None }
+    }
+
+    /// Names the folder in which the changes are kept.
+    fn kept(self) -> Self {
+        let kept_in = self.fate.kept.as_ref().map(|kept| kept.path().to_owned());
+        Self { kept_in, ..self }
+    }
+
+    /// Writes the changes into the run's own directory, and names that.
+    fn lay_out(mut self) -> Result<Self, CliError> {
+        self.kept_in = self.fate.kept.as_mut().map(Kept::lay_out).transpose()?;
+        Ok(self)
     }
 }

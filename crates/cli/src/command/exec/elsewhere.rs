@@ -3,23 +3,20 @@
 use super::{ExecArguments, cant_run};
 use crate::error::{CliError, OUT_OF_TIME};
 use crate::terminal::{self, Relay};
-use crate::{limits, state, summary};
+use crate::{limits, state};
 use belljar_confine::launcher::Launcher;
-use belljar_contract::id::RunId;
+use belljar_confine::plan::HostPath;
 use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
 use belljar_sandbox::backends::chosen::{Chosen, Site};
-use belljar_sandbox::directory::Directory;
-use belljar_sandbox::native::HostUser;
+use belljar_sandbox::kept::{CopyRecord, KeptError, RunKind, RunLabel};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
-use belljar_sandbox::workspace::apply::{ApplyError, apply};
-use belljar_sandbox::workspace::changes::ChangeSet;
-use belljar_sandbox::workspace::{COPY, diff};
+use belljar_sandbox::workspace::COPY;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 /// Runs the command.
 pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode, CliError> {
@@ -28,10 +25,8 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
     let mut ways_out = arguments.ways_out(&workspace)?;
     // Before there is a thread.
     let launcher = Arc::new(Launcher::start()?);
-    let since = SystemTime::now();
-    // Held from before the start: what is read afterwards is what was copied, whatever has come to its name.
     let source = match &workspace {
-        WorkspaceChoice::Copy(source) => Some(Directory::open_meant(source)?),
+        WorkspaceChoice::Copy(source) => Some(source.clone()),
         WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) | WorkspaceChoice::Seen(_) => None,
     };
     let mut wanted = Wanted {
@@ -47,6 +42,9 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
     ways_out.furnish(&mut wanted.env, &mut wanted.home)?;
     let site = Site { state: state::open().path().to_owned(), executable: state::own_program()? };
     let mut sandbox = chosen.make(launcher, &site)?.create(wanted)?;
+    if let Some(source) = &source {
+        record(arguments, &*sandbox, source)?;
+    }
     if arguments.isolation {
         crate::output::errln!("{}", crate::output::json(sandbox.isolation()));
     }
@@ -54,28 +52,38 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
     let served = ways_out.serve(sandbox.id(), &state::open(), sockets)?;
     let code = match relay(arguments, &*sandbox) {
         Err(CliError::Backend(BackendError::NotStarted { program, source })) => {
+            // Nothing ran, so there is nothing to keep.
+            let _ = CopyRecord::remove(&state::open().run_folder(sandbox.id()));
+            sandbox.destroy()?;
             return Ok(cant_run(&program, source, arguments.sandbox.programs()?.as_ref()));
         }
         code => code?,
     };
     served.end()?;
-    if let Some(source) = source {
-        match settle(arguments, &*sandbox, &source, (code == 0, since)) {
-            // It has failed anyway, and with that code.
-            Err(error) if code != 0 => drop(error.report()),
-            settled => settled?,
-        }
-    }
+    let id = sandbox.id().clone();
+    // What the command has left in the background goes with the sandbox. The copy stays.
     sandbox.destroy()?;
-    Ok(ExitCode::from(code))
+    if source.is_none() {
+        return Ok(ExitCode::from(code));
+    }
+    let folder = state::open().adopt_destroyed(&id).ok_or(KeptError::Busy { id })?;
+    Ok(ExitCode::from(arguments.settle(folder, code)?))
+}
+
+/// Writes down what it takes to keep the changes, whatever ends the command.
+fn record(arguments: &ExecArguments, sandbox: &dyn Sandbox, source: &HostPath) -> Result<(), CliError> {
+    let folder = state::open().run_folder(sandbox.id());
+    let label = RunLabel::of_command(RunKind::Exec, arguments.command.iter().map(OsString::as_os_str));
+    let imprint = sandbox.imprint().ok_or(BackendError::Gone)?;
+    let record = CopyRecord::begin(label, &folder, (source, &folder.join(COPY))).of_whole(imprint);
+    record.write(&folder).map_err(|source| CliError::read(&folder, source))
 }
 
 /// What only a sandbox can do whose stages and folder are this process's own.
 fn refuse_what_is_native(arguments: &ExecArguments, chosen: &Chosen) -> Result<(), CliError> {
-    let of_native = [("--keep", arguments.keep), ("--timings", arguments.timings)];
-    match of_native.into_iter().find(|(_, is_said)| *is_said) {
-        Some((option, _)) => Err(CliError::NotOfBackend { option, backend: chosen.name() }),
-        None => Ok(()),
+    match arguments.timings {
+        true => Err(CliError::NotOfBackend { option: "--timings", backend: chosen.name() }),
+        false => Ok(()),
     }
 }
 
@@ -97,49 +105,4 @@ fn relay(arguments: &ExecArguments, sandbox: &dyn Sandbox) -> Result<u8, CliErro
             OUT_OF_TIME
         }
     })
-}
-
-/// Tells what was changed in a copy, and applies it if that was asked for.
-fn settle(
-    arguments: &ExecArguments,
-    sandbox: &dyn Sandbox,
-    source: &Directory,
-    (succeeded, since): (bool, SystemTime),
-) -> Result<(), CliError> {
-    // What the command has left in the background goes only with the sandbox, and the copy goes then, too.
-    match sandbox.pause() {
-        Err(BackendError::Gone) => {}
-        paused => paused?,
-    }
-    let copied = Directory::open_host(&state::open().private_folder(sandbox.id()).join(COPY))?;
-    let imprint = sandbox.imprint().ok_or(BackendError::Gone)?;
-    let set = ChangeSet::read_copy(source, &copied, imprint)?;
-    if set.is_empty() {
-        return Ok(());
-    }
-    crate::output::err!("{}", summary::changes(&diff::render(&set, source, &copied)?));
-    if arguments.apply && succeeded {
-        let applied = arguments.trust.with_yes(|trust| Ok(apply(&set, &copied, source, since, trust)?));
-        if matches!(applied, Err(CliError::Apply(ApplyError::Handoff { .. }))) {
-            // It takes a yes, and so is not lost.
-            let kept = keep(sandbox.id())?;
-            crate::output::errln!("The changes are kept in {}", crate::output::path(&kept));
-        }
-        applied?;
-        crate::output::errln!("The changes are applied.");
-    } else {
-        crate::output::errln!("The changes are thrown away; --apply applies them.");
-    }
-    Ok(())
-}
-
-/// Takes a copy out of the folder that goes with its sandbox, in which nothing runs any more.
-fn keep(id: &RunId) -> Result<PathBuf, CliError> {
-    let state = state::open();
-    let mut folder = state.begin_run(HostUser::choose().identity())?;
-    let kept = folder.private().join(COPY);
-    std::fs::rename(state.private_folder(id).join(COPY), &kept)
-        .map_err(|error| CliError::read(&kept, error))?;
-    folder.keep()?;
-    Ok(kept)
 }

@@ -12,15 +12,16 @@ use belljar_node::git::{Attribution, Base, HostEnv, PushOrder, TreeLimits};
 use belljar_policy::git::{BranchName, Remote};
 use belljar_policy::handoff::Trust;
 use belljar_sandbox::directory::Directory;
+use belljar_sandbox::kept::{self, Kept};
 use belljar_sandbox::session::Asking;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Git never runs in DIR: what is there is read as files, and committed on top of the clone that this host has kept. The branch \
 must not be there yet; nothing is ever forced. Doing it again makes the same commit, and finds it there.")]
-pub(super) struct PushArguments {
+pub(crate) struct PushArguments {
     /// A directory that `belljar git clone` has made, or the id of a run of an agent on a clone that was kept
     #[arg(value_name = "DIR|RUN")]
     place: PathBuf,
@@ -73,29 +74,62 @@ pub(crate) struct Push<'p> {
 // === impl PushArguments ===
 
 impl PushArguments {
-    pub(super) fn run(&self) -> Result<ExitCode, CliError> {
-        let base = self.base()?;
+    /// What is pushed: a directory, or the id of a run.
+    pub(crate) fn place(&self) -> &Path {
+        &self.place
+    }
+
+    pub(crate) fn run(&self) -> Result<ExitCode, CliError> {
+        self.push_from(&self.base()?).map(|(code, _)| code)
+    }
+
+    /// Pushes the kept changes with that id. Returns whether they are pushed.
+    pub(crate) fn run_for(&self, id: &str) -> Result<(ExitCode, bool), CliError> {
+        let mut kept = kept::find(&state::open(), id)?;
+        kept.lay_out()?;
+        self.push_from(&base_of(&kept)?)
+    }
+
+    fn push_from(&self, base: &Base) -> Result<(ExitCode, bool), CliError> {
         let remote = self.to.as_deref().unwrap_or(&base.record().remote);
         let remote = remote_of(remote, self.common.allow_file)?;
         let reach = self.common.reach()?;
         let (trust, asks) = (self.trust.trust(), !self.common.json);
-        let push = Push { base: &base, remote, reach: &reach, trust, asks };
+        let push = Push { base, remote, reach: &reach, trust, asks };
         let outcome = self.words.push(push)?;
         match self.common.json {
             true => outcome.print_json()?,
             false => outcome.tell(),
         }
-        Ok(ExitCode::from(outcome.exit_code()))
+        Ok((ExitCode::from(outcome.exit_code()), outcome.is_done()))
     }
 
     fn base(&self) -> Result<Base, CliError> {
         let state = state::open();
         Base::clear_away(state.path(), None);
         match self.place.to_str().and_then(|text| RunId::parse(text).ok()) {
-            Some(run_id) => Ok(Base::open(&Base::folder_in_run(&state.run_folder(&run_id)))?),
+            Some(run_id) if state.run_folder(&run_id).exists() => {
+                Ok(Base::open(&Base::folder_in_run(&state.run_folder(&run_id)))?)
+            }
+            Some(run_id) => {
+                let _ = state.reconcile();
+                let mut kept = kept::find(&state, run_id.as_str())?;
+                kept.lay_out()?;
+                base_of(&kept)
+            }
             None => Ok(Base::of_directory(state.path(), &self.place)?),
         }
     }
+}
+
+/// The host's clone that kept changes are based on. The changes must be laid out.
+pub(crate) fn base_of(kept: &Kept) -> Result<Base, CliError> {
+    let mut base = Base::open(&Base::folder_in_run(kept.path()))?;
+    // It was laid out where the run's folder was.
+    if let Some(source) = kept.own_source() {
+        base.laid_out_at(&source)?;
+    }
+    Ok(base)
 }
 
 // === impl WordArguments ===

@@ -14,7 +14,7 @@ use belljar_gateway::access::HouseAccess;
 use belljar_policy::access::compiled::{Compiled, WorkspaceTerms};
 use belljar_policy::handoff::Trust;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::session::{self, Client, Session};
+use belljar_sandbox::session::{self, Client, Session, Uncommitted};
 use belljar_sandbox::spec::Lent;
 use belljar_tools::answer::Failure;
 use belljar_tools::caller::Identity;
@@ -168,7 +168,7 @@ impl Desk {
         let mut held = self.held();
         if held.is_over {
             drop(held);
-            let _ = client.end();
+            let _ = client.end(Uncommitted::Kept);
             return Err(Failure::new(DomainCode::Unavailable, "the server is ending"));
         }
         held.opened.insert(session.id, place);
@@ -264,7 +264,7 @@ impl Desk {
                     session = client.session().id,
                     "its agent may do less by now: what runs there ends"
                 );
-                let _ = client.end();
+                let _ = client.end(Uncommitted::Kept);
             }
         }
     }
@@ -280,17 +280,17 @@ impl Desk {
         living.into_iter().filter(is_held).collect()
     }
 
-    /// Ends one that was opened here.
-    pub(super) fn close(&self, id: &str) -> Result<(), Failure> {
+    /// Ends one that was opened here. Returns whether uncommitted changes are kept for a person.
+    pub(super) fn close(&self, id: &str) -> Result<bool, Failure> {
         let client = self.find(id)?;
         if self.held().named.contains(id) {
             let message = "it was there before this server, and a person ends it: `belljar session end`";
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         }
-        client.end().map_err(|error| failures::of_session(&error))?;
+        let is_kept = client.end(Uncommitted::Kept).map_err(|error| failures::of_session(&error))?;
         self.web.end_unless(|own| own != id);
         self.held().opened.remove(id);
-        Ok(())
+        Ok(is_kept)
     }
 
     /// Gives up the places of those that have ended by themselves.
@@ -314,7 +314,8 @@ impl Desk {
         let state = state::open();
         let ending = opened.keys().filter_map(|id| session::find(&state, id).ok());
         // Whoever waits for the server to end has little patience.
-        let ending: Vec<_> = ending.map(|client| std::thread::spawn(move || drop(client.end()))).collect();
+        let ending: Vec<_> =
+            ending.map(|client| std::thread::spawn(move || drop(client.end(Uncommitted::Kept)))).collect();
         ending.into_iter().for_each(|thread| drop(thread.join()));
         0
     }

@@ -37,9 +37,11 @@ fn of_refusal(refusal: &Refusal) -> Failure {
         Refusal::Direct { .. } | Refusal::Shared { .. } | Refusal::Apart | Refusal::Empty => {
             DomainCode::NotSupported
         }
-        Refusal::Busy { .. } | Refusal::Conflict { .. } | Refusal::Stale { .. } | Refusal::Overtaken => {
-            DomainCode::Conflict
-        }
+        Refusal::Busy { .. }
+        | Refusal::Conflict { .. }
+        | Refusal::Stale { .. }
+        | Refusal::Overtaken
+        | Refusal::Uncommitted { .. } => DomainCode::Conflict,
         Refusal::Full { .. } => DomainCode::LimitExceeded,
         Refusal::Handoff { .. } => DomainCode::PermissionDenied,
         Refusal::Outside { .. } | Refusal::Unchanged { .. } => DomainCode::InvalidArgument,

@@ -2,15 +2,20 @@
 
 use super::keeper::Errand;
 use super::opening::{begin, must_be_free};
+use crate::command::printing::warn_of_hidden;
 use crate::error::{CliError, DENIED};
 use crate::handoff::{TrustArguments, confirmed, is_at_terminal, is_trusted};
+use crate::kept::{Fate, Reviewed, apply, drift};
 use crate::progress::harmless;
 use crate::{state, summary};
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::Trust;
-use belljar_policy::untrusted::is_hidden;
+use belljar_sandbox::kept::{self, Kept, KeptError};
 use belljar_sandbox::session::{self, Client, Committed, SessionError};
+use belljar_sandbox::state::State;
+use belljar_sandbox::workspace::diff;
 use belljar_sandbox::workspace::digest::ReviewDigest;
+use belljar_sandbox::workspace::partial::Wishes;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -45,7 +50,8 @@ meanwhile. Elsewhere, --reviewed DIGEST writes the changes only if they are thos
 that digest; --trust and --trust-all take it.
 
 Nothing is written if one of the files was changed in the directory since the copy was made. The session goes on as before.
-A commit that was interrupted is finished by asking for it again, also when the session is over.")]
+A commit that was interrupted is finished by asking for it again, also when the session is over. Changes of a session that \
+has ended by itself are committed in the same way, as long as they are kept (`belljar changes`).")]
 pub(super) struct CommitArguments {
     /// The session's name, or the beginning of its id
     session: String,
@@ -61,8 +67,8 @@ pub(super) struct CommitArguments {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What is outside of /workspace stays as it is. What an interrupted commit of a session that is over has not written yet \
-is thrown away.")]
+What is outside of /workspace stays as it is. What an interrupted commit of a session that is over has not written yet, \
+and kept changes of a session that has ended, are deleted.")]
 pub(super) struct DiscardArguments {
     /// The session's name, or the beginning of its id
     session: String,
@@ -92,14 +98,25 @@ pub(super) struct ForkArguments {
 }
 
 pub(super) fn diff(arguments: &DiffArguments) -> Result<ExitCode, CliError> {
-    let review = session::find(&state::open(), &arguments.session)?.changes()?;
-    let changes = &review.changes;
+    let state = state::open();
+    let (changes, digest) = match session::find(&state, &arguments.session) {
+        Err(error @ SessionError::NoSuch { .. }) => {
+            let frozen = left(&state, &arguments.session, error)?.changes()?;
+            (frozen.render()?, frozen.digest()?.to_string())
+        }
+        found => {
+            let review = found?.changes()?;
+            (review.changes, review.digest)
+        }
+    };
+    let changes = &changes;
+    crate::output::err!("{}", drift(&changes.changed_in_source));
     if arguments.json {
-        print_json(changes, Some(&review.digest));
+        print_json(changes, Some(&digest));
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.digest {
-        crate::output::outln!("{}", review.digest);
+        crate::output::outln!("{digest}");
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.stat {
@@ -114,7 +131,7 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<ExitCode, CliError> {
         crate::output::errln!("belljar: there is more than is shown");
     }
     if !changes.files.is_empty() {
-        crate::output::errln!("belljar: digest {}", review.digest);
+        crate::output::errln!("belljar: digest {digest}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -123,8 +140,10 @@ pub(super) fn commit(arguments: &CommitArguments) -> Result<ExitCode, CliError> 
     let state = state::open();
     let committed = match session::find(&state, &arguments.session) {
         Err(error @ SessionError::NoSuch { .. }) => {
-            let interrupted = session::interrupted(&state, Some(&arguments.session)).ok_or(error)?;
-            Some(interrupted.finish(&arguments.trust.trust())?)
+            match session::interrupted(&state, Some(&arguments.session)) {
+                Some(interrupted) => Some(interrupted.finish(&arguments.trust.trust())?),
+                None => return commit_left(&state, arguments, error),
+            }
         }
         found => commit_living(&found?, arguments)?,
     };
@@ -134,6 +153,36 @@ pub(super) fn commit(arguments: &CommitArguments) -> Result<ExitCode, CliError> 
     };
     tell(&changes, (arguments.json, Some(&digest)), ("committed", "Nothing to commit."));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The changes of a session that has ended.
+fn left(state: &State, session: &str, error: SessionError) -> Result<Kept, CliError> {
+    // A session whose keeper was killed becomes a kept change set only when leftovers are looked for.
+    let _ = state.reconcile();
+    match kept::find(state, session) {
+        Err(KeptError::NoSuch { .. }) => Err(error.into()),
+        found => Ok(found?),
+    }
+}
+
+/// Commits the changes of a session that has ended, as `belljar changes apply` does.
+fn commit_left(
+    state: &State,
+    arguments: &CommitArguments,
+    error: SessionError,
+) -> Result<ExitCode, CliError> {
+    let mut kept = left(state, &arguments.session, error)?;
+    let frozen = kept.changes()?;
+    let digest = frozen.digest()?.to_string();
+    let mut changes = diff::listed(frozen.set.iter());
+    let reviewed = Reviewed { frozen: &frozen, set: &frozen.set, digest: arguments.reviewed };
+    let applied = apply(&mut kept, reviewed, &arguments.trust, &Wishes::default())?;
+    let fate = Fate::of_applied(kept, &applied)?;
+    changes.files.retain(|file| !fate.conflicts.contains(&file.path));
+    fate.add_to(&mut changes);
+    tell(&changes, (arguments.json, Some(&digest)), ("committed", "Nothing to commit."));
+    fate.tell();
+    Ok(ExitCode::from(fate.report()))
 }
 
 /// Commits what a session that lives changed. `None` if the person at the terminal said no.
@@ -157,6 +206,7 @@ fn commit_reviewed_here(client: &Client, trust: &Trust) -> Result<Option<Committ
     let review = pending.review();
     if !review.changes.files.is_empty() {
         crate::output::err!("{}", summary::changes(&review.changes));
+        crate::output::err!("{}", drift(&review.changes.changed_in_source));
         if review.changes.truncated {
             crate::output::errln!(
                 "There is more than is shown; `belljar session diff --json` has as much as a diff can hold."
@@ -182,8 +232,11 @@ pub(super) fn discard(arguments: &DiscardArguments) -> Result<ExitCode, CliError
     let changes = match session::find(&state, &arguments.session) {
         // All of it or nothing: there is no sandbox any more in which a path could be as it was.
         Err(error @ SessionError::NoSuch { .. }) if arguments.paths.is_empty() => {
-            session::interrupted(&state, Some(&arguments.session)).ok_or(error)?.abandon()?;
-            crate::output::errln!("What was not written yet is thrown away.");
+            match session::interrupted(&state, Some(&arguments.session)) {
+                Some(interrupted) => interrupted.abandon()?,
+                None => left(&state, &arguments.session, error)?.remove()?,
+            }
+            crate::output::errln!("What was not written yet is discarded.");
             return Ok(ExitCode::SUCCESS);
         }
         found => found?.discard(&arguments.paths, arguments.force)?,
@@ -223,18 +276,6 @@ fn tell(changes: &WorkspaceChanges, (as_json, digest): (bool, Option<&str>), (do
         if let Some(digest) = digest {
             crate::output::errln!("belljar: digest {digest}");
         }
-    }
-}
-
-/// A patch is exact, so what a terminal would hide in it is counted.
-fn warn_of_hidden(patch: &str) {
-    // Line ends of other systems are ordinary.
-    let is_unseen = |character: char| is_hidden(character) && !matches!(character, '\n' | '\t' | '\r');
-    let hidden = patch.matches(is_unseen).count();
-    if hidden > 0 {
-        crate::output::errln!(
-            "belljar: {hidden} characters in this patch reorder or hide text; at a terminal, and with --escape, they are shown"
-        );
     }
 }
 

@@ -162,7 +162,7 @@ fn a_tag_can_be_cloned_and_commits_of_the_agent_are_kept_where_that_is_said() {
         "hello\n greeting.txt | 1 +\n 1 file changed, 1 insertion(+)\nagents agent\nfirst a\n",
         "{result:#}"
     );
-    assert_eq!(result["changes"], "kept");
+    assert_eq!(result["changes"]["state"], "kept");
     let kept = Path::new(result["kept_in"].as_str().unwrap());
     assert_eq!(std::fs::read_to_string(kept.join("greeting.txt")).unwrap(), "hello\nmore\n");
     assert!(!kept.join(".cogni").exists());

@@ -76,13 +76,13 @@ fn what_it_does_is_told_and_billed(images: &Images<'_>) {
     );
     assert_eq!(result["stdout"], expected, "{result:#}");
     let changed = json!([{ "path": "greeting.txt", "change": "modified" }, { "path": "new/file", "change": "created" }]);
-    assert_eq!((&result["files"], &result["changes"]), (&changed, &json!("thrown_away")), "{result:#}");
+    assert_eq!((&result["files"], &result["changes"]["state"]), (&changed, &json!("kept")), "{result:#}");
     assert!(result["diff"].as_str().unwrap().contains("-hello world\n+goodbye world\n"));
     assert_eq!(result["usage"].as_array().map(Vec::len), Some(1), "{result:#}");
     assert_eq!(records(world, "run_ended").pop().unwrap()["event"]["calls"], 1);
     assert_eq!(world.picture("project"), before, "the directory itself is never changed");
     let (_, applied) = images.run(&["--apply"]);
-    assert_eq!(applied["changes"], "applied", "{applied:#}");
+    assert_eq!(applied["changes"]["state"], "applied", "{applied:#}");
     assert_eq!(world.read("project/new/file"), "x\n");
     assert_eq!(world.read("project/.cogni/messages.json"), "[\"the workspace's own\"]");
 }

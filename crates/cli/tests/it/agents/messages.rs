@@ -37,7 +37,7 @@ fn the_messages_are_where_the_agent_reads_them_and_are_no_change() {
             format!("{document}\nsmall {run_id} /home/agent\nignore\n"),
             "{result:#}"
         );
-        assert_eq!((&result["changes"], &result["diff"]), (&json!("none"), &json!("")));
+        assert_eq!((&result["changes"]["state"], &result["diff"]), (&json!("none"), &json!("")));
         assert_eq!(world.picture("project"), before);
     });
 }

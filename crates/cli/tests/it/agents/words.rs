@@ -64,7 +64,7 @@ fn an_agent_without_a_workspace_gets_an_empty_one_and_what_it_makes_can_be_kept(
         let arguments = ["agent", "small", "--model", "small", "--config", "config.yaml", "--json", "--keep"];
         let result = world.run(&[&arguments[..], &["--", "hi"]].concat()).succeeded().json();
         assert_eq!(result["stdout"], ".cogni\n");
-        assert_eq!(result["changes"], "kept");
+        assert_eq!(result["changes"]["state"], "kept");
         let kept = std::path::Path::new(result["kept_in"].as_str().unwrap());
         assert_eq!(std::fs::read_to_string(kept.join("made")).unwrap(), "made\n");
         assert!(!kept.join(".cogni").exists());

@@ -101,7 +101,7 @@ fn a_fork_is_looked_into_by_an_authority_of_its_own() {
     // Whom one trusts, no other one does.
     assert!(said[0] != said[1] && said[1] != said[2] && said[0] != said[2], "{said:?}");
     // And the origin's end is not its forks'.
-    world.run(&["session", "end", "first"]).succeeded();
+    world.run(&["session", "end", "--discard", "first"]).succeeded();
     crate::session::exec(&world, "second", &ask).succeeded();
 }
 

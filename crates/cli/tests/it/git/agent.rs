@@ -25,7 +25,7 @@ fn a_run_ends_as_a_branch_with_who_has_made_it_and_no_credential_was_inside() {
     let result = run(&rig, &["--push", "--json"]).succeeded().json();
     assert_eq!(result["stdout"], "first\nend\n", "{result:#}");
     assert_eq!(
-        (result["changes"].as_str(), result["push"]["outcome"].as_str()),
+        (result["changes"]["state"].as_str(), result["push"]["outcome"].as_str()),
         (Some("pushed"), Some("pushed"))
     );
     let run_id = result["run_id"].as_str().unwrap();

@@ -81,7 +81,7 @@ fn a_session_commits_what_takes_a_yes_only_with_one() {
     assert_eq!(world.read("project/a.txt"), "more\n");
     exec("echo most >a.txt");
     world.run(&["session", "commit", "s"]).succeeded();
-    world.run(&["session", "end", "s"]).succeeded();
+    world.run(&["session", "end", "--discard", "s"]).succeeded();
 }
 
 /// Pushes at a terminal of its own, which `script` gives it, where somebody types this and goes.
@@ -157,7 +157,7 @@ fn changes_are_written_into_a_persons_directory_when_the_person_says_yes() {
     let before = world.picture("project");
     for typed in ["n\n", ""] {
         let (code, shown) = run(typed);
-        assert!(code == Some(3) && shown.contains("The changes are kept in "), "{shown}");
+        assert!(code == Some(3) && shown.contains("The changes are kept as "), "{shown}");
         assert_eq!(world.picture("project"), before);
     }
     let (code, shown) = run("y\n");

@@ -9,15 +9,15 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 /// What the host shows to the server, and nobody else sees.
-pub(super) const PASSWORD: &str = "pw-9sVn4Tq7YcE2hK";
+pub(crate) const PASSWORD: &str = "pw-9sVn4Tq7YcE2hK";
 
 /// Both, and what it takes to get there.
-pub(super) struct Rig {
-    pub(super) world: World,
-    pub(super) server: HttpsServer,
-    pub(super) repositories: Repositories,
-    pub(super) bare: PathBuf,
-    pub(super) url: String,
+pub(crate) struct Rig {
+    pub(crate) world: World,
+    pub(crate) server: HttpsServer,
+    pub(crate) repositories: Repositories,
+    pub(crate) bare: PathBuf,
+    pub(crate) url: String,
     forge: Option<Forge>,
 }
 
@@ -25,16 +25,16 @@ pub(super) struct Rig {
 
 impl Rig {
     /// One with a repository of a few files; nothing, and a skip that is counted, where it can't be had.
-    pub(super) fn start(test: &str) -> Option<Self> {
+    pub(crate) fn start(test: &str) -> Option<Self> {
         Self::with(test, World::new(BELLJAR), &[("README.md", "hello\n"), ("src/a.txt", "a\n")])
     }
 
-    pub(super) fn with(test: &str, world: World, files: &[(&str, &str)]) -> Option<Self> {
+    pub(crate) fn with(test: &str, world: World, files: &[(&str, &str)]) -> Option<Self> {
         Self::of(test, world, ("origin.git", files), None)
     }
 
     /// One of a team, which has a forge for whoever has the token.
-    pub(super) fn beside_a_forge(test: &str, world: World, token: &str) -> Option<Self> {
+    pub(crate) fn beside_a_forge(test: &str, world: World, token: &str) -> Option<Self> {
         Self::of(test, world, ("team/origin.git", &[("README.md", "hello\n")]), Some(token))
     }
 
@@ -71,21 +71,21 @@ impl Rig {
     }
 
     /// Its forge.
-    pub(super) fn forge(&self) -> &Forge {
+    pub(crate) fn forge(&self) -> &Forge {
         self.forge.as_ref().unwrap()
     }
 
     /// Clones into `work`.
-    pub(super) fn clone(&self) -> Ran {
+    pub(crate) fn clone(&self) -> Ran {
         self.clone_from(&self.url)
     }
 
-    pub(super) fn clone_from(&self, url: &str) -> Ran {
+    pub(crate) fn clone_from(&self, url: &str) -> Ran {
         self.world.run(&["git", "clone", url, "work", "--allow-network", "127.0.0.0/8"])
     }
 
     /// Pushes what became of it, with a proxy in the environment that must not be asked.
-    pub(super) fn push(&self, options: &[&str]) -> Ran {
+    pub(crate) fn push(&self, options: &[&str]) -> Ran {
         let all = [&["git", "push", "work", "--allow-network", "127.0.0.0/8"], options].concat();
         let mut command = self.world.command(&all);
         command.env("https_proxy", "http://127.0.0.1:1").env("ALL_PROXY", "http://127.0.0.1:1");
@@ -93,32 +93,32 @@ impl Rig {
     }
 
     /// A path of the clone.
-    pub(super) fn work(&self, path: &str) -> PathBuf {
+    pub(crate) fn work(&self, path: &str) -> PathBuf {
         self.world.path().join("work").join(path)
     }
 
     /// Writes a file as an agent does.
-    pub(super) fn leaves(&self, path: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn leaves(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.work(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
     /// What the server has of a branch: a line for each path, with its mode.
-    pub(super) fn tree(&self, branch: &str) -> Vec<String> {
+    pub(crate) fn tree(&self, branch: &str) -> Vec<String> {
         let listed = git(&self.bare, &["ls-tree", "-r", "-z", branch]);
         let lines = listed.split('\0').filter_map(|line| line.split_once('\t'));
         lines.map(|(head, path)| format!("{} {path}", &head[..6])).collect()
     }
 
     /// Whether anything that was to be run by git was.
-    pub(super) fn has_run(&self) -> bool {
+    pub(crate) fn has_run(&self) -> bool {
         self.world.path().join("ran").exists()
     }
 }
 
 /// Every file below a folder that has a text in it.
-pub(super) fn holding(below: &Path, text: &str) -> Vec<PathBuf> {
+pub(crate) fn holding(below: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut pending = vec![below.to_owned()];
     while let Some(path) = pending.pop() {

@@ -103,7 +103,7 @@ fn what_an_agent_clones_gets_out_as_one_commit_and_the_same_again_does_nothing()
     assert_eq!(holding(&rig.world.path().join("state"), PASSWORD), Vec::<PathBuf>::new());
     let kept = folder(&rig, &session).join("clones");
     assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 1);
-    rig.world.run(&["session", "end", &session]).succeeded();
+    rig.world.run(&["session", "end", "--discard", &session]).succeeded();
     assert!(!kept.exists());
 }
 

@@ -29,7 +29,7 @@ fn nothing_is_approved_unless_whoever_started_the_server_lets_it() {
         let words: Vec<_> = typed.split(' ').skip(1).collect();
         let _ = world.run(&words).succeeded();
         assert_eq!(world.read("source/file"), "after\n");
-        let _ = world.run(&["session", "end", &session]).succeeded();
+        let _ = world.run(&["session", "end", "--discard", &session]).succeeded();
     });
 }
 

@@ -181,7 +181,7 @@ fn there_is_room_for_some_sandboxes_and_closing_one_makes_room_for_another() {
     talk.done("close", &json!({ "session": sessions[3] }));
     assert_eq!(talk.done("run", &json!({ "argv": ["true"] }))["exit_code"], 0);
     // One that has ended by itself, or by a person, holds no place either.
-    let _ = world.run(&["session", "end", &sessions[4]]).succeeded();
+    let _ = world.run(&["session", "end", "--discard", &sessions[4]]).succeeded();
     talk.open();
     talk.open();
 }

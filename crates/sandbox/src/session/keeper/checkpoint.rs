@@ -108,6 +108,7 @@ impl Keeper {
             undo::chosen(&left, &paths).into_iter().map(|(path, _)| path.to_owned()).collect();
         // Before anything counts as copied anew: what somebody has put back meanwhile is still theirs.
         measure.renew(layers, chosen.iter().map(|(path, _)| *path).filter(|path| !left.contains(*path)))?;
+        self.renew_record(&measure);
         match left.is_empty() {
             true => Ok(diff::listed(chosen.into_iter())),
             false => Err(CheckpointError::Left { paths: left.into_iter().collect() }),
@@ -230,6 +231,12 @@ pub(super) fn answer_of(error: CheckpointError) -> Answer {
         CheckpointError::Refused(refusal) => Answer::Refused(refusal),
         error => Answer::Failed { message: with_causes(&error) },
     }
+}
+
+/// Some of the paths as text, and how many there are besides.
+pub(super) fn named_paths<'p>(paths: impl ExactSizeIterator<Item = &'p Path>) -> (Vec<String>, usize) {
+    let further = paths.len().saturating_sub(MOST_NAMED);
+    (paths.take(MOST_NAMED).map(|path| path.display().to_string()).collect(), further)
 }
 
 /// A path of the workspace, relative to it.

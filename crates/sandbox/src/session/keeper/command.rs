@@ -43,7 +43,7 @@ impl Keeper {
         }
         // One whose caller has hung up is still waited for: it was killed.
         let ended = execution.wait_until(None)?;
-        let Some(ending) = ended else { return Ok(Answer::Over) };
+        let Some(ending) = ended else { return Ok(Answer::Over { kept: false }) };
         Ok(Answer::Ended(match ending.outcome {
             sealed::Outcome::Killed => match place.ended_by() {
                 Some(limit) => Outcome::Exceeded(limit),

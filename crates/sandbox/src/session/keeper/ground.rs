@@ -138,8 +138,8 @@ impl Ground {
     pub(super) fn end(&mut self) {
         if let Some(Own { held, folder, .. }) = self.own.take() {
             drop(held);
-            // What can't be cleared away now is cleared away as a leftover.
-            let _ = folder.remove();
+            // What can't be cleared away now is cleared away as a leftover; changes to a copy stay.
+            let _ = folder.end();
         }
     }
 }

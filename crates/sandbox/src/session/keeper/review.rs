@@ -21,6 +21,7 @@ use crate::workspace::apply::{self, ApplyError};
 use crate::workspace::changes::ChangeSet;
 use crate::workspace::diff;
 use crate::workspace::digest::ReviewDigest;
+use crate::workspace::drift::Drift;
 use crate::workspace::frozen::{Frozen, freeze};
 use crate::workspace::handoff;
 use crate::workspace::held::Layers;
@@ -60,7 +61,7 @@ impl Keeper {
         let still = Still::bring_about(&standing)?;
         let review = self.freeze(&measure, layers)?;
         drop(still);
-        review.told(layers)
+        review.told(layers, &measure)
     }
 
     /// Freezes what the session changed and writes it; if it was reviewed, only if that is what was reviewed.
@@ -117,7 +118,7 @@ impl Keeper {
         let still = Still::bring_about(&standing)?;
         let review = self.freeze(&measure, layers)?;
         drop(still);
-        let told = review.told(layers)?;
+        let told = review.told(layers, &measure)?;
         Ok((review, told))
     }
 
@@ -165,6 +166,7 @@ impl Keeper {
         applied?;
         self.commits.fetch_add(1, Ordering::AcqRel);
         renew(measure, layers, set)?;
+        self.renew_record(measure);
         Ok(committed)
     }
 }
@@ -189,8 +191,9 @@ fn renew(measure: &mut Measure, layers: &Layers, set: &ChangeSet) -> Result<(), 
 // === impl FrozenReview ===
 
 impl FrozenReview {
-    fn told(&self, layers: &Layers) -> Result<Review, CheckpointError> {
-        let changes = self.frozen.rendered(&layers.source)?;
+    fn told(&self, layers: &Layers, measure: &Measure) -> Result<Review, CheckpointError> {
+        let mut changes = self.frozen.rendered(&layers.source)?;
+        Drift::find(&layers.source, &measure.baseline)?.add_to(&mut changes);
         let findings = findings(&self.frozen, layers)?;
         let asking = named(&findings);
         let further = findings.len() - asking.len();

@@ -70,7 +70,7 @@ impl Ground {
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        let _ = self.0.run(&["session", "end", "work"]);
+        let _ = self.0.run(&["session", "end", "--discard", "work"]);
     }
 }
 

@@ -193,7 +193,7 @@ fn a_push_of_an_agents_tool_that_is_killed_anywhere_and_done_again_changes_the_s
         // What the one that was killed has left on the host is gone.
         assert_eq!(left(&kept), 0, "{place}");
     }
-    ground.world.run(&["session", "end", &session]).succeeded();
+    ground.world.run(&["session", "end", "--discard", &session]).succeeded();
     assert_eq!(ground.world.run(&["audit", "verify"]).code, 0);
     super::tell(&format!("pushes of a tool died at {} places, each branch was made once", PUSHES.len()));
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 pub(super) const ABOUT: About = About {
     name: "close",
     summary: "Ends a session, with everything in it.",
-    details: "What it changed and nobody has approved is lost.",
+    details: "What it changed and was not approved is kept for the person who runs the server, and no session sees it.",
     category: Category::CodeExecution,
     effect: Effect::Destructive,
     within: SHORT,
@@ -33,7 +33,7 @@ impl Does for Close {
     type Arguments = Arguments;
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
-        desk.close(&arguments.session)?;
-        Ok(Success::of(json!({ "closed": arguments.session })))
+        let is_kept = desk.close(&arguments.session)?;
+        Ok(Success::of(json!({ "closed": arguments.session, "changes_kept": is_kept })))
     }
 }

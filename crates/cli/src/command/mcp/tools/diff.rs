@@ -125,6 +125,7 @@ mod tests {
             files: vec![file("plain"), file("a\u{202e}b")],
             diff: "+x\u{2066}\r\n\ty\n".to_owned(),
             truncated: false,
+            ..WorkspaceChanges::default()
         };
         let told = told(&changes, Part::new(None, None));
         assert_eq!(told["files"][0].get("shown"), None);

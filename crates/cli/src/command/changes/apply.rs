@@ -1,0 +1,123 @@
+//! `belljar changes apply`.
+
+use super::find;
+use crate::command::printing::print_json;
+use crate::error::CliError;
+use crate::handoff::TrustArguments;
+use crate::kept::{Fate, Reviewed, apply, drift, listed};
+use crate::progress::harmless;
+use belljar_contract::result::{ChangesState, WorkspaceChanges};
+use belljar_sandbox::kept::Kept;
+use belljar_sandbox::workspace::diff;
+use belljar_sandbox::workspace::digest::ReviewDigest;
+use belljar_sandbox::workspace::partial::{Applied, Merge, Wishes};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A path conflicts if something else has changed it in the source since the run began. All other changes are applied, those that \
+conflict are kept, and the exit code is 5. Changes that were applied are not kept any longer.
+
+Merging needs the files as they were when the run began. They are known for small directories and those on a file system that \
+shares blocks between copies.")]
+pub(super) struct ApplyArguments {
+    /// The change set
+    id: String,
+    /// Only what is at these paths and below
+    paths: Vec<PathBuf>,
+    /// Apply the changes only if they have this digest, which `belljar changes diff` prints
+    #[arg(long, value_name = "DIGEST")]
+    reviewed: Option<ReviewDigest>,
+    #[command(flatten)]
+    trust: TrustArguments,
+    /// Merge text files that conflict: where both sides changed different lines, or, with `markers`, all of them, with conflict
+    /// markers for the same lines
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "clean")]
+    merge: Option<MergeMode>,
+    /// Write the run's version over what conflicts at this path and below
+    #[arg(long, value_name = "PATH")]
+    overwrite: Vec<PathBuf>,
+    /// Print what was applied as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How files that conflict are merged.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum MergeMode {
+    /// Only without conflict markers.
+    Clean,
+    /// With conflict markers where both sides changed the same lines.
+    Markers,
+}
+
+// === impl ApplyArguments ===
+
+impl ApplyArguments {
+    pub(super) fn run(&self) -> Result<ExitCode, CliError> {
+        let mut kept = find(&self.id)?;
+        let frozen = kept.changes()?;
+        let part = frozen.part(&self.paths);
+        if let Some(path) =
+            self.paths.iter().find(|path| !part.iter().any(|(changed, _)| changed.starts_with(path)))
+        {
+            return Err(CliError::usage(format!("nothing was changed at {}", crate::output::path(path))));
+        }
+        let wishes = Wishes {
+            overwritten: self.overwrite.clone(),
+            merge: match self.merge {
+                None => Merge::Off,
+                Some(MergeMode::Clean) => Merge::Clean,
+                Some(MergeMode::Markers) => Merge::Markers,
+            },
+            ..Wishes::default()
+        };
+        if !self.json {
+            crate::output::err!("{}", drift(&frozen.drift.listed()));
+        }
+        let mut changes = diff::listed(part.iter());
+        let reviewed = Reviewed { frozen: &frozen, set: &part, digest: self.reviewed };
+        let applied = apply(&mut kept, reviewed, &self.trust, &wishes)?;
+        let conflicts = listed(&applied.conflicts);
+        changes.files.retain(|file| !conflicts.contains(&file.path));
+        let fate = self.settle(kept, &applied, part.len() < frozen.set.len())?;
+        changes.changed_in_source = frozen.drift.listed();
+        self.tell(&fate, &applied, changes)?;
+        Ok(ExitCode::from(fate.report()))
+    }
+
+    /// A change set of which all is applied is removed.
+    fn settle(&self, kept: Kept, applied: &Applied, is_part: bool) -> Result<Fate, CliError> {
+        match applied.conflicts.is_empty() && is_part {
+            true => Ok(Fate::of(ChangesState::Applied, Some(kept))),
+            false => Fate::of_applied(kept, applied),
+        }
+    }
+
+    fn tell(&self, fate: &Fate, applied: &Applied, mut changes: WorkspaceChanges) -> Result<(), CliError> {
+        if self.json {
+            let drift = std::mem::take(&mut changes.changed_in_source);
+            fate.add_to(&mut changes);
+            changes.changed_in_source = drift;
+            let mut document =
+                serde_json::to_value(&changes).map_err(|error| CliError::output(error.into()))?;
+            document["merged"] = listed(&applied.merged).into();
+            document["merged_with_markers"] = listed(&applied.marked).into();
+            return print_json(&document);
+        }
+        if !changes.files.is_empty() {
+            crate::output::out!("{}", crate::summary::files(&changes, "applied"));
+        }
+        for (paths, how) in [(&applied.merged, "merged"), (&applied.marked, "merged with conflict markers")] {
+            listed(paths).iter().for_each(|path| crate::output::outln!("  {how}: {}", harmless(path)));
+        }
+        match (&fate.kept, fate.state) {
+            (Some(kept), ChangesState::Applied) => {
+                crate::output::errln!("The other changes are still kept as {}.", kept.id());
+            }
+            _ => fate.tell(),
+        }
+        Ok(())
+    }
+}

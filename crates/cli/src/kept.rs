@@ -1,0 +1,394 @@
+//! The end of a run on a copy: its changes are applied, kept or discarded, and the person is told which.
+//!
+//! Whatever is decided, the changes are moved to the kept ones first. So they survive this process, and an apply at the end
+//! of a run is the same as `belljar changes apply`.
+
+use crate::error::{CONFLICT, CliError};
+use crate::handoff::{TrustArguments, is_at_terminal};
+use crate::progress::harmless;
+use crate::{state, summary};
+use belljar_contract::id::RunId;
+use belljar_contract::result::{ChangesState, WorkspaceChanges};
+use belljar_policy::untrusted;
+use belljar_sandbox::kept::{self, Collected, Frozen, Kept, KeptError, Reason, RunKind, Settled};
+use belljar_sandbox::session::{Refusal, SessionError};
+use belljar_sandbox::state::RunFolder;
+use belljar_sandbox::workspace::changes::ChangeSet;
+use belljar_sandbox::workspace::digest::ReviewDigest;
+use belljar_sandbox::workspace::partial::{Applied, Merge, Wishes};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What becomes of the changes at the end of a run.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct FateArguments {
+    /// Keep the changes for `belljar changes`, without asking. Without a terminal that is the default
+    #[arg(long, conflicts_with = "discard")]
+    keep: bool,
+    /// Apply the changes to the directory that was copied, if the run succeeds. Changes that conflict are kept
+    #[arg(long, requires = "workspace_copy", conflicts_with = "discard")]
+    apply: bool,
+    /// Delete the changes at the end
+    #[arg(long)]
+    discard: bool,
+    #[command(flatten)]
+    pub(crate) trust: TrustArguments,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunEnd {
+    /// Whether it succeeded. Changes of a run that failed are not applied by `--apply`.
+    pub(crate) succeeded: bool,
+    /// Whether a person may be asked, if there is a terminal.
+    pub(crate) asks: bool,
+    /// Whether the changes are shown before a person is asked.
+    pub(crate) shows: bool,
+    /// Whether `--keep` keeps the folder of a run that has changed nothing, too.
+    pub(crate) keeps_run: bool,
+}
+
+/// What became of the changes of a run.
+#[derive(Debug)]
+pub(crate) struct Fate {
+    pub(crate) state: ChangesState,
+    /// The kept change set, if there still is one.
+    pub(crate) kept: Option<Kept>,
+    /// Paths that were not applied.
+    pub(crate) conflicts: Vec<String>,
+    /// Paths of the source that something else changed.
+    pub(crate) changed_in_source: Vec<String>,
+    /// Why they could not be applied. They are kept.
+    pub(crate) failure: Option<CliError>,
+}
+
+/// Changes that are applied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reviewed<'a> {
+    pub(crate) frozen: &'a Frozen,
+    /// All of the changes, or a part of them.
+    pub(crate) set: &'a ChangeSet,
+    /// The digest of the changes that were reviewed, if one was given.
+    pub(crate) digest: Option<ReviewDigest>,
+}
+
+/// What is done with changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Apply,
+    Keep,
+    Discard,
+}
+
+// === impl Reviewed ===
+
+impl<'a> Reviewed<'a> {
+    /// All of the changes, shown by this process.
+    fn all(frozen: &'a Frozen) -> Self {
+        Self { frozen, set: &frozen.set, digest: None }
+    }
+}
+
+// === impl FateArguments ===
+
+impl FateArguments {
+    /// Whether the changes are to be kept without asking.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keep
+    }
+
+    /// Decides on the changes in the folder of a run in which nothing runs any more.
+    ///
+    /// # Errors
+    /// [`CliError`] if the changes can't be moved to the kept ones; they stay where they are, and are kept the next time
+    /// that belljar starts.
+    pub(crate) fn settle(&self, folder: RunFolder, end: RunEnd) -> Result<Fate, CliError> {
+        let (state, id) = (state::open(), folder.id().clone());
+        let settled = match kept::settle(&state, folder, false) {
+            // A disk may be too full for a change set to be kept, and not for it to be deleted.
+            Err(_) if self.discard => {
+                state.adopt(&id).map_or(Ok(()), RunFolder::remove)?;
+                return Ok(Fate::of(ChangesState::Discarded, None));
+            }
+            settled => settled?,
+        };
+        let kept = match settled {
+            Settled::Unchanged(mut folder) => {
+                if self.keep && end.keeps_run {
+                    folder.keep()?;
+                    crate::output::errln!("The run is kept in {}", crate::output::path(folder.path()));
+                } else {
+                    folder.remove()?;
+                }
+                return Ok(Fate::of(ChangesState::None, None));
+            }
+            Settled::Kept(kept, collected) => {
+                tell_collected(&collected);
+                *kept
+            }
+        };
+        if self.discard {
+            if end.shows {
+                let _ = kept.render().map(|changes| crate::output::err!("{}", summary::changes(&changes)));
+            }
+            kept.remove()?;
+            return Ok(Fate::of(ChangesState::Discarded, None));
+        }
+        match kept.changes() {
+            Ok(frozen) => self.decide(kept, &frozen, end),
+            // That is a failure only of an apply. Where the directory has gone it can't be told now what has changed.
+            Err(error @ KeptError::SourceGone { .. }) if !(self.apply && end.succeeded) => {
+                crate::output::errln!("belljar: {}", CliError::from(error).chain());
+                Ok(Fate::of(ChangesState::Kept, Some(kept)))
+            }
+            Err(error) => {
+                Ok(Fate { failure: Some(error.into()), ..Fate::of(ChangesState::Kept, Some(kept)) })
+            }
+        }
+    }
+
+    fn decide(&self, mut kept: Kept, frozen: &Frozen, end: RunEnd) -> Result<Fate, CliError> {
+        if end.shows {
+            crate::output::err!("{}", summary::changes(&frozen.render()?));
+        }
+        crate::output::err!("{}", drift(&frozen.drift.listed()));
+        let is_of_host = kept.record().source_path().is_some();
+        let choice = match (self.apply, self.keep) {
+            (true, _) if end.succeeded => Choice::Apply,
+            (false, false) if end.asks && is_of_host => ask(),
+            _ => Choice::Keep,
+        };
+        let changed_in_source = frozen.drift.listed();
+        let fate = match choice {
+            Choice::Keep => Fate::of(ChangesState::Kept, Some(kept)),
+            Choice::Discard => {
+                kept.remove()?;
+                Fate::of(ChangesState::Discarded, None)
+            }
+            Choice::Apply => match apply(&mut kept, Reviewed::all(frozen), &self.trust, &Wishes::default()) {
+                Ok(applied) => Fate::of_applied(kept, &applied)?,
+                Err(error) => Fate { failure: Some(error), ..Fate::of(ChangesState::Kept, Some(kept)) },
+            },
+        };
+        Ok(Fate { changed_in_source, ..fate })
+    }
+}
+
+/// Applies a part of kept changes. What gains trust is asked about, and so is a merge of what conflicts, if a person is there.
+///
+/// This is the one way from a frozen change set into a person's directory: a digest of what was reviewed is checked here.
+pub(crate) fn apply(
+    kept: &mut Kept,
+    Reviewed { frozen, set, digest }: Reviewed<'_>,
+    trust: &TrustArguments,
+    wishes: &Wishes,
+) -> Result<Applied, CliError> {
+    if let Some(reviewed) = digest {
+        let digest = frozen.digest_of(set)?;
+        if reviewed != digest {
+            return Err(SessionError::Refused(Refusal::Stale { digest: digest.to_string() }).into());
+        }
+    }
+    let with = |trust: &belljar_policy::handoff::Trust, merge| Wishes {
+        trust: trust.clone(),
+        merge,
+        overwritten: wishes.overwritten.clone(),
+    };
+    let mut applied = trust.with_yes(|trust| Ok(kept.apply(frozen, set, &with(trust, wishes.merge))?))?;
+    let is_offered = !applied.conflicts.is_empty() && frozen.base.is_some() && wishes.merge == Merge::Off;
+    if is_offered && is_merge_wanted(&applied) {
+        let left = frozen.part(&applied.conflicts);
+        let merged = trust.with_yes(|trust| Ok(kept.apply(frozen, &left, &with(trust, Merge::Clean))?))?;
+        applied.merged.extend(merged.merged);
+        applied.written.extend(merged.written);
+        applied.conflicts = merged.conflicts;
+    }
+    Ok(applied)
+}
+
+fn is_merge_wanted(applied: &Applied) -> bool {
+    if !is_at_terminal() {
+        return false;
+    }
+    crate::output::err!("{}", conflicts(&listed(&applied.conflicts)));
+    let answers: [(&[&str], bool); 2] = [(&["y", "yes"], true), (&["n", "no"], false)];
+    answer("Merge those that changed in different lines? [y/n] ", &answers).unwrap_or(false)
+}
+
+/// Asks the person at the terminal; without one the changes are kept.
+fn ask() -> Choice {
+    if !is_at_terminal() {
+        return Choice::Keep;
+    }
+    let answers: [(&[&str], Choice); 3] = [
+        (&["a", "apply"], Choice::Apply),
+        (&["k", "keep"], Choice::Keep),
+        (&["d", "discard"], Choice::Discard),
+    ];
+    answer("Apply the changes, keep them for later, or discard them? [a/k/d] ", &answers)
+        .unwrap_or(Choice::Keep)
+}
+
+/// Asks until one of the answers is given; `None` at the end of the input.
+fn answer<T: Copy>(question: &str, answers: &[(&[&str], T)]) -> Option<T> {
+    loop {
+        crate::output::err!("{question}");
+        let _ = std::io::stderr().flush();
+        let mut line = String::new();
+        match std::io::stdin().read_line(&mut line) {
+            Ok(0) | Err(_) => return None,
+            Ok(_) => {}
+        }
+        if let Some((_, meant)) = answers.iter().find(|(words, _)| words.contains(&line.trim())) {
+            return Some(*meant);
+        }
+    }
+}
+
+// === impl Fate ===
+
+impl Fate {
+    pub(crate) fn of(state: ChangesState, kept: Option<Kept>) -> Self {
+        Self { state, kept, conflicts: Vec::new(), changed_in_source: Vec::new(), failure: None }
+    }
+
+    /// Of changes of which some may be left. When none are, the kept change set is removed.
+    pub(crate) fn of_applied(kept: Kept, applied: &Applied) -> Result<Self, CliError> {
+        if applied.conflicts.is_empty() {
+            kept.remove()?;
+            return Ok(Self::of(ChangesState::Applied, None));
+        }
+        let conflicts = listed(&applied.conflicts);
+        Ok(Self { conflicts, ..Self::of(ChangesState::Conflict, Some(kept)) })
+    }
+
+    /// The id of the kept change set.
+    pub(crate) fn id(&self) -> Option<&RunId> {
+        self.kept.as_ref().map(Kept::id)
+    }
+
+    /// Adds it to what is reported of the changes.
+    pub(crate) fn add_to(&self, changes: &mut WorkspaceChanges) {
+        changes.id = self.id().map(RunId::to_string);
+        changes.state = Some(self.state);
+        changes.conflicts.clone_from(&self.conflicts);
+        changes.changed_in_source.clone_from(&self.changed_in_source);
+    }
+
+    /// Tells the person on standard error.
+    pub(crate) fn tell(&self) {
+        crate::output::err!("{}", self.text());
+    }
+
+    fn text(&self) -> String {
+        let mut text = conflicts(&self.conflicts);
+        match (self.state, &self.kept) {
+            (ChangesState::Conflict, Some(kept)) => {
+                let id = kept.id();
+                let _ = writeln!(
+                    text,
+                    "All other changes are applied. Those that conflict are kept as {id}: `belljar changes diff {id}` shows \
+                     them, `belljar changes apply {id}` with --merge or --overwrite applies them."
+                );
+            }
+            (_, Some(kept)) => text += &kept_as(kept),
+            (ChangesState::Applied, None) => text += "The changes are applied.\n",
+            (ChangesState::Discarded, None) => text += "The changes are discarded.\n",
+            (_, None) => {}
+        }
+        text
+    }
+
+    /// The exit code of a run that itself has succeeded, or the error that it is reported with.
+    pub(crate) fn into_exit_code(self) -> Result<u8, CliError> {
+        match self {
+            Self { failure: Some(error), .. } => Err(error),
+            Self { state: ChangesState::Conflict, .. } => Ok(CONFLICT),
+            _ => Ok(0),
+        }
+    }
+
+    /// Reports why the changes could not be applied. Returns the exit code of a run that itself has succeeded.
+    pub(crate) fn report(&self) -> u8 {
+        match (&self.failure, self.state) {
+            (Some(error), _) => error.report_code(),
+            (None, ChangesState::Conflict) => CONFLICT,
+            _ => 0,
+        }
+    }
+}
+
+/// The message for changes that are kept.
+pub(crate) fn kept_as(kept: &Kept) -> String {
+    let id = kept.id();
+    let keep_for = kept::retention(&state::open()).unwrap_or_default().keep_for;
+    let how_long = duration(keep_for);
+    match kept.record().source_path() {
+        Some(_) => {
+            let run = match kept.record().label.kind {
+                RunKind::Run => format!("The run is kept in {}\n", crate::output::path(kept.path())),
+                _ => String::new(),
+            };
+            format!(
+                "The changes are kept as {id} for {how_long}: `belljar changes diff {id}` shows them, \
+                 `belljar changes apply {id}` applies them.\n{run}"
+            )
+        }
+        None => {
+            let hint = match kept.has_clone() {
+                true => format!("`belljar changes push {id}` pushes them"),
+                false => format!("`belljar changes show {id}` says where the files are"),
+            };
+            format!(
+                "The changes are kept as {id} for {how_long}: `belljar changes diff {id}` shows them, {hint}.\n"
+            )
+        }
+    }
+}
+
+/// A length of time in its largest whole unit.
+pub(crate) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (number, unit) = match seconds {
+        _ if seconds >= 2 * 86_400 => (seconds / 86_400, "days"),
+        _ if seconds >= 2 * 3_600 => (seconds / 3_600, "hours"),
+        _ if seconds >= 120 => (seconds / 60, "minutes"),
+        _ => (seconds, "seconds"),
+    };
+    format!("{number} {unit}")
+}
+
+/// Paths of the source that something else has changed, each on its line.
+pub(crate) fn drift(paths: &[String]) -> String {
+    lines("Changed in the source since the run began, by something else:", paths)
+}
+
+/// Paths that conflict, each on its line.
+pub(crate) fn conflicts(paths: &[String]) -> String {
+    lines("Changed in the source meanwhile, and not applied:", paths)
+}
+
+fn lines(head: &str, paths: &[String]) -> String {
+    if paths.is_empty() {
+        return String::new();
+    }
+    let lines: String = paths.iter().map(|path| format!("  ! {}\n", harmless(path))).collect();
+    format!("{head}\n{lines}")
+}
+
+pub(crate) fn listed(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| untrusted::name(path)).collect()
+}
+
+/// Tells which kept changes were collected.
+pub(crate) fn tell_collected(collected: &[Collected]) {
+    for Collected { id, reason, title, .. } in collected {
+        let why = match reason {
+            Reason::Age => "they had their age",
+            Reason::Size => "all kept changes together were too large, and they were the oldest",
+        };
+        crate::output::errln!("belljar: the kept changes {id} ({}) were removed: {why}", harmless(title));
+    }
+}

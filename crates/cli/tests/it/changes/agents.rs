@@ -1,0 +1,109 @@
+//! Agents: a conflict, a missing `--trust` and a clone that is not pushed lose nothing.
+
+use super::{folders, ids, only};
+use crate::BELLJAR;
+use crate::agents::small::Small;
+use crate::git::rig::Rig;
+use belljar_testkit::wait::until;
+use belljar_testkit::world::{Ran, World};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::process::Stdio;
+
+/// The processes with that argument.
+fn processes(mark: &str) -> Vec<Pid> {
+    let listed = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = listed.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+    let is_marked = |pid: &Pid| {
+        let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|argument| argument == mark.as_bytes())
+    };
+    pids.filter(is_marked).collect()
+}
+
+#[test]
+fn a_conflict_keeps_what_conflicts_applies_the_rest_and_is_reported() {
+    World::as_everyone(BELLJAR, |world| {
+        // When it sleeps it has written, and it ends when its sleep is ended.
+        let mark = format!("73{}", std::process::id());
+        let script = format!("echo agent > greeting.txt; echo agent > new; sleep {mark}; true");
+        let small = Small::shell(world, &script);
+        for options in [&["--apply", "--json"][..], &["--apply"][..]] {
+            world.write("project/greeting.txt", "first line\nhello world\nlast line\n");
+            let _ = std::fs::remove_file(world.path().join("project/new"));
+            let child = small.command(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            until(|| !processes(&mark).is_empty());
+            world.write("project/greeting.txt", "person\n");
+            for pid in processes(&mark) {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+            let ran = Ran::from(child.wait_with_output().unwrap());
+            assert_eq!(ran.code, 5, "{ran:?}");
+            let id = only(world);
+            assert!(ran.stderr.contains(&format!("kept as {id}")), "{ran:?}");
+            if options.contains(&"--json") {
+                let result: Value = ran.json();
+                let changes = &result["changes"];
+                assert_eq!(
+                    (&changes["state"], &changes["id"]),
+                    (&json!("conflict"), &json!(id)),
+                    "{result:#}"
+                );
+                assert_eq!(changes["conflicts"], json!(["greeting.txt"]));
+                assert!(result["diff"].as_str().unwrap().contains("+agent\n"), "{result:#}");
+            } else {
+                assert!(ran.stderr.contains("+agent") && ran.stderr.contains("! greeting.txt"), "{ran:?}");
+            }
+            assert_eq!(
+                (world.read("project/greeting.txt"), world.read("project/new")),
+                ("person\n".into(), "agent\n".into())
+            );
+            world.run(&["changes", "apply", &id, "--overwrite", "greeting.txt"]).succeeded();
+            assert_eq!(world.read("project/greeting.txt"), "agent\n");
+            assert_eq!(folders(world), Vec::<String>::new());
+        }
+    });
+}
+
+#[test]
+fn an_agent_without_flags_or_trust_keeps_its_changes_by_its_run() {
+    World::as_everyone(BELLJAR, |world| {
+        let small = Small::shell(world, "echo 'all:' > Makefile");
+        let result = small.run(&["--json", "--apply"]);
+        let id = only(world);
+        assert_eq!((result.code, &result.json()["changes"]["state"]), (3, &json!("kept")), "{result:?}");
+        assert_eq!(result.json()["run_id"], json!(id));
+        world.run(&["changes", "rm", &id]).succeeded();
+        let result = small.json(&[]);
+        assert_eq!(
+            result["changes"],
+            json!({ "id": only(world), "state": "kept", "conflicts": [], "changed_in_source": [] })
+        );
+        let shown = world.run(&["changes", "diff", &only(world)]).succeeded().stdout;
+        assert!(shown.contains("+all:") && !shown.contains(".cogni"), "{shown}");
+        assert_eq!(small.json(&["--discard"])["changes"]["state"], "discarded");
+        assert_eq!(ids(world).len(), 1);
+    });
+}
+
+#[test]
+fn a_clone_that_was_not_pushed_is_kept_and_pushed_by_one_command_later() {
+    let test = "a_clone_that_was_not_pushed_is_kept_and_pushed_by_one_command_later";
+    let Some(rig) = Rig::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
+    let world = &rig.world;
+    let _small = Small::shell(world, "echo work > work.txt");
+    let network = ["--allow-network", "127.0.0.0/8"];
+    let agent = ["agent", "small", "--model", "small", "--config", "config.yaml", "--clone", &rig.url];
+    let ran = world.run(&[&agent[..], &network, &["--json", "--", "hi"]].concat()).succeeded();
+    let id = only(world);
+    assert_eq!(ran.json()["changes"]["id"], json!(id));
+    assert!(ran.stderr.contains(&format!("`belljar changes push {id}` pushes them")), "{ran:?}");
+    let diff = world.run(&["changes", "diff", &id]).succeeded().stdout;
+    assert!(diff.contains("b/work.txt") && diff.contains("+work\n"), "{diff}");
+    let refused = world.run(&[&["changes", "push", &id, "--branch", "main"], &network[..]].concat());
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert_eq!(ids(world), [id.clone()]);
+    world.run(&[&["changes", "push", &id], &network[..]].concat()).succeeded();
+    assert_eq!(rig.tree(&format!("belljar/{id}")), ["100644 README.md", "100644 work.txt"]);
+    assert_eq!(folders(world), Vec::<String>::new());
+}

@@ -1,0 +1,144 @@
+//! Changes that conflict with what something else changed in the source meanwhile.
+
+use super::{folders, only};
+use crate::BELLJAR;
+use belljar_testkit::world::{Ran, World};
+use serde_json::json;
+use std::io::Read;
+use std::path::Path;
+use std::process::Stdio;
+
+/// Runs a command on a copy of `source`, and `meanwhile` when it has written and not ended.
+fn overtaken(world: &World, options: &[&str], script: &str, meanwhile: impl Fn()) -> Ran {
+    let script = format!("{script}; echo written; cat");
+    let all = [&["exec", "--workspace-copy", "source"], options, &["--", "sh", "-c", &script]].concat();
+    let mut child = world
+        .command(&all)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = [0; 8];
+    child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+    meanwhile();
+    drop(child.stdin.take());
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn what_does_not_conflict_is_applied_and_the_rest_is_kept() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/both", "before\n");
+        world.write("source/only", "before\n");
+        world.write("source/folder/file", "before\n");
+        let script = "echo run > both; echo run > only; rm -r folder; echo run > new";
+        let ran = overtaken(world, &["--apply"], script, || {
+            world.write("source/both", "person\n");
+            world.write("source/folder/another", "person\n");
+        });
+        assert_eq!(ran.code, 5, "{ran:?}");
+        let id = only(world);
+        assert!(
+            ran.stderr.contains("  ! both\n") && ran.stderr.contains(&format!("kept as {id}")),
+            "{ran:?}"
+        );
+        let read = |name: &str| world.read(&format!("source/{name}"));
+        assert_eq!(
+            (read("both"), read("only"), read("new")),
+            ("person\n".into(), "run\n".into(), "run\n".into())
+        );
+        // A directory that holds another's work stays whole.
+        assert_eq!((read("folder/file"), read("folder/another")), ("before\n".into(), "person\n".into()));
+        let diff = world.run(&["changes", "diff", &id]).succeeded().stdout;
+        assert!(diff.contains("-before\n+run\n") && !diff.contains("b/only"), "{diff}");
+        let again = world.run(&["changes", "apply", &id, "--json"]);
+        assert_eq!((again.code, &again.json()["state"]), (5, &json!("conflict")), "{again:?}");
+        world.run(&["changes", "apply", &id, "both", "--overwrite", "both"]).succeeded();
+        assert_eq!(read("both"), "run\n");
+        world.run(&["changes", "rm", &id]).succeeded();
+        assert_eq!(read("folder/another"), "person\n");
+        assert_eq!(folders(world), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn what_something_else_changed_in_the_source_is_told_apart_from_the_changes() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/file", "before\n");
+        world.write("source/other", "before\n");
+        world.write("source/folder/gone", "before\n");
+        let ran = overtaken(world, &[], "echo run > file", || {
+            world.write("source/other", "person\n");
+            std::fs::remove_file(world.path().join("source/folder/gone")).unwrap();
+        });
+        assert!(ran.stderr.contains("  ! other\n") && ran.stderr.contains("  ! folder/\n"), "{ran:?}");
+        let id = only(world);
+        let told = world.run(&["changes", "diff", &id, "--json"]).succeeded().json();
+        assert_eq!(told["files"], json!([{ "path": "file", "change": "modified" }]));
+        assert_eq!(told["changed_in_source"], json!(["folder/", "other"]));
+        let applied = world.run(&["changes", "apply", &id, "--json"]).succeeded().json();
+        assert_eq!(
+            (&applied["state"], &applied["changed_in_source"]),
+            (&json!("applied"), &json!(["folder/", "other"]))
+        );
+        assert_eq!(world.read("source/other"), "person\n");
+    });
+}
+
+#[test]
+fn files_that_both_changed_are_merged_when_a_person_says_so() {
+    World::as_everyone(BELLJAR, |world| {
+        let lines = |first: &str, last: &str| format!("{first}\ntwo\nthree\nfour\nfive\nsix\n{last}\n");
+        world.write("source/apart", lines("one", "seven"));
+        world.write("source/same", "one\n");
+        let script = "sed -i s/seven/run/ apart; echo run > same";
+        let ran = overtaken(world, &["--apply"], script, || {
+            // Not in place: that would be written through by whatever shares the file's blocks, too.
+            replace(world, "source/apart", &lines("person", "seven"));
+            replace(world, "source/same", "person\n");
+        });
+        assert_eq!(ran.code, 5, "{ran:?}");
+        let id = only(world);
+        // The diff is against what the run began with.
+        let diff = world.run(&["changes", "diff", &id]).succeeded().stdout;
+        assert!(diff.contains("-seven\n+run\n") && !diff.contains("person"), "{diff}");
+        let merged = world.run(&["changes", "apply", &id, "--merge", "--json"]);
+        assert_eq!((merged.code, &merged.json()["merged"]), (5, &json!(["apart"])), "{merged:?}");
+        assert_eq!(world.read("source/apart"), lines("person", "run"));
+        assert_eq!(world.read("source/same"), "person\n");
+        let marked = world.run(&["changes", "apply", &id, "--merge=markers", "--json"]).succeeded();
+        assert_eq!(marked.json()["merged_with_markers"], json!(["same"]));
+        let same = world.read("source/same");
+        assert!(same.contains("<<<<<<<") && same.contains("person\n") && same.contains("run\n"), "{same}");
+        assert_eq!(folders(world), Vec::<String>::new());
+    });
+}
+
+fn replace(world: &World, name: &str, content: &str) {
+    let new = world.write("replacement", content);
+    std::fs::rename(new, world.path().join(Path::new(name))).unwrap();
+}
+
+#[test]
+fn a_run_on_a_small_directory_sees_no_later_change_of_it() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/file", "v1\n");
+        world.write("source/gone", "v1\n");
+        let script = "cat file; echo ready; read go; cat file gone; echo v3 > file";
+        let all = ["exec", "--workspace-copy", "source", "--", "sh", "-c", script];
+        let mut child = world.command(&all).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = [0; 9];
+        child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"v1\nready\n");
+        world.write("source/file", "v2\n");
+        std::fs::remove_file(world.path().join("source/gone")).unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"go\n").unwrap();
+        let mut rest = String::new();
+        child.stdout.as_mut().unwrap().read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "v1\nv1\n");
+        assert!(child.wait().unwrap().success());
+        let diff = world.run(&["changes", "diff", &only(world)]).succeeded().stdout;
+        assert!(diff.contains("-v1\n+v3\n"), "{diff}");
+    });
+}

@@ -1,0 +1,169 @@
+//! How a run ends: asked, told by flags, or neither.
+
+use super::{folders, ids, list, only};
+use crate::BELLJAR;
+use belljar_testkit::job::{job, shell};
+use belljar_testkit::world::{Ran, World};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+const EXEC: [&str; 3] = ["exec", "--workspace-copy", "source"];
+
+fn exec(world: &World, options: &[&str], script: &str) -> Ran {
+    world.run(&[&EXEC, options, &["--", "sh", "-c", script]].concat())
+}
+
+#[test]
+fn changes_of_a_command_are_kept_shown_applied_and_then_kept_no_longer() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/file", "before\n");
+        let ran = exec(world, &[], "echo after > file; echo new > other").succeeded();
+        let id = only(world);
+        assert!(ran.stderr.contains(&format!("The changes are kept as {id} for 14 days")), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("belljar changes apply {id}")), "{ran:?}");
+        assert_eq!(world.read("source/file"), "before\n");
+        let kept = list(world).remove(0);
+        let source = world.path().join("source").display().to_string();
+        assert_eq!(
+            (&kept["kind"], &kept["files"], &kept["source"]),
+            (&json!("exec"), &json!(2), &json!(source))
+        );
+        assert_eq!(kept["was_cut_off"], false);
+        let shown = world.run(&["changes", "show", &id]).succeeded().stdout;
+        assert!(shown.contains("M file\n") && shown.contains("A other\n"), "{shown}");
+        let diff = world.run(&["changes", "diff", &id[..30]]).succeeded().stdout;
+        assert!(diff.contains("-before\n+after\n") && diff.contains("+new\n"), "{diff}");
+        let part = world.run(&["changes", "diff", &id, "other"]).succeeded().stdout;
+        assert!(!part.contains("before") && part.contains("+new\n"), "{part}");
+        // A part first: the rest stays.
+        world.run(&["changes", "apply", &id, "other"]).succeeded();
+        assert_eq!(
+            (world.read("source/file"), world.read("source/other")),
+            ("before\n".into(), "new\n".into())
+        );
+        let left = world.run(&["changes", "diff", &id, "--json"]).succeeded().json();
+        assert_eq!(left["files"], json!([{ "path": "file", "change": "modified" }]));
+        let applied = world.run(&["changes", "apply", &id, "--json"]).succeeded().json();
+        assert_eq!(applied["state"], "applied");
+        assert_eq!(world.read("source/file"), "after\n");
+        assert_eq!((ids(world), folders(world)), (Vec::<String>::new(), Vec::new()));
+        let gone = world.run(&["changes", "show", &id]);
+        assert!(gone.code == 125 && gone.stderr.contains("belljar changes list"), "{gone:?}");
+    });
+}
+
+#[test]
+fn nothing_is_kept_of_a_run_that_changes_nothing_or_is_to_be_discarded() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/file", "before\n");
+        exec(world, &[], "cat file").succeeded();
+        assert_eq!(folders(world), Vec::<String>::new());
+        let ran = exec(world, &["--discard"], "echo after > file").succeeded();
+        assert!(
+            ran.stderr.contains("+after") && ran.stderr.contains("The changes are discarded."),
+            "{ran:?}"
+        );
+        assert_eq!(folders(world), Vec::<String>::new());
+        assert_eq!(world.run(&[&EXEC[..], &["--", "no-such-program"]].concat()).code, 127);
+        assert_eq!(folders(world), Vec::<String>::new());
+        // The control.
+        exec(world, &[], "echo after > file").succeeded();
+        only(world);
+    });
+}
+
+#[test]
+fn a_run_that_fails_or_lacks_trust_loses_nothing() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/file", "before\n");
+        let ran = exec(world, &["--apply"], "echo after > file; exit 3");
+        let id = only(world);
+        assert!(ran.code == 3 && ran.stderr.contains(&format!("kept as {id}")), "{ran:?}");
+        world.run(&["changes", "rm", &id]).succeeded();
+        let ran = exec(world, &["--apply"], "echo after > file; echo 'all:' > Makefile");
+        let id = only(world);
+        assert!(ran.code == 3 && ran.stderr.contains(&format!("kept as {id}")), "{ran:?}");
+        assert_eq!(world.read("source/file"), "before\n");
+        let refused = world.run(&["changes", "apply", &id]);
+        assert!(refused.code == 3 && refused.stderr.contains("Makefile"), "{refused:?}");
+        world.run(&["changes", "apply", &id, "--trust", "Makefile"]).succeeded();
+        assert_eq!(world.read("source/Makefile"), "all:\n");
+    });
+}
+
+#[test]
+fn a_job_says_in_its_result_what_became_of_its_changes() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/file", "before\n");
+        world.write("job.json", job(&json!([shell("echo after > file")])).to_string());
+        let run = |options: &[&str]| -> Value {
+            let all = ["run", "--json", "--workspace-copy", "source", "job.json"];
+            world.run(&[&all[..], options].concat()).succeeded().json()
+        };
+        let kept = run(&[]);
+        let id = only(world);
+        assert_eq!((&kept["changes"]["state"], &kept["changes"]["id"]), (&json!("kept"), &json!(id)));
+        world.run(&["changes", "rm", &id]).succeeded();
+        assert_eq!(run(&["--discard"])["changes"]["state"], "discarded");
+        let applied = run(&["--apply"]);
+        assert_eq!((&applied["changes"]["state"], applied["changes"].get("id")), (&json!("applied"), None));
+        assert_eq!(world.read("source/file"), "after\n");
+        assert_eq!(folders(world), Vec::<String>::new());
+    });
+}
+
+/// Runs a command at a terminal, and types an answer when it is asked.
+fn at_a_terminal(world: &World, typed: &str) -> String {
+    let inner = format!("{BELLJAR} exec --workspace-copy source -- sh -c 'echo after >file'");
+    let script = ["--quiet", "--return", "--command", &inner, "/dev/null"];
+    let mut command = world.command_of("script".as_ref(), &script);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut from = child.stdout.take().unwrap();
+    let mut shown = Vec::new();
+    while !String::from_utf8_lossy(&shown).contains("[a/k/d] ") {
+        let mut buffer = [0; 1024];
+        let read = from.read(&mut buffer).unwrap();
+        assert_ne!(read, 0, "{}", String::from_utf8_lossy(&shown));
+        shown.extend_from_slice(&buffer[..read]);
+    }
+    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+    from.read_to_end(&mut shown).unwrap();
+    assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&shown));
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_what_becomes_of_the_changes() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "before\n");
+    for typed in ["k\n", ""] {
+        let shown = at_a_terminal(&world, typed);
+        let id = only(&world);
+        assert!(shown.contains(&format!("kept as {id}")), "{shown}");
+        world.run(&["changes", "rm", &id]).succeeded();
+    }
+    assert!(at_a_terminal(&world, "what\nd\n").contains("The changes are discarded."));
+    assert_eq!((world.read("source/file"), folders(&world)), ("before\n".to_owned(), Vec::new()));
+    assert!(at_a_terminal(&world, "a\n").contains("The changes are applied."));
+    assert_eq!((world.read("source/file"), folders(&world)), ("after\n".to_owned(), Vec::new()));
+}
+
+#[test]
+fn changes_whose_source_is_gone_are_told_of_and_can_be_taken_from_their_folder() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "before\n");
+    exec(&world, &[], "echo after > file").succeeded();
+    let id = only(&world);
+    std::fs::rename(world.path().join("source"), world.path().join("moved")).unwrap();
+    world.write("source/file", "another directory\n");
+    let refused = world.run(&["changes", "apply", &id]);
+    assert!(refused.code == 125 && refused.stderr.contains("is not there any more"), "{refused:?}");
+    assert_eq!(world.read("source/file"), "another directory\n");
+    let shown = world.run(&["changes", "show", &id]).succeeded().stdout;
+    assert!(shown.contains(&format!("state/kept/{id}")), "{shown}");
+    std::fs::remove_dir_all(world.path().join("source")).unwrap();
+    std::fs::rename(world.path().join("moved"), world.path().join("source")).unwrap();
+    world.run(&["changes", "apply", &id]).succeeded();
+    assert_eq!(world.read("source/file"), "after\n");
+}

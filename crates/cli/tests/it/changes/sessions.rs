@@ -1,0 +1,100 @@
+//! Sessions that end with uncommitted changes.
+
+use super::{folders, only};
+use crate::BELLJAR;
+use crate::session::{Sessions, create, exec, list};
+use belljar_testkit::wait::until;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+/// A copy that lies on its source, and one that shares nothing with it.
+const COPIES: [&[&str]; 2] = [&[], &["--backend", "subprocess"]];
+
+fn ended(world: &World) -> Vec<Value> {
+    let all = world.run(&["session", "list", "--all", "--json"]).succeeded().json();
+    let all = all.as_array().unwrap().clone();
+    all.into_iter().filter(|session| session["state"] == "ended").collect()
+}
+
+#[test]
+fn a_session_with_uncommitted_changes_goes_on_unless_they_are_kept_or_discarded() {
+    for copies in COPIES {
+        World::as_everyone(BELLJAR, |world| {
+            let _sessions = Sessions(world);
+            world.write("source/file", "before\n");
+            let of = |name: &str| {
+                create(world, &[copies, &["--workspace-copy", "source", "--name", name]].concat())
+            };
+            let id = of("work");
+            exec(world, "work", "echo after > file").succeeded();
+            let refused = world.run(&["session", "end", "work"]);
+            assert!(
+                refused.code == 125 && refused.stderr.contains("uncommitted changes: file"),
+                "{refused:?}"
+            );
+            assert!(refused.stderr.contains("--discard"), "{refused:?}");
+            assert_eq!(exec(world, "work", "cat file").succeeded().stdout, "after\n");
+            let told = world.run(&["session", "end", "work", "--keep"]).succeeded();
+            assert!(told.stderr.contains(&format!("kept as {id}")), "{told:?}");
+            assert!(list(world).is_empty());
+            assert_eq!((&ended(world)[0]["id"], &ended(world)[0]["name"]), (&json!(id), &json!("work")));
+            let diff = world.run(&["session", "diff", "work"]).succeeded().stdout;
+            assert!(diff.contains("-before\n+after\n"), "{diff}");
+            world.run(&["session", "commit", "work"]).succeeded();
+            assert_eq!((world.read("source/file"), folders(world)), ("after\n".to_owned(), Vec::new()));
+            // What is discarded is gone, and what is committed is no reason to go on.
+            of("other");
+            exec(world, "other", "echo other > file").succeeded();
+            world.run(&["session", "end", "other", "--discard"]).succeeded();
+            of("third");
+            exec(world, "third", "echo third > file").succeeded();
+            world.run(&["session", "commit", "third"]).succeeded();
+            world.run(&["session", "end", "third"]).succeeded();
+            assert_eq!((world.read("source/file"), folders(world)), ("third\n".to_owned(), Vec::new()));
+        });
+    }
+}
+
+#[test]
+fn a_session_that_ends_by_time_keeps_its_changes() {
+    for limit in [["--idle", "1s"], ["--timeout", "2s"]] {
+        World::as_everyone(BELLJAR, |world| {
+            let _sessions = Sessions(world);
+            world.write("source/file", "before\n");
+            let id = create(world, &[&["--workspace-copy", "source"], &limit[..]].concat());
+            exec(world, &id, "echo after > file").succeeded();
+            until(|| list(world).is_empty());
+            until(|| ended(world).len() == 1);
+            let told = world.run(&["session", "diff", &id, "--json"]).succeeded().json();
+            assert_eq!(told["files"], json!([{ "path": "file", "change": "modified" }]));
+            world.run(&["changes", "apply", &id]).succeeded();
+            assert_eq!(world.read("source/file"), "after\n");
+        });
+    }
+}
+
+#[test]
+fn what_a_session_committed_before_it_ended_is_no_conflict_afterwards() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        world.write("source/file", "before\n");
+        let id = create(world, &["--workspace-copy", "source"]);
+        exec(world, &id, "echo first > file").succeeded();
+        world.run(&["session", "commit", &id]).succeeded();
+        exec(world, &id, "echo second > file").succeeded();
+        world.run(&["session", "end", &id, "--keep"]).succeeded();
+        world.run(&["changes", "apply", &only(world)]).succeeded();
+        assert_eq!(world.read("source/file"), "second\n");
+        // The control: a person's later work is one.
+        let id = create(world, &["--workspace-copy", "source"]);
+        exec(world, &id, "echo third > file").succeeded();
+        until(|| {
+            world.write("source/file", "person\n");
+            let told = world.run(&["session", "diff", &id, "--json"]).succeeded().json();
+            told["changed_in_source"] == json!(["file"])
+        });
+        world.run(&["session", "end", &id, "--keep"]).succeeded();
+        let ran = world.run(&["session", "commit", &id]);
+        assert_eq!((ran.code, world.read("source/file")), (5, "person\n".to_owned()), "{ran:?}");
+    });
+}

@@ -1,0 +1,201 @@
+//! Garbage collection of kept changes: by age, and oldest first when all of them are larger than they may be together.
+//!
+//! A change set is never collected before its age while all of them have room. The newest always stays. What was collected
+//! is written to a log, which `belljar changes list` shows.
+
+use super::SUMMARY;
+use super::open::{Kept, Listed, list};
+use super::record::write_whole;
+use crate::directory::Directory;
+use crate::state::State;
+use belljar_contract::id::RunId;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long changes are kept, and how much of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retention {
+    /// The age at which a change set is removed. Default: 14 days.
+    pub keep_for: Duration,
+    /// Maximum number of bytes of all together. Default: 10 GiB.
+    pub most_bytes: u64,
+}
+
+/// A change set that was collected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collected {
+    /// Its id.
+    pub id: RunId,
+    /// When it was removed.
+    pub removed_at: Timestamp,
+    /// When it had been kept.
+    pub kept_at: Timestamp,
+    /// Why it was removed.
+    pub reason: Reason,
+    /// How many bytes it took.
+    pub bytes: u64,
+    /// What had made the changes.
+    pub title: String,
+}
+
+/// Why a change set was collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It had its age.
+    Age,
+    /// All together took more bytes than they may, and it was the oldest.
+    Size,
+}
+
+/// Why the retention can't be read or set.
+#[derive(Debug, thiserror::Error)]
+#[error("can't use the retention of kept changes in {}", path.display())]
+pub struct RetentionError {
+    /// Its file.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+const RETENTION: &str = "retention.json";
+const LOG: &str = "collected.jsonl";
+
+/// Folders that are being removed.
+const REMOVED: &str = ".removed-";
+
+/// The log is cut to its last half when it is longer.
+const LONGEST_LOG_BYTES: usize = 256 << 10;
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { keep_for: Duration::from_secs(14 * 86_400), most_bytes: 10 << 30 }
+    }
+}
+
+/// The retention of a state directory: the default, if none was set.
+///
+/// # Errors
+/// [`RetentionError`] when it can't be read.
+pub fn retention(state: &State) -> Result<Retention, RetentionError> {
+    let path = state.kept().join(RETENTION);
+    match std::fs::read(&path) {
+        Ok(bytes) => {
+            serde_json::from_slice(&bytes).map_err(|error| RetentionError { path, source: error.into() })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Retention::default()),
+        Err(source) => Err(RetentionError { path, source }),
+    }
+}
+
+/// Sets the retention of a state directory.
+///
+/// # Errors
+/// [`RetentionError`] when it can't be written.
+pub fn set_retention(state: &State, retention: Retention) -> Result<(), RetentionError> {
+    let kept = state.kept();
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&kept);
+    let bytes = serde_json::to_vec(&retention).map_err(io::Error::from);
+    let written = made.and(bytes).and_then(|bytes| write_whole(&kept, RETENTION, &bytes));
+    written.map_err(|source| RetentionError { path: kept.join(RETENTION), source })
+}
+
+/// Removes what is due, but not `spared`, and returns it. Without a retention that can be read nothing is removed.
+pub fn collect(state: &State, spared: Option<&RunId>) -> Vec<Collected> {
+    sweep(state);
+    let Ok(retention) = retention(state) else { return Vec::new() };
+    let all = list(state);
+    let mut bytes: u64 = all.iter().map(|listed| listed.summary.bytes).sum();
+    let newest = all.last().map(|listed| listed.id.clone());
+    let mut removed = Vec::new();
+    for listed in &all {
+        let is_spared = Some(&listed.id) == spared || Some(&listed.id) == newest.as_ref();
+        let reason = match (is_due(listed, retention), bytes > retention.most_bytes && !is_spared) {
+            (true, _) if Some(&listed.id) != spared => Reason::Age,
+            (_, true) => Reason::Size,
+            _ => continue,
+        };
+        // One that a person works on at the moment stays.
+        if let Ok(Some(kept)) = Kept::open(&listed.path)
+            && kept.remove().is_ok()
+        {
+            bytes = bytes.saturating_sub(listed.summary.bytes);
+            removed.push(Collected::of(listed, reason));
+        }
+    }
+    note(state, &removed);
+    removed
+}
+
+fn is_due(listed: &Listed, retention: Retention) -> bool {
+    let age = Timestamp::now().duration_since(listed.summary.kept_at);
+    age > jiff::SignedDuration::try_from(retention.keep_for).unwrap_or(jiff::SignedDuration::MAX)
+}
+
+/// What was collected lately, oldest first.
+pub fn collected(state: &State) -> Vec<Collected> {
+    let log = std::fs::read_to_string(state.kept().join(LOG)).unwrap_or_default();
+    log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Writes down what was collected. What can't be written is no reason to stop.
+fn note(state: &State, removed: &[Collected]) {
+    if removed.is_empty() {
+        return;
+    }
+    let path = state.kept().join(LOG);
+    let lines: String =
+        removed.iter().filter_map(|one| serde_json::to_string(one).ok()).map(|line| line + "\n").collect();
+    let log = std::fs::read_to_string(&path).unwrap_or_default();
+    if log.len() + lines.len() > LONGEST_LOG_BYTES {
+        let from = log[log.len() / 2..].find('\n').map_or(log.len(), |at| log.len() / 2 + at + 1);
+        let _ = write_whole(&state.kept(), LOG, (log[from..].to_owned() + &lines).as_bytes());
+        return;
+    }
+    let appended = File::options().append(true).create(true).mode(0o600).open(path);
+    let _ = appended.and_then(|mut log| log.write_all(lines.as_bytes()));
+}
+
+/// Removes the folder of a change set. From the first moment on it is none any more.
+pub(super) fn remove(folder: &Path) -> io::Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let removed = folder.with_file_name(format!("{REMOVED}{name}"));
+    std::fs::rename(folder, &removed)?;
+    belljar_failpoint::reached("kept.removed");
+    clear(&removed)
+}
+
+/// Goes on with what was being removed when a process died.
+fn sweep(state: &State) {
+    let folders = std::fs::read_dir(state.kept()).into_iter().flatten().flatten();
+    for folder in folders.filter(|folder| folder.file_name().to_string_lossy().starts_with(REMOVED)) {
+        let _ = clear(&folder.path());
+    }
+}
+
+fn clear(removed: &Path) -> io::Result<()> {
+    let _ = std::fs::remove_file(removed.join(SUMMARY));
+    Directory::open_host(removed)?.clear().map_err(io::Error::from)?;
+    std::fs::remove_dir(removed)
+}
+
+// === impl Collected ===
+
+impl Collected {
+    fn of(listed: &Listed, reason: Reason) -> Self {
+        Self {
+            id: listed.id.clone(),
+            removed_at: Timestamp::now(),
+            kept_at: listed.summary.kept_at,
+            reason,
+            bytes: listed.summary.bytes,
+            title: listed.record.label.title.clone(),
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! Kept change sets: found by name or id, read, applied and removed.
+
+use super::record::CopyRecord;
+use super::settle::{Summary, at, write_summary};
+use super::{SUMMARY, garbage};
+use crate::directory::{Directory, DirectoryError};
+use crate::state::State;
+use crate::workspace::apply::ApplyError;
+use crate::workspace::changes::{ChangeSet, ChangesError};
+use crate::workspace::diff;
+use crate::workspace::digest::ReviewDigest;
+use crate::workspace::drift::Drift;
+use crate::workspace::partial::{Application, Applied, Wishes};
+use belljar_contract::id::RunId;
+use belljar_contract::result::WorkspaceChanges;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A kept change set. No other process applies or removes it as long as this lives.
+#[derive(Debug)]
+pub struct Kept {
+    id: RunId,
+    path: PathBuf,
+    record: CopyRecord,
+    summary: Summary,
+    _lock: File,
+}
+
+/// A kept change set in a list. It may be gone by now.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its id, which is that of its run.
+    pub id: RunId,
+    /// Its folder.
+    pub path: PathBuf,
+    /// The record of its copy.
+    pub record: CopyRecord,
+    /// What is known of it.
+    pub summary: Summary,
+}
+
+/// The changes of a kept change set, with the directories that they are in. They are frozen: no sandbox works there any more.
+/// This is what a review shows, and what a digest is made of.
+#[derive(Debug)]
+pub struct Frozen {
+    /// The changes.
+    pub set: ChangeSet,
+    /// The directory that was copied, as it is now.
+    pub source: Directory,
+    /// The layer or copy that holds the changes.
+    pub layer: Directory,
+    /// The tree that the run began with, if it is apart from the source.
+    pub base: Option<Directory>,
+    /// What something else has changed in the source since the copy was made.
+    pub drift: Drift,
+}
+
+/// Why a kept change set can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeptError {
+    /// There is none of that name or id.
+    #[error("there are no kept changes {name}")]
+    NoSuch {
+        /// The name or id.
+        name: String,
+    },
+    /// There are several.
+    #[error("{name} names several kept change sets: {}", ids.join(", "))]
+    Ambiguous {
+        /// The name, or the beginning of an id.
+        name: String,
+        /// Their ids.
+        ids: Vec<String>,
+    },
+    /// Another process works on it.
+    #[error("another process works on the kept changes {id}")]
+    Busy {
+        /// Its id.
+        id: RunId,
+    },
+    /// The directory that was copied is gone, or another one has come to its name.
+    #[error("the directory that was copied, {}, is not there any more", path.display())]
+    SourceGone {
+        /// The directory.
+        path: PathBuf,
+        /// Why it can't be opened.
+        #[source]
+        source: DirectoryError,
+    },
+    /// Its changes are laid out as a tree in its folder, and are no change set any more.
+    #[error("the changes are laid out in {}", path.display())]
+    LaidOut {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A directory can't be used.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The changes can't be told.
+    #[error(transparent)]
+    Changes(#[from] ChangesError),
+    /// They can't be applied.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// A file of the store can't be read or written.
+    #[error("can't use {}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The name of the lock in a folder.
+const LOCK: &str = "lock";
+
+/// All kept change sets, oldest first. One that can't be read is left out.
+pub fn list(state: &State) -> Vec<Listed> {
+    let folders = std::fs::read_dir(state.kept()).into_iter().flatten().flatten();
+    let mut listed: Vec<Listed> = folders.filter_map(|folder| Listed::read(&folder.path())).collect();
+    listed.sort_by(|one, other| (one.summary.kept_at, &one.id).cmp(&(other.summary.kept_at, &other.id)));
+    listed
+}
+
+/// The kept change set of that name, or whose id begins so. The newest, if several have the name.
+///
+/// # Errors
+/// [`KeptError`] when there is none, more than one id begins so, or another process works on it.
+pub fn find(state: &State, name: &str) -> Result<Kept, KeptError> {
+    let all = list(state);
+    let mut named = all.iter().filter(|listed| listed.record.label.name.as_deref() == Some(name));
+    let mut begun_so = all.iter().filter(|listed| !name.is_empty() && listed.id.as_str().starts_with(name));
+    let found = match (named.next_back(), begun_so.next()) {
+        (Some(named), _) => named,
+        (None, Some(first)) => {
+            let more: Vec<&Listed> = begun_so.collect();
+            if !more.is_empty() {
+                let ids = std::iter::once(first).chain(more).map(|listed| listed.id.to_string()).collect();
+                return Err(KeptError::Ambiguous { name: name.to_owned(), ids });
+            }
+            first
+        }
+        (None, None) => return Err(KeptError::NoSuch { name: name.to_owned() }),
+    };
+    Kept::open(&found.path)?.ok_or_else(|| KeptError::NoSuch { name: name.to_owned() })
+}
+
+// === impl Listed ===
+
+impl Listed {
+    fn read(folder: &Path) -> Option<Self> {
+        let id = RunId::parse(folder.file_name()?.to_str()?).ok()?;
+        let record = CopyRecord::read(folder).ok()??;
+        let summary = serde_json::from_slice(&std::fs::read(folder.join(SUMMARY)).ok()?).ok()?;
+        Some(Self { id, path: folder.to_owned(), record, summary })
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    pub(super) fn of(id: RunId, path: PathBuf, lock: File, (record, summary): (CopyRecord, Summary)) -> Self {
+        Self { id, path, record, summary, _lock: lock }
+    }
+
+    /// Opens the one in a folder; `None` if it is gone.
+    ///
+    /// # Errors
+    /// [`KeptError::Busy`] when another process works on it.
+    pub(super) fn open(folder: &Path) -> Result<Option<Self>, KeptError> {
+        let lock = match File::options().write(true).create(true).truncate(false).open(folder.join(LOCK)) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(at(folder)(error)),
+        };
+        let Some(Listed { id, path, record, summary }) = Listed::read(folder) else { return Ok(None) };
+        match lock.try_lock() {
+            Ok(()) if folder.join(SUMMARY).exists() => Ok(Some(Self::of(id, path, lock, (record, summary)))),
+            Ok(()) => Ok(None),
+            Err(_) => Err(KeptError::Busy { id }),
+        }
+    }
+
+    /// Its id, which is that of its run.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The record of its copy.
+    pub fn record(&self) -> &CopyRecord {
+        &self.record
+    }
+
+    /// What is known of it.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// Returns true if the changes are laid out in the run's own source, as a whole tree.
+    pub fn is_laid_out(&self) -> bool {
+        self.summary.is_laid_out
+    }
+
+    /// Returns true if the run's own source is a clone that the host has made, so that the changes can be pushed.
+    pub fn has_clone(&self) -> bool {
+        self.path.join("git").is_dir()
+    }
+
+    /// The run's own source, if it has one.
+    pub fn own_source(&self) -> Option<PathBuf> {
+        self.record.own_source().map(|source| self.path.join(source))
+    }
+
+    /// Reads the changes.
+    ///
+    /// # Errors
+    /// [`KeptError`] when they can't be told, or the source is gone.
+    pub fn changes(&self) -> Result<Frozen, KeptError> {
+        if self.summary.is_laid_out {
+            return Err(KeptError::LaidOut { path: self.own_source().unwrap_or_else(|| self.path.clone()) });
+        }
+        let folder = Directory::open_host(&self.path)?;
+        let layer = self.record.open_layer(&folder)?;
+        let source = self.record.open_source(&folder).map_err(|source| match self.record.source_path() {
+            Some(path) => KeptError::SourceGone { path: path.to_owned(), source },
+            None => source.into(),
+        })?;
+        let base = self.record.open_base(&folder)?;
+        let set = self.record.read_changes(base.as_ref().unwrap_or(&source), &layer)?;
+        let drift = match self.record.source_path() {
+            Some(_) => Drift::find(&source, &self.record.baseline)?,
+            None => Drift::default(),
+        };
+        Ok(Frozen { set, source, layer, base, drift })
+    }
+
+    /// Applies changes of [`Self::changes`]: `set` may be a part of them. Afterwards they are settled, and what is left is
+    /// what conflicts, and what was not in `set`.
+    ///
+    /// # Errors
+    /// [`KeptError`]; what was written up to then is found to be so the next time.
+    pub fn apply(&mut self, frozen: &Frozen, set: &ChangeSet, wishes: &Wishes) -> Result<Applied, KeptError> {
+        let scratch = self.path.join("merged");
+        remove_tree(&scratch).map_err(at(&scratch))?;
+        std::fs::create_dir(&scratch).map_err(at(&scratch))?;
+        let opened = Directory::open_host(&scratch)?;
+        let application = Application {
+            set,
+            copy: &frozen.layer,
+            target: &frozen.source,
+            base: frozen.base.as_ref(),
+            scratch: &opened,
+        };
+        let applied = application.apply(wishes, &mut self.record.baseline);
+        drop(opened);
+        // It goes with the folder at the latest.
+        let _ = remove_tree(&scratch);
+        let applied = applied?;
+        self.record.settle(applied.written.iter().chain(&applied.merged).chain(&applied.marked));
+        self.record.write(&self.path).map_err(at(&self.path))?;
+        Ok(applied)
+    }
+
+    /// Writes all changes into the run's own source, which no person works in. It is the whole tree then.
+    ///
+    /// # Errors
+    /// [`KeptError`], also if the source is a person's.
+    pub fn lay_out(&mut self) -> Result<PathBuf, KeptError> {
+        let Some(source) = self.own_source() else {
+            let path = self.record.source_path().unwrap_or(&self.path).to_owned();
+            return Err(KeptError::LaidOut { path });
+        };
+        if self.summary.is_laid_out {
+            return Ok(source);
+        }
+        let frozen = self.changes()?;
+        let rendered = frozen.render()?;
+        let since = SystemTime::now();
+        let trust = belljar_policy::handoff::Trust::in_all();
+        crate::workspace::apply::apply(&frozen.set, &frozen.layer, &frozen.source, since, &trust)?;
+        let bytes = serde_json::to_vec(&rendered).map_err(io::Error::from);
+        let written = bytes.and_then(|bytes| super::record::write_whole(&self.path, RENDERED, &bytes));
+        written.map_err(at(&self.path))?;
+        self.summary.is_laid_out = true;
+        write_summary(&self.path, &self.summary)?;
+        Ok(source)
+    }
+
+    /// The changes as they are shown. Of those that are laid out: as they were.
+    ///
+    /// # Errors
+    /// [`KeptError`] when they can't be told.
+    pub fn render(&self) -> Result<WorkspaceChanges, KeptError> {
+        if !self.summary.is_laid_out {
+            return self.changes()?.render();
+        }
+        let path = self.path.join(RENDERED);
+        let read = std::fs::read(&path).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
+        read.map_err(at(&path))
+    }
+
+    /// Removes it, with all that is kept of its run.
+    ///
+    /// # Errors
+    /// [`KeptError`] for what can't be removed; it is no kept change set any more, and the rest goes when others are collected.
+    pub fn remove(self) -> Result<(), KeptError> {
+        garbage::remove(&self.path).map_err(at(&self.path))
+    }
+}
+
+/// The changes as they were shown before they were laid out.
+const RENDERED: &str = "rendered.json";
+
+// === impl Frozen ===
+
+impl Frozen {
+    /// The changes as a diff against what the run began with, as far as that is still there, with the drift.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] for what can't be read.
+    pub fn render(&self) -> Result<WorkspaceChanges, KeptError> {
+        self.render_part(&self.set)
+    }
+
+    /// A part of them.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] for what can't be read.
+    pub fn render_part(&self, set: &ChangeSet) -> Result<WorkspaceChanges, KeptError> {
+        let mut changes = diff::render(set, self.base.as_ref().unwrap_or(&self.source), &self.layer)?;
+        self.drift.add_to(&mut changes);
+        Ok(changes)
+    }
+
+    /// The digest of the changes, as `belljar session diff` has it while a session lives.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] for what can't be read.
+    pub fn digest(&self) -> Result<ReviewDigest, KeptError> {
+        self.digest_of(&self.set)
+    }
+
+    /// The digest of a part of them.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] for what can't be read.
+    pub fn digest_of(&self, set: &ChangeSet) -> Result<ReviewDigest, KeptError> {
+        Ok(ReviewDigest::of(set, self.base.as_ref().unwrap_or(&self.source), &self.layer)?)
+    }
+
+    /// The changes at some paths and below; all of them for no paths.
+    pub fn part(&self, paths: &[PathBuf]) -> ChangeSet {
+        self.set.only(|path| {
+            paths.is_empty()
+                || paths.iter().any(|named| path.starts_with(named) || self.is_made_for(path, named))
+        })
+    }
+
+    /// Returns true if a directory is new and on the way to a path that is wanted.
+    fn is_made_for(&self, path: &Path, named: &Path) -> bool {
+        named.starts_with(path)
+            && self.set.iter().any(|(changed, what)| changed == path && what.before.is_none())
+    }
+}
+
+/// Removes a directory of the host's own, if it is there.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    match Directory::open_host(path) {
+        Ok(directory) => {
+            directory.clear().map_err(io::Error::from)?;
+            std::fs::remove_dir(path)
+        }
+        Err(error) if error.source == rustix::io::Errno::NOENT => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,132 @@
+//! The end of a run on a copy: a folder with changes moves to the kept ones by one rename, and one without is removed.
+
+use super::garbage::{self, Collected};
+use super::open::Kept;
+use super::record::{CopyRecord, write_whole};
+use super::{KeptError, SUMMARY};
+use crate::directory::Directory;
+use crate::state::{RunFolder, State};
+use crate::workspace::changes::ChangesError;
+use crate::workspace::growth;
+use belljar_contract::id::RunId;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+/// What is known of a kept change set without reading its layer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Summary {
+    /// When it was kept.
+    pub kept_at: Timestamp,
+    /// Whether its run was cut off: the process that looked after it was killed, or the machine went down.
+    pub was_cut_off: bool,
+    /// How many files changed; `None` if they can't be told.
+    pub files: Option<u64>,
+    /// How many bytes of disk it takes, with all that is kept of its run.
+    pub bytes: u64,
+    /// Whether the changes are laid out in the run's own source, as a whole tree.
+    #[serde(default)]
+    pub is_laid_out: bool,
+}
+
+/// What came of the folder of a run.
+#[derive(Debug)]
+pub enum Settled {
+    /// Nothing was changed; the folder is still the caller's.
+    Unchanged(RunFolder),
+    /// The changes are kept, and what was collected to make room for them.
+    Kept(Box<Kept>, Vec<Collected>),
+}
+
+/// Keeps the changes in the folder of a run in which nothing runs any more.
+///
+/// # Errors
+/// [`KeptError`]; the folder stays where it is, and becomes a kept change set the next time that leftovers are looked for.
+pub fn settle(state: &State, folder: RunFolder, was_cut_off: bool) -> Result<Settled, KeptError> {
+    let Some(record) = CopyRecord::read(folder.path()).map_err(at(folder.path()))? else {
+        return Ok(Settled::Unchanged(folder));
+    };
+    let files = match count(&record, folder.path()) {
+        Ok(0) => return Ok(Settled::Unchanged(folder)),
+        Ok(files) => Some(files),
+        Err(_) => None,
+    };
+    drop_scratch(folder.path(), &record);
+    let opened = Directory::open_host(folder.path())?;
+    let summary = Summary {
+        kept_at: Timestamp::now(),
+        was_cut_off,
+        files,
+        bytes: growth::bytes_of(opened),
+        is_laid_out: false,
+    };
+    write_summary(folder.path(), &summary)?;
+    let kept = state.kept();
+    DirBuilder::new().recursive(true).mode(0o700).create(&kept).map_err(at(&kept))?;
+    let to = kept.join(folder.id().as_str());
+    belljar_failpoint::reached("kept.before_move");
+    let (id, lock) = folder.move_to(&to).map_err(at(&to))?;
+    belljar_failpoint::reached("kept.moved");
+    // The name survives a crash of the machine; so do the files that were written when the kernel got round to it.
+    let _ = File::open(&kept).and_then(|kept| kept.sync_all());
+    let kept = Kept::of(id, to, lock, (record, summary));
+    let collected = garbage::collect(state, Some(kept.id()));
+    Ok(Settled::Kept(Box::new(kept), collected))
+}
+
+/// Keeps the changes of a run whose folder was left by its owner, who is gone. `None` if there are none, or the folder is
+/// not there, or its owner lives.
+///
+/// # Errors
+/// [`KeptError`] as from [`settle`].
+pub fn settle_by_id(state: &State, id: &RunId, was_cut_off: bool) -> Result<Option<Box<Kept>>, KeptError> {
+    let Some(folder) = state.adopt_destroyed(id) else { return Ok(None) };
+    match settle(state, folder, was_cut_off)? {
+        Settled::Unchanged(folder) => {
+            folder.remove()?;
+            Ok(None)
+        }
+        Settled::Kept(kept, _) => Ok(Some(kept)),
+    }
+}
+
+/// How many files changed. A source that is gone leaves that open.
+fn count(record: &CopyRecord, folder: &Path) -> Result<u64, ChangesError> {
+    let folder = Directory::open_host(folder)?;
+    let layer = record.open_layer(&folder)?;
+    if record.is_layer() && layer.names(1).is_ok_and(|names| names.is_empty()) {
+        return Ok(0);
+    }
+    let base = match record.open_base(&folder)? {
+        Some(base) => base,
+        None => record.open_source(&folder)?,
+    };
+    let set = record.read_changes(&base, &layer)?;
+    let shown = set.iter().filter(|(_, changed)| !changed.as_shown().is_empty()).count() as u64;
+    // Directories alone are a change, too.
+    Ok(if shown == 0 { set.len() as u64 } else { shown })
+}
+
+/// Removes what the kernel alone needed: the scratch directory beside a layer.
+fn drop_scratch(folder: &Path, record: &CopyRecord) {
+    let work = folder.join(record.layer()).with_file_name("work");
+    if record.is_layer()
+        && let Ok(directory) = Directory::open_host(&work)
+        && directory.clear().is_ok()
+    {
+        let _ = std::fs::remove_dir(work);
+    }
+}
+
+pub(super) fn write_summary(folder: &Path, summary: &Summary) -> Result<(), KeptError> {
+    let bytes = serde_json::to_vec(summary).map_err(io::Error::from);
+    bytes.and_then(|bytes| write_whole(folder, SUMMARY, &bytes)).map_err(at(folder))
+}
+
+pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> KeptError {
+    let path = path.to_owned();
+    move |source| KeptError::Io { path, source }
+}

@@ -1,0 +1,158 @@
+//! Drift: what something else than a run has changed in the source of its copy since the copy was made.
+//!
+//! A copy that lies on its source as an overlay is no snapshot. A later change of the source shows in it, so a person
+//! must be told of it before changes are applied.
+
+use super::baseline::Baseline;
+use crate::directory::{Directory, DirectoryError, Name};
+use belljar_contract::result::WorkspaceChanges;
+use belljar_policy::untrusted;
+use rustix::fs::{AtFlags, FileType, Stat, statat};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The paths of a source that were changed since a copy of it was made.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Drift {
+    /// The paths, sorted. For a directory: a name in it was added or removed.
+    pub paths: Vec<(PathBuf, bool)>,
+    /// Whether there are more paths, or the source was too large to look at all of it.
+    pub is_cut: bool,
+}
+
+/// Maximum number of names that are looked at.
+const MOST_NAMES: usize = 200_000;
+
+/// Maximum number of paths that are listed.
+const MOST_PATHS: usize = 200;
+
+/// The history of a repository changes with each commit in the source and is not the content of the workspace.
+const LEFT_OUT: &[u8] = b".git";
+
+// === impl Drift ===
+
+impl Drift {
+    /// Looks for changes by their times: a file's inode, and a directory's list of names, are newer than the copy, and
+    /// no commit of this copy has left them so.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] if the source itself can't be read. What is below and can't be read is passed over.
+    pub fn find(source: &Directory, baseline: &Baseline) -> Result<Self, DirectoryError> {
+        let mut drift = Self::default();
+        let mut names_left = MOST_NAMES;
+        let mut pending = vec![PathBuf::new()];
+        drift.note_directory(Path::new(""), &source.stat_itself()?, baseline);
+        while let Some(below) = pending.pop() {
+            let opened = match below.as_os_str().is_empty() {
+                true => source.try_clone(),
+                false => source.open(&below),
+            };
+            let Ok(directory) = opened else { continue };
+            let Ok(names) = directory.names(names_left) else {
+                drift.is_cut = true;
+                continue;
+            };
+            names_left -= names.len();
+            for name in names.iter().filter(|name| name.name.as_bytes() != LEFT_OUT) {
+                pending.extend(drift.note((&directory, &below), name, baseline));
+            }
+        }
+        drift.paths.sort();
+        Ok(drift)
+    }
+
+    /// Notes a name if it was changed. Returns its path if it is a directory to be looked at.
+    fn note(
+        &mut self,
+        (directory, below): (&Directory, &Path),
+        Name { name, kind }: &Name,
+        baseline: &Baseline,
+    ) -> Option<PathBuf> {
+        let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let path = below.join(OsStr::from_bytes(name.as_bytes()));
+        match kind {
+            FileType::Directory => {
+                self.note_directory(&path, &stat, baseline);
+                Some(path)
+            }
+            _ => {
+                if baseline.is_touched(&path, &stat) {
+                    self.add(path, false);
+                }
+                None
+            }
+        }
+    }
+
+    /// A directory's own inode is changed by its permissions, too; only its names count.
+    fn note_directory(&mut self, path: &Path, stat: &Stat, baseline: &Baseline) {
+        let seconds = Duration::new(stat.st_mtime.unsigned_abs(), stat.st_mtime_nsec.try_into().unwrap_or(0));
+        let modified_at: SystemTime = UNIX_EPOCH + seconds;
+        if modified_at > baseline.since() && baseline.is_touched(path, stat) {
+            self.add(path.to_owned(), true);
+        }
+    }
+
+    fn add(&mut self, path: PathBuf, is_directory: bool) {
+        match self.paths.len() < MOST_PATHS {
+            true => self.paths.push((path, is_directory)),
+            false => self.is_cut = true,
+        }
+    }
+
+    /// Returns the paths as text; a directory ends with a slash.
+    pub fn listed(&self) -> Vec<String> {
+        let line = |(path, is_directory): &(PathBuf, bool)| match (is_directory, path.as_os_str().is_empty())
+        {
+            (true, true) => "./".to_owned(),
+            (true, false) => format!("{}/", untrusted::name(path)),
+            (false, _) => untrusted::name(path),
+        };
+        self.paths.iter().map(line).collect()
+    }
+
+    /// Adds the paths to what is reported of a change set.
+    pub fn add_to(&self, changes: &mut WorkspaceChanges) {
+        changes.changed_in_source = self.listed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_testkit::wait;
+    use std::fs;
+
+    #[test]
+    fn written_added_and_removed_names_are_found_and_nothing_else_is() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["kept", "written", "folder/gone", "untouched/file", ".git/index"] {
+            let path = place.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "one\n").unwrap();
+        }
+        let source = Directory::open_host(place.path()).unwrap();
+        // The kernel's clock for files goes in larger steps than the other.
+        let mut baseline = Baseline::now();
+        wait::until(|| {
+            baseline = Baseline::now();
+            Drift::find(&source, &baseline).unwrap() == Drift::default()
+        });
+        wait::until(|| {
+            fs::write(place.path().join("written"), "two\n").unwrap();
+            !Drift::find(&source, &baseline).unwrap().paths.is_empty()
+        });
+        fs::write(place.path().join(".git/index"), "two\n").unwrap();
+        fs::remove_file(place.path().join("folder/gone")).unwrap();
+        fs::write(place.path().join("added"), "").unwrap();
+        assert_eq!(Drift::find(&source, &baseline).unwrap().listed(), ["./", "added", "folder/", "written"]);
+        // What a commit of the copy itself has left is no drift.
+        for name in ["written", "added", "folder"] {
+            baseline.note(Path::new(name), &source.stat(Path::new(name)).unwrap().unwrap());
+        }
+        baseline.note(Path::new(""), &source.stat_itself().unwrap());
+        assert_eq!(Drift::find(&source, &baseline).unwrap().listed(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,355 @@
+//! Applies a frozen change set as far as it does not conflict with what became of its source meanwhile.
+//!
+//! ```text
+//! change set ─► no conflict ────────────────► written
+//!            └► conflict ─► overwritten, if its path is named
+//!                        ├► merged, if that is asked for and the base of the run is known
+//!                        └► left out, with everything that can't be written without it
+//! ```
+//! The change set must be frozen: no sandbox may still write to its layer.
+
+use super::apply::{ApplyError, is_touched, note_parents};
+use super::baseline::Baseline;
+use super::carried::{self, of_existing};
+use super::changes::{ChangeSet, Changed, State, same_content};
+use super::handoff::{self, Links, Reviewed};
+use super::merge::{Merged, merge};
+use super::transfer::{Owner, Route};
+use crate::directory::{Directory, DirectoryError, Name};
+use belljar_policy::handoff::Trust;
+use rustix::fs::{FileType, Stat};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of names in a directory that is removed.
+const MOST_NAMES: usize = 1_000_000;
+
+/// A change set, and where it is applied.
+#[derive(Debug)]
+pub struct Application<'a> {
+    /// The changes.
+    pub set: &'a ChangeSet,
+    /// The layer or copy that holds them.
+    pub copy: &'a Directory,
+    /// The directory that is written to.
+    pub target: &'a Directory,
+    /// The tree that the run began with, if there is one apart from the target.
+    pub base: Option<&'a Directory>,
+    /// An empty directory of the host's own, for merged files until they are written.
+    pub scratch: &'a Directory,
+}
+
+/// What a person wants done with changes.
+#[derive(Debug, Clone, Default)]
+pub struct Wishes {
+    /// The paths that may gain trust.
+    pub trust: Trust,
+    /// Conflicting paths, and all below them, that are written over what is in the target.
+    pub overwritten: Vec<PathBuf>,
+    /// Whether conflicting text files are merged.
+    pub merge: Merge,
+}
+
+/// How conflicting text files are merged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Merge {
+    /// They are not.
+    #[default]
+    Off,
+    /// Those where both sides changed different lines.
+    Clean,
+    /// All; the same lines get conflict markers.
+    Markers,
+}
+
+/// What was written, and what was not.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Paths that are now what the run made of them.
+    pub written: Vec<PathBuf>,
+    /// Paths that were merged.
+    pub merged: Vec<PathBuf>,
+    /// Paths that were merged with conflict markers.
+    pub marked: Vec<PathBuf>,
+    /// Paths that conflict and were left as they are in the target.
+    pub conflicts: Vec<PathBuf>,
+}
+
+/// How a path of the change set relates to the target.
+enum Standing {
+    /// The target is what the run began with.
+    Free(Changed),
+    /// The target is already what the run made of it.
+    Done,
+    /// Something else has changed the target.
+    Conflict(Option<Stat>),
+}
+
+/// A merged file, ready to be written.
+struct MergedFile {
+    changed: Changed,
+    has_markers: bool,
+}
+
+/// The change set, sorted by what is done with each path.
+#[derive(Default)]
+struct Plan {
+    /// What is written, as it is relative to the target.
+    writes: BTreeMap<PathBuf, Changed>,
+    done: Vec<PathBuf>,
+    merges: BTreeMap<PathBuf, MergedFile>,
+    conflicts: BTreeSet<PathBuf>,
+}
+
+// === impl Application ===
+
+impl Application<'_> {
+    /// Writes what does not conflict. Nothing is written if a path gains trust that `wishes` does not name.
+    ///
+    /// # Errors
+    /// [`ApplyError`]: on [`ApplyError::Handoff`] nothing was written; on others see there.
+    pub fn apply(&self, wishes: &Wishes, baseline: &mut Baseline) -> Result<Applied, ApplyError> {
+        let mut plan = self.plan(wishes, baseline)?;
+        plan.leave_out_dependents();
+        plan.carry_modes(self.target)?;
+        let written = self.set.only(|path| plan.writes.contains_key(path) || plan.merges.contains_key(path));
+        let Reviewed { findings, links } = handoff::review(&written, self.copy)?;
+        let findings = wishes.trust.without([findings, handoff::obeyed(&written, self.target)?].concat());
+        if !findings.is_empty() {
+            return Err(ApplyError::Handoff { findings });
+        }
+        self.carry(
+            self.copy,
+            Some(&links),
+            plan.writes.iter().map(|(path, changed)| (path, *changed)),
+            baseline,
+        )?;
+        let merges = plan.merges.iter().map(|(path, merged)| (path, merged.changed));
+        self.carry(self.scratch, None, merges, baseline)?;
+        note_parents(&written, self.target, baseline)?;
+        Ok(plan.outcome())
+    }
+
+    /// Decides for each path what is done with it. Nothing is written.
+    ///
+    /// # Errors
+    /// [`ApplyError`] if something can't be read.
+    fn plan(&self, wishes: &Wishes, baseline: &Baseline) -> Result<Plan, ApplyError> {
+        let mut plan = Plan::default();
+        for (path, changed) in self.set.iter() {
+            match self.standing(path, changed, baseline)? {
+                Standing::Done => plan.done.push(path.to_owned()),
+                Standing::Free(changed) => {
+                    plan.writes.insert(path.to_owned(), changed);
+                }
+                Standing::Conflict(now) => {
+                    let is_named = wishes.overwritten.iter().any(|named| path.starts_with(named));
+                    let is_overwritten = is_named && self.has_place_for(path)?;
+                    let merged = match wishes.merge {
+                        Merge::Off => None,
+                        mode => self.merged(path, (changed, now.as_ref()), mode)?,
+                    };
+                    match (is_overwritten.then(|| over(changed, now.as_ref())).flatten(), merged) {
+                        (Some(changed), _) => drop(plan.writes.insert(path.to_owned(), changed)),
+                        (None, Some(merged)) => drop(plan.merges.insert(path.to_owned(), merged)),
+                        (None, None) => drop(plan.conflicts.insert(path.to_owned())),
+                    }
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    fn standing(
+        &self,
+        path: &Path,
+        changed: &Changed,
+        baseline: &Baseline,
+    ) -> Result<Standing, DirectoryError> {
+        let now = self.target.stat(path)?;
+        let state = now.as_ref().map(State::of);
+        if state.is_none() && changed.after.is_some() && !self.has_place_for(path)? {
+            return Ok(Standing::Conflict(None));
+        }
+        let Some(base) = self.base else {
+            let is_touched = is_touched((path, changed), now.as_ref(), baseline);
+            return Ok(if is_touched { Standing::Conflict(now) } else { Standing::Free(*changed) });
+        };
+        let has_same_mode = state.map(|state| state.mode) == changed.after.map(|after| after.mode);
+        if has_same_mode && is_same((self.copy, changed.after), (self.target, state), path)? {
+            return Ok(Standing::Done);
+        }
+        if removes_directory(changed) && is_directory(state) && self.has_other_names(path)? {
+            return Ok(Standing::Conflict(now));
+        }
+        match is_same((base, changed.before), (self.target, state), path)? {
+            true => Ok(Standing::Free(Changed { before: state, ..*changed })),
+            false => Ok(Standing::Conflict(now)),
+        }
+    }
+
+    /// Returns true if a directory of the target, which is to be removed, has a name that the run never saw.
+    fn has_other_names(&self, path: &Path) -> Result<bool, DirectoryError> {
+        let names = self.target.open(path)?.names(MOST_NAMES)?;
+        let is_known =
+            |name: &Name| self.set.get(&path.join(OsStr::from_bytes(name.name.as_bytes()))).is_some();
+        Ok(!names.iter().all(is_known))
+    }
+
+    /// Returns true if the directory that a path is created in is there, or is created with it.
+    fn has_place_for(&self, path: &Path) -> Result<bool, DirectoryError> {
+        let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
+            return Ok(true);
+        };
+        let is_made = self.set.get(parent).is_some_and(|changed| is_directory(changed.after));
+        Ok(is_made || is_directory(self.target.stat(parent)?.as_ref().map(State::of)))
+    }
+
+    /// Merges a file, if all three of its versions are regular files and the base is known.
+    fn merged(
+        &self,
+        path: &Path,
+        (changed, now): (&Changed, Option<&Stat>),
+        mode: Merge,
+    ) -> Result<Option<MergedFile>, ApplyError> {
+        let is_file = |state: &State| state.kind == FileType::RegularFile;
+        let now = now.map(State::of).filter(is_file);
+        let (Some(base), Some(now), Some(after), Some(_)) =
+            (self.base, now, changed.after.filter(is_file), changed.before.filter(is_file))
+        else {
+            return Ok(None);
+        };
+        let failed = |source| ApplyError::Write { path: path.to_owned(), source };
+        let versions = (base.open_file(path)?, self.target.open_file(path)?, self.copy.open_own_file(path)?);
+        let (content, has_markers) = match merge(versions.0, versions.1, versions.2).map_err(failed)? {
+            Merged::Clean(content) => (content, false),
+            Merged::Marked(content) if mode == Merge::Markers => (content, true),
+            Merged::Marked(_) | Merged::Impossible => return Ok(None),
+        };
+        let mut file = create_below(self.scratch, path).map_err(failed)?;
+        file.write_all(&content).map_err(failed)?;
+        let after = State { mode: of_existing(now, after), ..after };
+        let changed = Changed { before: Some(now), after: Some(after), same_content: false };
+        Ok(Some(MergedFile { changed, has_markers }))
+    }
+
+    fn carry<'p>(
+        &self,
+        from: &Directory,
+        links: Option<&Links>,
+        changes: impl Iterator<Item = (&'p PathBuf, Changed)>,
+        baseline: &mut Baseline,
+    ) -> Result<(), ApplyError> {
+        let changes: Vec<(&Path, Changed)> =
+            changes.map(|(path, changed)| (path.as_path(), changed)).collect();
+        let temporary = baseline.temporary().to_owned();
+        let (open, to) = (Directory::open_own_file as _, self.target);
+        let route = Route { from, links, open, to, owner: Owner::AsBefore, temporary: &temporary };
+        Ok(route.carry(&changes, |path, left| baseline.note(path, left))?)
+    }
+}
+
+/// A change relative to what is in the target now. A directory is overwritten only by a change of that directory.
+fn over(changed: &Changed, now: Option<&Stat>) -> Option<Changed> {
+    let before = now.map(State::of);
+    let is_other_directory = is_directory(before) && !is_directory(changed.before);
+    let is_nothing = before.is_none() && changed.after.is_none();
+    (!is_other_directory && !is_nothing).then_some(Changed { before, same_content: false, ..*changed })
+}
+
+fn is_directory(state: Option<State>) -> bool {
+    state.is_some_and(|state| state.kind == FileType::Directory)
+}
+
+/// Returns true if a path is the same in two trees, apart from its permission bits.
+fn is_same(
+    (one, one_is): (&Directory, Option<State>),
+    (other, other_is): (&Directory, Option<State>),
+    path: &Path,
+) -> Result<bool, DirectoryError> {
+    match (one_is, other_is) {
+        (None, None) => Ok(true),
+        (Some(one_is), Some(other_is)) if one_is.kind == other_is.kind => match one_is.kind {
+            FileType::Directory => Ok(true),
+            FileType::RegularFile if one_is.size != other_is.size => Ok(false),
+            // Of the two the second is opened as the host's own layer is; no permission of a target is in root's way.
+            kind => same_content(other, one, path, kind),
+        },
+        _ => Ok(false),
+    }
+}
+
+/// Creates a file in an own directory, with the directories on the way.
+fn create_below(directory: &Directory, path: &Path) -> std::io::Result<File> {
+    let mut at = directory.try_clone()?;
+    let name = path.file_name().ok_or(rustix::io::Errno::INVAL)?;
+    for component in path.parent().into_iter().flat_map(Path::components) {
+        at = at.make(Path::new(component.as_os_str()), 0o700)?;
+    }
+    let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CREATE | rustix::fs::OFlags::EXCL;
+    let flags = flags | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(&at, name, flags, rustix::fs::Mode::from_raw_mode(0o600)).map(File::from)?)
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Leaves out what can't be written without a path that conflicts: what is below it, and a directory that would have
+    /// to be removed with it in it.
+    fn leave_out_dependents(&mut self) {
+        loop {
+            let is_out = |path: &Path| self.conflicts.contains(path);
+            let is_below = |path: &Path| path.ancestors().skip(1).any(is_out);
+            let dependents: Vec<PathBuf> = self
+                .writes
+                .iter()
+                .filter(|(path, changed)| {
+                    is_below(path) || (removes_directory(changed) && self.holds_conflict(path))
+                })
+                .map(|(path, _)| path.clone())
+                .collect();
+            if dependents.is_empty() {
+                return;
+            }
+            for path in dependents {
+                self.writes.remove(&path);
+                self.conflicts.insert(path);
+            }
+        }
+    }
+
+    /// Replaces the permissions that were read from the run's base by those that the target has now, but for the executable bit.
+    fn carry_modes(&mut self, target: &Directory) -> Result<(), DirectoryError> {
+        let paths: Vec<PathBuf> = self.writes.keys().cloned().collect();
+        carried::carry(&mut self.writes, target)?;
+        self.done.extend(paths.into_iter().filter(|path| !self.writes.contains_key(path)));
+        Ok(())
+    }
+
+    /// Returns true if a path below this one conflicts.
+    fn holds_conflict(&self, path: &Path) -> bool {
+        let below = self.conflicts.range(path.to_owned()..);
+        below.take_while(|other| other.starts_with(path)).any(|other| other != path)
+    }
+
+    fn outcome(self) -> Applied {
+        let mut applied = Applied { conflicts: self.conflicts.into_iter().collect(), ..Applied::default() };
+        applied.written = self.writes.into_keys().chain(self.done).collect();
+        applied.written.sort();
+        for (path, merged) in self.merges {
+            match merged.has_markers {
+                true => applied.marked.push(path),
+                false => applied.merged.push(path),
+            }
+        }
+        applied
+    }
+}
+
+fn removes_directory(changed: &Changed) -> bool {
+    is_directory(changed.before) && !is_directory(changed.after)
+}
