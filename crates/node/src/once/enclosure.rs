@@ -104,7 +104,7 @@ fn in_container(
     }
     *copied = held.map(|held| held.was(sandbox.imprint()));
     if sandbox.imprint().is_some() {
-        record(place, spec, (&place.folder.path().join(COPY), sandbox.imprint()), None)?;
+        record(place, spec, (&place.folder.private().join(COPY), sandbox.imprint()), None)?;
     }
     if !spec.home.is_empty() {
         let home = archive::of_texts(&spec.home).map_err(|source| OnceError::Home { source })?;

@@ -154,7 +154,8 @@ fn limits(measured: &Measured, asked: &Asked<'_>) -> Vec<Layer> {
             "kernel_tables",
             false,
             format!(
-                "{} seccomp filters, inotify watches on its own files; the engine limits no terminals",
+                "{} seccomp filters, inotify watches on its own files; the engine limits no terminals, and no memory of TCP unless \
+                 control groups are of version 2",
                 limits.filters
             ),
         ),

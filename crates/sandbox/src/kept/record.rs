@@ -86,6 +86,12 @@ enum Source {
 /// The longest title that is recorded.
 const LONGEST_TITLE: usize = 200;
 
+/// A path in a folder, relative to it. The folder may be named by way of a link, or relatively.
+fn within(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let plain = path.strip_prefix(folder).ok().map(Path::to_owned);
+    plain.or_else(|| Some(path.strip_prefix(folder.canonicalize().ok()?).ok()?.to_owned()))
+}
+
 // === impl RunLabel ===
 
 impl RunLabel {
@@ -145,11 +151,9 @@ fn digest(content: &[u8]) -> String {
 impl CopyRecord {
     /// The record of a copy that begins now. `folder` is that of its run, and `layer` is in it.
     pub fn begin(label: RunLabel, folder: &Path, (source, layer): (&HostPath, &Path)) -> Self {
-        let relative = |path: &Path| path.strip_prefix(folder).unwrap_or(path).to_owned();
-        let is_own = source.as_path().starts_with(folder);
-        let source = match is_own {
-            true => Source::Own(relative(source.as_path())),
-            false => Source::Host(source.clone()),
+        let source = match within(folder, source.as_path()) {
+            Some(own) => Source::Own(own),
+            None => Source::Host(source.clone()),
         };
         Self {
             label,
@@ -157,7 +161,7 @@ impl CopyRecord {
             // A source of the run's own is written to by nothing but the end of the run.
             base: None,
             source,
-            layer: relative(layer),
+            layer: within(folder, layer).unwrap_or_else(|| layer.to_owned()),
             imprint: None,
             baseline: Baseline::now(),
             host_file: None,
@@ -186,7 +190,8 @@ impl CopyRecord {
     /// A copy on a base that is apart from its source, if there is one: a snapshot in the folder of the run.
     #[must_use]
     pub fn on_base(self, folder: &Path, base: Option<&HostPath>) -> Self {
-        let base = base.map(|base| base.as_path().strip_prefix(folder).unwrap_or(base.as_path()).to_owned());
+        let base = base.map(HostPath::as_path);
+        let base = base.map(|base| within(folder, base).unwrap_or_else(|| base.to_owned()));
         Self { base, ..self }
     }
 

@@ -34,7 +34,7 @@ fn the_changes_of_a_run_whose_belljar_was_killed_are_kept() {
                 until(|| {
                     let runs =
                         std::fs::read_dir(world.path().join("state/runs")).into_iter().flatten().flatten();
-                    runs.into_iter().any(|run| run.path().join("job/artifacts/written").exists())
+                    runs.into_iter().any(|run| run.path().join("private/job/artifacts/written").exists())
                 });
             }
             belljar.kill().unwrap();

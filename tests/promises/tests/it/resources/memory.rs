@@ -4,6 +4,7 @@ use crate::belljar::belljar;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
 use crate::way::PROBE;
+use belljar_confine::group::Hierarchies;
 use belljar_testkit::world::{Ran, World};
 
 /// What a sandbox is given, and what is taken.
@@ -34,10 +35,13 @@ fn whoever_takes_too_much_memory_ends_the_sandbox() {
 pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     let place = format!("{:?}", scene.world.user());
     let has_group = has_control_group(scene);
+    // An engine sets no limit on what TCP holds, and the groups of version 1 charge it to nothing.
+    let charges_tcp = scene.engine.is_none() || Hierarchies::find().is_ok_and(|groups| groups.version() == 2);
     for (kind, needs_group) in KINDS {
-        let verdict = match needs_group && !has_group {
-            true => Verdict::NotShown("control groups".to_owned()),
-            false => judge(scene, kind),
+        let verdict = match kind {
+            _ if needs_group && !has_group => Verdict::NotShown("control groups".to_owned()),
+            "tcp" if !charges_tcp => Verdict::NotShown("control groups of version 2".to_owned()),
+            _ => judge(scene, kind),
         };
         tally.count("RS2", &format!("RS2 {kind}"), &place, verdict);
     }
