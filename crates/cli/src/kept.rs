@@ -387,7 +387,7 @@ pub(crate) fn tell_collected(collected: &[Collected]) {
     for Collected { id, reason, title, .. } in collected {
         let why = match reason {
             Reason::Age => "they had their age",
-            Reason::Size => "all kept changes together were too large, and they were the oldest",
+            Reason::Size => "all kept changes together were too large, and they were the largest",
         };
         crate::output::errln!("belljar: the kept changes {id} ({}) were removed: {why}", harmless(title));
     }

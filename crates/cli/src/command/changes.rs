@@ -17,7 +17,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT, after_help = "\
 A change set is named by the id of its run, by a beginning of that, or by the name of its session. It is kept for 14 days, and \
-all of them together may take 10 GiB; `belljar changes retention` changes that. The oldest are removed first.")]
+all but the newest together may take 10 GiB; `belljar changes retention` changes that. The largest are removed first.")]
 pub(crate) struct ChangesArguments {
     #[command(subcommand)]
     command: Command,

@@ -1,7 +1,8 @@
-//! Garbage collection of kept changes: by age, and oldest first when all of them are larger than they may be together.
+//! Garbage collection of kept changes: by age, and largest first when all of them are larger than they may be together.
 //!
-//! A change set is never collected before its age while all of them have room. The newest always stays. What was collected
-//! is written to a log, which `belljar changes list` shows.
+//! A change set is never collected before its age while all of them have room. The newest always stays and takes no room from the
+//! others, and the largest is removed first: otherwise a program could have the work of earlier runs removed by writing a lot. What
+//! was collected is written to a log, which `belljar changes list` shows.
 
 use super::SUMMARY;
 use super::open::{Kept, Listed, list};
@@ -11,6 +12,7 @@ use crate::state::State;
 use belljar_contract::id::RunId;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -22,7 +24,7 @@ use std::time::Duration;
 pub struct Retention {
     /// The age at which a change set is removed. Default: 14 days.
     pub keep_for: Duration,
-    /// Maximum number of bytes of all together. Default: 10 GiB.
+    /// Maximum number of bytes of all but the newest together. Default: 10 GiB.
     pub most_bytes: u64,
 }
 
@@ -49,7 +51,7 @@ pub struct Collected {
 pub enum Reason {
     /// It had its age.
     Age,
-    /// All together took more bytes than they may, and it was the oldest.
+    /// All together took more bytes than they may, and it was the largest.
     Size,
 }
 
@@ -110,13 +112,16 @@ pub fn set_retention(state: &State, retention: Retention) -> Result<(), Retentio
 pub fn collect(state: &State, spared: Option<&RunId>) -> Vec<Collected> {
     sweep(state);
     let Ok(retention) = retention(state) else { return Vec::new() };
-    let all = list(state);
-    let mut bytes: u64 = all.iter().map(|listed| listed.summary.bytes).sum();
+    let mut all = list(state);
     let newest = all.last().map(|listed| listed.id.clone());
+    let is_spared = |listed: &Listed| Some(&listed.id) == spared || Some(&listed.id) == newest.as_ref();
+    let counted = all.iter().filter(|listed| !is_spared(listed));
+    let mut bytes: u64 = counted.map(|listed| listed.summary.bytes).sum();
+    // Those that are due make room first. Of two that are as large, the older one.
+    all.sort_by_key(|listed| (!is_due(listed, retention), Reverse(listed.summary.bytes)));
     let mut removed = Vec::new();
     for listed in &all {
-        let is_spared = Some(&listed.id) == spared || Some(&listed.id) == newest.as_ref();
-        let reason = match (is_due(listed, retention), bytes > retention.most_bytes && !is_spared) {
+        let reason = match (is_due(listed, retention), bytes > retention.most_bytes && !is_spared(listed)) {
             (true, _) if Some(&listed.id) != spared => Reason::Age,
             (_, true) => Reason::Size,
             _ => continue,
@@ -125,7 +130,9 @@ pub fn collect(state: &State, spared: Option<&RunId>) -> Vec<Collected> {
         if let Ok(Some(kept)) = Kept::open(&listed.path)
             && kept.remove().is_ok()
         {
-            bytes = bytes.saturating_sub(listed.summary.bytes);
+            if !is_spared(listed) {
+                bytes = bytes.saturating_sub(listed.summary.bytes);
+            }
             removed.push(Collected::of(listed, reason));
         }
     }

@@ -95,7 +95,7 @@ fn removed(collected: &[Collected]) -> String {
     let line = |one: &Collected| {
         let why = match one.reason {
             Reason::Age => "had its age",
-            Reason::Size => "was the oldest when all were too large",
+            Reason::Size => "was the largest when all were too large",
         };
         format!("Removed {}: {} ({}) {why}\n", one.removed_at, one.id, harmless(&one.title))
     };

@@ -17,7 +17,7 @@ pub(super) struct RetentionArguments {
     /// Remove a change set after this long, such as 12h or 30d [default: 14d]
     #[arg(long, value_name = "DURATION", value_parser = parse_days)]
     keep_for: Option<Duration>,
-    /// Remove the oldest when all together take more than this [default: 10g]
+    /// Remove the largest when all but the newest together take more than this [default: 10g]
     #[arg(long, value_name = "SIZE")]
     max_size: Option<Bytes>,
     /// Print it as JSON

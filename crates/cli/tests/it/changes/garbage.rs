@@ -13,28 +13,37 @@ fn keep(world: &World, script: &str) -> String {
 }
 
 #[test]
-fn the_oldest_are_removed_when_all_are_too_large_and_that_is_told() {
+fn the_largest_are_removed_when_all_are_too_large_and_that_is_told() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
         let filled = |name: &str| format!("head -c 3000000 /dev/urandom > {name}");
         let (first, second) = (keep(world, &filled("one")), keep(world, &filled("two")));
-        assert_eq!(ids(world), [first.clone(), second.clone()]);
-        let told = world.run(&["changes", "retention", "--max-size", "7m"]).succeeded();
+        let told = world.run(&["changes", "retention", "--max-size", "5m"]).succeeded();
         assert!(told.stdout.contains("14 days"), "{told:?}");
-        assert_eq!(ids(world), [first.clone(), second.clone()], "there is room for both");
+        assert_eq!(ids(world), [first.clone(), second.clone()], "there is room for one beside the newest");
         let third = keep(world, &filled("three"));
-        assert_eq!(ids(world), [second.clone(), third.clone()]);
+        assert_eq!(ids(world), [second.clone(), third.clone()], "of two that are as large the older one went");
         let listed = world.run(&["changes", "list", "--json"]).succeeded().json();
         assert_eq!(
             (&listed["removed"][0]["id"], &listed["removed"][0]["reason"]),
             (&json!(first), &json!("size"))
         );
         let table = world.run(&["changes", "list"]).succeeded().stdout;
-        assert!(table.contains(&format!("{first} (sh -c")) && table.contains("was the oldest"), "{table}");
-        // The newest stays, however large it is.
-        let large = keep(world, "head -c 9000000 /dev/urandom > large");
-        assert_eq!(ids(world), [large]);
+        assert!(table.contains(&format!("{first} (sh -c")) && table.contains("was the largest"), "{table}");
     });
+}
+
+#[test]
+fn a_large_change_set_evicts_no_smaller_one() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "before\n");
+    world.run(&["changes", "retention", "--max-size", "5m"]).succeeded();
+    let small = keep(&world, "echo after > file");
+    // The newest stays, however large it is, and the others with it.
+    let large = keep(&world, "head -c 9000000 /dev/urandom > large");
+    assert_eq!(ids(&world), [small.clone(), large]);
+    let next = keep(&world, "echo after > file");
+    assert_eq!(ids(&world), [small, next]);
 }
 
 #[test]
