@@ -151,6 +151,7 @@ pub(super) fn commit(arguments: &CommitArguments) -> Result<ExitCode, CliError> 
         crate::output::errln!("Nothing was written.");
         return Ok(ExitCode::from(DENIED));
     };
+    crate::output::err!("{}", drift(&changes.changed_in_source));
     tell(&changes, (arguments.json, Some(&digest)), ("committed", "Nothing to commit."));
     Ok(ExitCode::SUCCESS)
 }
@@ -222,7 +223,10 @@ fn commit_reviewed_here(client: &Client, trust: &Trust) -> Result<Option<Committ
             return Ok(None);
         }
         let trust = trust.clone().and_in(left.into_iter().map(|asking| asking.path));
-        return Ok(Some(pending.write(&trust)?));
+        let mut committed = pending.write(&trust)?;
+        // The person has just seen it.
+        committed.changes.changed_in_source.clear();
+        return Ok(Some(committed));
     }
     Ok(Some(pending.write(trust)?))
 }

@@ -142,7 +142,10 @@ impl Keeper {
         let (_, layers) = ground.copy(standing)?;
         let frozen = &review.frozen;
         let set = frozen.set();
-        let committed = Committed { changes: diff::listed(set.iter()), digest: frozen.digest().to_string() };
+        let mut changes = diff::listed(set.iter());
+        // By what there is before this commit itself changes the source.
+        Drift::find(&layers.source, &measure.baseline)?.add_to(&mut changes);
+        let committed = Committed { changes, digest: frozen.digest().to_string() };
         if set.is_empty() {
             return Ok(committed);
         }
