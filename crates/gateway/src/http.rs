@@ -4,14 +4,17 @@ use crate::Gateway;
 use crate::mcp::Server;
 use crate::seat::Seat;
 use axum::Router;
+use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// By which way callers come.
@@ -36,6 +39,10 @@ const SAME_MACHINE: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "ht
 /// The largest message, in bytes.
 const LARGEST_MESSAGE_BYTES: usize = 4 << 20;
 
+/// How much of a larger one is read, and for how long, before it is refused.
+const LARGEST_DISCARD_BYTES: usize = 64 << 20;
+const LONGEST_DISCARD: Duration = Duration::from_secs(5);
+
 /// `POST /mcp`, for callers who come by that way.
 pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> Router {
     let config = StreamableHttpServerConfig::default()
@@ -59,7 +66,40 @@ pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> 
         Arc::new(NeverSessionManager::default()),
         config,
     );
-    Router::new().route_service("/mcp", service).layer(middleware::from_fn(said_once))
+    let service = Router::new().route_service("/mcp", service);
+    service.layer(middleware::from_fn(read_whole)).layer(middleware::from_fn(said_once))
+}
+
+/// Reads the message before anything is answered. A connection that is closed on a client that still sends loses the answer.
+async fn read_whole(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let mut chunks = body.into_data_stream();
+    let mut message = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        let Ok(chunk) = chunk else {
+            return (StatusCode::BAD_REQUEST, "the message ends too early").into_response();
+        };
+        if message.len() + chunk.len() > LARGEST_MESSAGE_BYTES {
+            drop(message);
+            // What can't be read to its end in that time is cut off.
+            let _ = tokio::time::timeout(LONGEST_DISCARD, discard(chunks)).await;
+            let reason = format!("a message may have {LARGEST_MESSAGE_BYTES} bytes");
+            return (StatusCode::PAYLOAD_TOO_LARGE, reason).into_response();
+        }
+        message.extend_from_slice(&chunk);
+    }
+    next.run(Request::from_parts(parts, Body::from(message))).await
+}
+
+/// Reads what is left of a body that is too large, up to a limit.
+async fn discard(mut chunks: BodyDataStream) {
+    let mut left = LARGEST_DISCARD_BYTES;
+    while let Some(Ok(chunk)) = chunks.next().await {
+        match left.checked_sub(chunk.len()) {
+            Some(less) => left = less,
+            None => return,
+        }
+    }
 }
 
 /// Refuses a request that says twice what it is judged by: whoever reads the other one would judge otherwise.

@@ -129,8 +129,10 @@ const USE: &str =
     "UPDATE approvals SET status = 'used', used_at_ms = $2 WHERE id = $1 AND status = 'approved'";
 
 /// Only previews of long arguments: a page stays small, however long they are.
-const LIST: Sql =
-    Sql::of_each(listed!("length(CAST(arguments AS BLOB))"), listed!("CAST(octet_length(arguments) AS BIGINT)"));
+const LIST: Sql = Sql::of_each(
+    listed!("length(CAST(arguments AS BLOB))"),
+    listed!("CAST(octet_length(arguments) AS BIGINT)"),
+);
 
 const OPEN_BYTES: Sql =
     Sql::of_each(open_bytes!("length(CAST(arguments AS BLOB))"), open_bytes!("octet_length(arguments)"));

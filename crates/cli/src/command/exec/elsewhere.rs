@@ -75,7 +75,9 @@ fn record(arguments: &ExecArguments, sandbox: &dyn Sandbox, source: &HostPath) -
     let folder = state::open().run_folder(sandbox.id());
     let label = RunLabel::of_command(RunKind::Exec, arguments.command.iter().map(OsString::as_os_str));
     let imprint = sandbox.imprint().ok_or(BackendError::Gone)?;
-    let record = CopyRecord::begin(label, &folder, (source, &state::open().private_folder(sandbox.id()).join(COPY))).of_whole(imprint);
+    let record =
+        CopyRecord::begin(label, &folder, (source, &state::open().private_folder(sandbox.id()).join(COPY)))
+            .of_whole(imprint);
     record.write(&folder).map_err(|source| CliError::read(&folder, source))
 }
 

@@ -22,7 +22,11 @@ fn the_largest_are_removed_when_all_are_too_large_and_that_is_told() {
         assert!(told.stdout.contains("14 days"), "{told:?}");
         assert_eq!(ids(world), [first.clone(), second.clone()], "there is room for one beside the newest");
         let third = keep(world, &filled("three"));
-        assert_eq!(ids(world), [second.clone(), third.clone()], "of two that are as large the older one went");
+        assert_eq!(
+            ids(world),
+            [second.clone(), third.clone()],
+            "of two that are as large the older one went"
+        );
         let listed = world.run(&["changes", "list", "--json"]).succeeded().json();
         assert_eq!(
             (&listed["removed"][0]["id"], &listed["removed"][0]["reason"]),

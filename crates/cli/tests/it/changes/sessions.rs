@@ -82,7 +82,10 @@ fn what_a_session_committed_before_it_ended_is_no_conflict_afterwards() {
         exec(world, &id, "echo first > file").succeeded();
         world.write("source/other", "person\n");
         let told = world.run(&["session", "commit", &id]).succeeded();
-        assert!(told.stderr.contains("by something else:\n") && told.stderr.contains("! other\n"), "{told:?}");
+        assert!(
+            told.stderr.contains("by something else:\n") && told.stderr.contains("! other\n"),
+            "{told:?}"
+        );
         exec(world, &id, "echo second > file").succeeded();
         world.run(&["session", "end", &id, "--keep"]).succeeded();
         world.run(&["changes", "apply", &only(world)]).succeeded();
