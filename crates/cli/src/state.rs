@@ -41,6 +41,6 @@ pub(crate) fn has_agents_database() -> bool {
 /// The file with what is kept of agents on this machine.
 pub(crate) fn agents_database() -> Result<PathBuf, CliError> {
     let state = open();
-    std::fs::create_dir_all(state.path()).map_err(|source| CliError::read(state.path(), source))?;
+    state.create().map_err(|source| CliError::read(state.path(), source))?;
     Ok(state.path().join(AGENTS))
 }

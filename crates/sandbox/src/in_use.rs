@@ -92,8 +92,7 @@ fn write_list(held: &mut Held, state: &Path) -> io::Result<()> {
         return Ok(());
     }
     let folder = state.join(FOLDER);
-    // The state directory itself must stay passable: sandboxes of other users have their places in it.
-    std::fs::create_dir_all(state)?;
+    State::at(state).create()?;
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     let name = uuid::Uuid::new_v4().to_string();
     // Under its own name it is there only with its lock and its content.

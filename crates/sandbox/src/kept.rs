@@ -24,6 +24,9 @@ pub use record::{CopyRecord, HostFile, RunKind, RunLabel};
 pub use settle::{Settled, Summary, settle, settle_by_id};
 
 use crate::state::State;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 /// The area of kept changes in a state directory.
@@ -38,5 +41,13 @@ impl State {
     /// The directory of kept changes.
     pub fn kept(&self) -> PathBuf {
         self.path().join(AREA)
+    }
+
+    /// Makes the directory of kept changes, which no other user can enter.
+    fn create_kept(&self) -> io::Result<PathBuf> {
+        self.create()?;
+        let kept = self.kept();
+        DirBuilder::new().recursive(true).mode(0o700).create(&kept)?;
+        Ok(kept)
     }
 }

@@ -25,9 +25,9 @@ use rustix::fs::{AtFlags, chownat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use sha2::{Digest, Sha256};
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -154,6 +154,19 @@ impl State {
         &self.path
     }
 
+    /// Makes the directory, if it is missing. Sandboxes of other users have their places in it, so it can be passed through, whatever the
+    /// umask; the directories in it are closed where they must be.
+    ///
+    /// # Errors
+    /// That of making it.
+    pub fn create(&self) -> std::io::Result<()> {
+        if self.path.is_dir() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(&self.path)?;
+        std::fs::set_permissions(&self.path, Permissions::from_mode(0o711))
+    }
+
     /// What tells this deployment from others on the same host: twelve hexadecimal digits.
     pub fn deployment(&self) -> String {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
@@ -174,7 +187,7 @@ impl State {
         let path = self.path.join(GROUPS);
         let make = |source| StateError::Make { path: path.clone(), source };
         for parent in parents.iter().filter(|parent| !known.iter().any(|known| known == *parent)) {
-            std::fs::create_dir_all(&self.path).map_err(make)?;
+            self.create().map_err(make)?;
             let mut file =
                 OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(make)?;
             file.write_all(&[parent.as_os_str().as_encoded_bytes(), b"\n"].concat()).map_err(make)?;
@@ -222,6 +235,7 @@ impl State {
 
     /// A file that whoever makes a run's folder, or removes one, has locked meanwhile, with others.
     fn making(&self) -> std::io::Result<File> {
+        self.create()?;
         std::fs::create_dir_all(self.path.join("runs"))?;
         making_in(&self.path)
     }

@@ -13,9 +13,9 @@ use belljar_contract::id::RunId;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -101,11 +101,10 @@ pub fn retention(state: &State) -> Result<Retention, RetentionError> {
 /// # Errors
 /// [`RetentionError`] when it can't be written.
 pub fn set_retention(state: &State, retention: Retention) -> Result<(), RetentionError> {
-    let kept = state.kept();
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&kept);
+    let made = state.create_kept();
     let bytes = serde_json::to_vec(&retention).map_err(io::Error::from);
-    let written = made.and(bytes).and_then(|bytes| write_whole(&kept, RETENTION, &bytes));
-    written.map_err(|source| RetentionError { path: kept.join(RETENTION), source })
+    let written = made.and_then(|kept| write_whole(&kept, RETENTION, &bytes?));
+    written.map_err(|source| RetentionError { path: state.kept().join(RETENTION), source })
 }
 
 /// Removes what is due, but not `spared`, and returns it. Without a retention that can be read nothing is removed.

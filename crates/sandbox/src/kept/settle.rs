@@ -11,9 +11,8 @@ use crate::workspace::growth;
 use belljar_contract::id::RunId;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// What is known of a kept change set without reading its layer.
@@ -64,8 +63,7 @@ pub fn settle(state: &State, folder: RunFolder, was_cut_off: bool) -> Result<Set
         is_laid_out: false,
     };
     write_summary(folder.path(), &summary)?;
-    let kept = state.kept();
-    DirBuilder::new().recursive(true).mode(0o700).create(&kept).map_err(at(&kept))?;
+    let kept = state.create_kept().map_err(at(&state.kept()))?;
     let to = kept.join(folder.id().as_str());
     belljar_failpoint::reached("kept.before_move");
     let (id, lock) = folder.move_to(&to).map_err(at(&to))?;

@@ -69,7 +69,8 @@ fn the_changes_of_a_session_whose_keeper_was_killed_are_kept() {
             assert_eq!(told["files"], json!([{ "path": "file", "change": "modified" }]));
             world.run(&["session", "commit", "work"]).succeeded();
             assert_eq!(world.read("source/file"), "after\n");
-            assert_eq!(folders(world), Vec::<String>::new());
+            // The kernel ends the sandbox of a killed keeper in its own time; the next command that looks for leftovers clears up.
+            until(|| list(world).is_empty() && folders(world).is_empty());
         }
     });
 }
