@@ -5,7 +5,7 @@ use crate::daemon::WallClock;
 use belljar_contract::approval::Ruling;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{AgentTrust, ProposedPromotion, TrustEvent, TrustEventKind, TrustState};
-use belljar_policy::trust::Ignored;
+use belljar_policy::trust::{Ignored, Replay};
 use belljar_store::database::DatabaseError;
 use belljar_store::trust::{RecordError, Recorded};
 use jiff::Timestamp;
@@ -59,14 +59,25 @@ impl NodeTrust {
         let mut left = agents.range::<AgentId, _>((behind, Bound::Unbounded));
         let mut states = Vec::new();
         for (agent, _) in left.by_ref().take(limit) {
-            states.push(self.book.of(agent, now).await?.trust.state(self.book.config()));
+            states.push(self.of(agent, now).await?.trust.state(self.book.config()));
         }
         Ok((states, left.next().is_some()))
     }
 
+    /// What has come of the events of an agent. A level that a look at them leads to is recorded before it is told: what is told counts.
+    async fn of(&self, agent: &AgentId, now: Timestamp) -> Result<Replay, DatabaseError> {
+        let replayed = self.book.of(agent, now).await?;
+        match &self.earning {
+            Some(earning) if !replayed.at_last.is_empty() && earning.look(now).await.is_ok() => {
+                self.book.of(agent, now).await
+            }
+            _ => Ok(replayed),
+        }
+    }
+
     /// All that there is to tell of an agent.
     pub(crate) async fn told(&self, agent: &AgentId, now: Timestamp) -> Result<AgentTrust, TrustError> {
-        let told = self.book.of(agent, now).await?.told(self.book.config());
+        let told = self.of(agent, now).await?.told(self.book.config());
         match told.state.created_at {
             Some(_) => Ok(told),
             None => Err(TrustError::UnknownAgent { agent: agent.clone() }),
@@ -134,7 +145,7 @@ impl NodeTrust {
         ruling: Ruling,
         now: Timestamp,
     ) -> Result<Entered, TrustError> {
-        let replayed = self.book.of(agent, now).await?;
+        let replayed = self.of(agent, now).await?;
         let events = self.book.events().of(agent).await?;
         let answer = |event: &TrustEvent| match &event.kind {
             TrustEventKind::PromotionApproved { proposal_id: of, .. } if *of == proposal_id => {
@@ -173,7 +184,7 @@ impl NodeTrust {
         {
             tracing::warn!(error = crate::chain(&error), "what was recorded of an agent counts later");
         }
-        let replayed = self.book.of(&event.agent_id, now).await?;
+        let replayed = self.of(&event.agent_id, now).await?;
         Ok(Entered {
             event_id: event.event_id,
             is_new: recorded == Recorded::Now,
