@@ -102,7 +102,7 @@ fn a_clone_that_was_not_pushed_is_kept_and_pushed_by_one_command_later() {
     assert!(diff.contains("b/work.txt") && diff.contains("+work\n"), "{diff}");
     let refused = world.run(&[&["changes", "push", &id, "--branch", "main"], &network[..]].concat());
     assert_ne!(refused.code, 0, "{refused:?}");
-    assert_eq!(ids(world), [id.clone()]);
+    assert_eq!(ids(world), std::slice::from_ref(&id));
     world.run(&[&["changes", "push", &id], &network[..]].concat()).succeeded();
     assert_eq!(rig.tree(&format!("belljar/{id}")), ["100644 README.md", "100644 work.txt"]);
     assert_eq!(folders(world), Vec::<String>::new());

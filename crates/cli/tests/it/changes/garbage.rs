@@ -66,7 +66,7 @@ fn changes_are_removed_at_their_age_and_not_before() {
         world.write("source/file", "before\n");
         let id = keep(world, "echo after > file");
         world.run(&["changes", "retention", "--keep-for", "1h"]).succeeded();
-        assert_eq!(ids(world), [id.clone()]);
+        assert_eq!(ids(world), std::slice::from_ref(&id));
         world.run(&["changes", "retention", "--keep-for", "1ms"]).succeeded();
         wait::until(|| ids(world).is_empty());
         assert_eq!(folders(world), Vec::<String>::new());
