@@ -4,15 +4,18 @@
 //! Pure: a list of what is touched comes in, findings go out. Names are compared as the least particular of file systems would
 //! ([`crate::git::folded`]), and each row of the table has its reason.
 
+mod alias;
 mod link;
 mod repository;
 mod rows;
 mod trust;
 
+pub use alias::{LinksWithin, review_with_links};
 pub use trust::Trust;
 
 use crate::git::folded;
 use rows::ROWS;
+use std::borrow::Cow;
 use std::fmt;
 
 /// One path that is to become another in somebody's tree.
@@ -51,7 +54,7 @@ pub struct Finding {
     /// What kind of trust.
     pub kind: HandoffKind,
     /// Why, for a person.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
 }
 
 /// Who trusts it. The codes are stable.
@@ -149,7 +152,10 @@ fn review_one(touched: &Touched<'_>) -> Vec<Finding> {
     if matches!(after, Some(Entry::File { is_executable: true })) && !could_run {
         note(HandoffKind::Executable, "it can be run, and couldn't before");
     }
-    found.into_iter().map(|(kind, reason)| Finding { path: (*path).to_owned(), kind, reason }).collect()
+    found
+        .into_iter()
+        .map(|(kind, reason)| Finding { path: (*path).to_owned(), kind, reason: reason.into() })
+        .collect()
 }
 
 /// `GITMOD~1`: up to eight characters, a tilde and a number, with a short ending at most.

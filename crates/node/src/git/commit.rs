@@ -7,7 +7,7 @@ use super::base::{Base, REFERENCE, is_object_id, object_id};
 use super::runner::{Git, GitError};
 use super::tree::{Entry, Kind, Tree};
 use belljar_contract::id::RunId;
-use belljar_policy::handoff::{Entry as Touch, Finding, Touched, review};
+use belljar_policy::handoff::{Entry as Touch, Finding, LinksWithin, Touched, review_with_links};
 use belljar_sandbox::directory::Directory;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ pub(super) fn make(
     if files.is_empty() {
         return Err(CommitError::Unchanged);
     }
-    let findings = review(touched(&files, tree));
+    let findings = review_with_links(touched(&files, tree), &links_of(tree));
     Ok(Made { commit, files, findings })
 }
 
@@ -247,6 +247,16 @@ fn touched<'t>(files: &'t [Differing], tree: &'t Tree) -> impl Iterator<Item = T
         };
         Touched { path: &file.path, before: entry(file.old_mode), after: entry(file.new_mode) }
     })
+}
+
+fn links_of(tree: &Tree) -> LinksWithin {
+    let mut links = LinksWithin::default();
+    for entry in &tree.entries {
+        if let Kind::Link { target } = &entry.kind {
+            links.add(entry.path.as_str(), target);
+        }
+    }
+    links
 }
 
 /// As `git fast-import` reads a path. There are no line ends in it.

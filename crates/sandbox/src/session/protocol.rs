@@ -376,7 +376,7 @@ impl From<Trusted> for Trust {
 impl Asking {
     /// That of a finding.
     pub fn of(Finding { path, kind, reason }: &Finding) -> Self {
-        Self { path: path.clone(), kind: kind.code().to_owned(), reason: (*reason).to_owned() }
+        Self { path: path.clone(), kind: kind.code().to_owned(), reason: reason.clone().into_owned() }
     }
 }
 

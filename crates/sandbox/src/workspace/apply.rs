@@ -69,8 +69,8 @@ pub fn commit(
     baseline: &mut Baseline,
     trust: &Trust,
 ) -> Result<(), ApplyError> {
-    let Reviewed { findings, links } = handoff::review(set, copy)?;
-    let findings = trust.without([findings, handoff::obeyed(set, target)?].concat());
+    let Reviewed { findings, links } = handoff::review(set, copy, target)?;
+    let findings = trust.without(findings);
     if !findings.is_empty() {
         return Err(ApplyError::Handoff { findings });
     }

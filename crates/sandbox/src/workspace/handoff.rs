@@ -1,5 +1,7 @@
 //! What of a change set gains trust in the tree that it is applied to (`policy::handoff`).
 
+mod links;
+
 use super::changes::{ChangeSet, State};
 use crate::directory::{Directory, DirectoryError};
 use crate::in_use::{self, Identity, Use};
@@ -21,12 +23,23 @@ pub struct Reviewed {
 /// What links say, by their paths.
 pub(super) type Links = BTreeMap<PathBuf, CString>;
 
-/// Looks at a change set.
+/// Looks at a change set by its names, by the links of the target that lead to them, and by what the host obeys at the moment.
 ///
 /// # Errors
-/// [`DirectoryError`] for a link that can't be read.
-pub fn review(set: &ChangeSet, copy: &Directory) -> Result<Reviewed, DirectoryError> {
+/// [`DirectoryError`] for a path that can't be looked at.
+pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<Reviewed, DirectoryError> {
     let (mut findings, mut links) = (Vec::new(), Links::new());
+    if set.is_empty() {
+        return Ok(Reviewed { findings, links });
+    }
+    let within = links::find(target)?;
+    if let (None, Some((path, _))) = (&within, set.iter().next()) {
+        let (path, kind) = (path.to_string_lossy().into_owned(), HandoffKind::Link);
+        let reason =
+            "the directory has too many names to find the links that lead to what was changed".into();
+        findings.push(Finding { path, kind, reason });
+    }
+    let within = within.unwrap_or_default();
     for (path, changed) in set.iter() {
         // What it was where it goes says enough by its kind; where its link has led doesn't count any more.
         let before = changed.before.map(|before| entry(before, String::new()));
@@ -39,8 +52,10 @@ pub fn review(set: &ChangeSet, copy: &Directory) -> Result<Reviewed, DirectoryEr
             }
             after => after.map(|after| entry(after, String::new())),
         };
-        findings.extend(policy::review([Touched { path: &path.to_string_lossy(), before, after }]));
+        let touched = Touched { path: &path.to_string_lossy(), before, after };
+        findings.extend(policy::review_with_links([touched], &within));
     }
+    findings.extend(obeyed(set, target)?);
     Ok(Reviewed { findings, links })
 }
 
@@ -48,7 +63,7 @@ pub fn review(set: &ChangeSet, copy: &Directory) -> Result<Reviewed, DirectoryEr
 ///
 /// # Errors
 /// [`DirectoryError`] for a path that can't be looked at.
-pub fn obeyed(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, DirectoryError> {
+fn obeyed(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, DirectoryError> {
     let in_use = in_use::all().into_iter().filter(|entry| entry.used == Use::Obeyed);
     let obeyed: BTreeSet<Identity> = in_use.map(|entry| entry.identity).collect();
     let mut findings = Vec::new();
@@ -61,7 +76,7 @@ pub fn obeyed(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, Direc
             findings.push(Finding {
                 path,
                 kind,
-                reason: "Belljar obeys this very file on the host at the moment",
+                reason: "Belljar obeys this very file on the host at the moment".into(),
             });
         }
     }

@@ -117,8 +117,8 @@ impl Application<'_> {
         plan.leave_out_dependents();
         plan.carry_modes(self.target)?;
         let written = self.set.only(|path| plan.writes.contains_key(path) || plan.merges.contains_key(path));
-        let Reviewed { findings, links } = handoff::review(&written, self.copy)?;
-        let findings = wishes.trust.without([findings, handoff::obeyed(&written, self.target)?].concat());
+        let Reviewed { findings, links } = handoff::review(&written, self.copy, self.target)?;
+        let findings = wishes.trust.without(findings);
         if !findings.is_empty() {
             return Err(ApplyError::Handoff { findings });
         }

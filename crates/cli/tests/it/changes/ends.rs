@@ -167,3 +167,34 @@ fn changes_whose_source_is_gone_are_told_of_and_can_be_taken_from_their_folder()
     world.run(&["changes", "apply", &id]).succeeded();
     assert_eq!(world.read("source/file"), "after\n");
 }
+
+#[test]
+fn a_file_that_a_link_of_a_trusted_name_leads_to_takes_a_yes() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/rules.txt", "all:\n");
+        world.write("source/other.txt", "before\n");
+        world.write("source/hooks/README", "before\n");
+        std::os::unix::fs::symlink("rules.txt", world.path().join("source/Makefile")).unwrap();
+        std::fs::create_dir(world.path().join("source/.git")).unwrap();
+        std::os::unix::fs::symlink("../hooks", world.path().join("source/.git/hooks")).unwrap();
+        let run = |script: &str, options: &[&str]| {
+            let options = [&["exec", "--workspace-copy", "source", "--apply"], options].concat();
+            world.run(&[&options[..], &["--", "sh", "-c", script]].concat())
+        };
+        for (script, path, link) in [
+            ("echo evil >> rules.txt", "rules.txt", "the link Makefile leads to it"),
+            ("echo evil > hooks/pre-commit", "hooks/pre-commit", "the link .git/hooks/pre-commit leads to it"),
+        ] {
+            let ran = run(script, &[]);
+            assert_eq!(ran.code, 3, "{ran:?}");
+            assert!(ran.stderr.contains(path) && ran.stderr.contains(link), "{ran:?}");
+            assert!(!world.path().join("source/hooks/pre-commit").exists());
+            assert_eq!(world.read("source/rules.txt"), "all:\n");
+        }
+        // The controls.
+        run("echo after > other.txt", &[]).succeeded();
+        assert_eq!(world.read("source/other.txt"), "after\n");
+        run("echo more >> rules.txt", &["--trust", "rules.txt"]).succeeded();
+        assert_eq!(world.read("source/rules.txt"), "all:\nmore\n");
+    });
+}

@@ -176,8 +176,7 @@ impl Keeper {
 
 /// The paths that gain trust, by their names or because the host obeys them.
 fn findings(frozen: &Frozen, layers: &Layers) -> Result<Vec<Finding>, DirectoryError> {
-    let named = handoff::review(frozen.set(), frozen.tree())?.findings;
-    Ok([named, handoff::obeyed(frozen.set(), &layers.source)?].concat())
+    Ok(handoff::review(frozen.set(), frozen.tree(), &layers.source)?.findings)
 }
 
 /// Takes what is the same in both now as unchanged. What a program has changed since it was frozen is not among it.
