@@ -1,4 +1,8 @@
-//! Which permission bits of a change reach the directory that it is applied to: the executable bit, as in git, and nothing else.
+//! What of a change reaches the directory that it is applied to: files, directories and links, and of their permission bits the executable
+//! one, as in git.
+//!
+//! Pipes, sockets and devices are no part of a workspace: a program of the host that opens such a file waits, or talks to somebody. One in
+//! the place of a file is the deletion of that file.
 //!
 //! A sandbox can give its files any permissions. Taking them over would open a private file or directory of the host to other local
 //! users, which no diff shows. So a file that exists keeps its permissions, but for the executable bit; a new one gets at most
@@ -35,11 +39,15 @@ fn of_new(after: State, parent: u32) -> u32 {
     most & 0o700 | most & after.mode & (group | others)
 }
 
-/// Replaces the permission bits of all changes by those that are applied. Changes of nothing but other bits are dropped.
+/// Leaves what is applied of all changes: no special files, and other permission bits. Changes of which nothing is left are dropped.
 pub(super) fn carry(
     changes: &mut BTreeMap<PathBuf, Changed>,
     source: &Directory,
 ) -> Result<(), DirectoryError> {
+    for changed in changes.values_mut().filter(|changed| changed.after.is_some_and(is_special)) {
+        changed.after = None;
+        changed.same_content = changed.before.is_none();
+    }
     // Parents come before what is in them.
     let mut new_directories: BTreeMap<PathBuf, u32> = BTreeMap::new();
     let mut known_parent: Option<(PathBuf, u32)> = None;
@@ -68,6 +76,10 @@ pub(super) fn carry(
     }
     changes.retain(|_, changed| changed.before != changed.after || !changed.same_content);
     Ok(())
+}
+
+fn is_special(state: State) -> bool {
+    !matches!(state.kind, FileType::RegularFile | FileType::Directory | FileType::Symlink)
 }
 
 fn mode_of(source: &Directory, directory: &Path) -> Result<u32, DirectoryError> {

@@ -183,7 +183,11 @@ fn a_file_that_a_link_of_a_trusted_name_leads_to_takes_a_yes() {
         };
         for (script, path, link) in [
             ("echo evil >> rules.txt", "rules.txt", "the link Makefile leads to it"),
-            ("echo evil > hooks/pre-commit", "hooks/pre-commit", "the link .git/hooks/pre-commit leads to it"),
+            (
+                "echo evil > hooks/pre-commit",
+                "hooks/pre-commit",
+                "the link .git/hooks/pre-commit leads to it",
+            ),
         ] {
             let ran = run(script, &[]);
             assert_eq!(ran.code, 3, "{ran:?}");
@@ -196,5 +200,23 @@ fn a_file_that_a_link_of_a_trusted_name_leads_to_takes_a_yes() {
         assert_eq!(world.read("source/other.txt"), "after\n");
         run("echo more >> rules.txt", &["--trust", "rules.txt"]).succeeded();
         assert_eq!(world.read("source/rules.txt"), "all:\nmore\n");
+    });
+}
+
+#[test]
+fn pipes_and_sockets_are_neither_shown_nor_applied() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/replaced", "before\n");
+        world.write("source/removed", "before\n");
+        let script = "mkfifo new; rm replaced; mkfifo replaced; rm removed; echo after > file; \
+                      python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"socket\")'";
+        let ran = exec(world, &["--apply"], script).succeeded();
+        assert!(ran.stderr.contains("  D replaced\n"), "{ran:?}");
+        let names = std::fs::read_dir(world.path().join("source")).unwrap();
+        let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["file"]);
+        // The control: alone they are no change.
+        exec(world, &["--apply"], "mkfifo new").succeeded();
+        assert_eq!(ids(world), Vec::<String>::new());
     });
 }
