@@ -2,6 +2,7 @@
 
 use belljar_confine::plan;
 use belljar_egress::http1::limits as hatch;
+use belljar_sandbox::kept::Retention;
 use belljar_sandbox::limits::{Bytes, Limits};
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ const HEADINGS: [&str; 2] = ["| limit | default |", "| limit | value |"];
 #[test]
 fn every_limit_of_the_page_is_that_of_the_code() {
     let shown = values_of(PAGE);
-    let actual: BTreeMap<&str, String> = settable().into_iter().chain(fixed()).chain(of_hatches()).collect();
+    let actual: BTreeMap<&str, String> =
+        settable().into_iter().chain(fixed()).chain(of_hatches()).chain(of_kept()).collect();
     for (name, value) in &actual {
         assert_eq!(shown.get(name), Some(&value.as_str()), "{name}");
     }
@@ -66,6 +68,14 @@ fn settable() -> Vec<(&'static str, String)> {
         ("files in memory (scratch)", amount(Some(limits.scratch_bytes))),
         ("pseudo-terminals (PTYs)", limits.terminals.to_string()),
         ("seccomp filters that programs install", limits.filters.to_string()),
+    ]
+}
+
+fn of_kept() -> Vec<(&'static str, String)> {
+    let kept = Retention::default();
+    vec![
+        ("age", format!("{} days", kept.keep_for.as_secs() / 86_400)),
+        ("size on disk of all but the newest together", Bytes(kept.most_bytes).to_string()),
     ]
 }
 

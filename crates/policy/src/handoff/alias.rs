@@ -1,9 +1,9 @@
 //! The further names of a path: links of its tree that lead to it. A change of `rules.txt` is one of `Makefile`, if `Makefile` is a
 //! link to it, and a change in `hooks/` is one in `.git/hooks/`, if that is a link to it.
 
-use super::{Finding, Touched, review_one};
+use super::{Finding, HandoffKind, Touched, review_one};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The links of a tree that lead to something in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +23,12 @@ pub fn review_with_links<'t>(
     let mut findings = Vec::new();
     for touched in touched {
         let mut found = review_one(&touched);
-        for alias in links.aliases(touched.path) {
+        let aliases = links.aliases(touched.path);
+        if aliases.is_none() {
+            let (path, kind) = (touched.path.to_owned(), HandoffKind::Link);
+            found.push(Finding { path, kind, reason: "too many links lead to it to tell what it is".into() });
+        }
+        for alias in aliases.unwrap_or_default() {
             let by_alias = review_one(&Touched { path: &alias, ..touched.clone() });
             for Finding { kind, reason, .. } in by_alias {
                 if !found.iter().any(|known| known.kind == kind) {
@@ -58,22 +63,27 @@ impl LinksWithin {
         }
     }
 
-    /// The further names of a path: by links, by links to those, and so on.
-    fn aliases(&self, path: &str) -> BTreeSet<String> {
+    /// The further names of a path: by links, by links to those, and so on; each link once, as more often says nothing new. The nearest
+    /// come first. Returns `None` if there are too many.
+    fn aliases(&self, path: &str) -> Option<BTreeSet<String>> {
         let mut aliases = BTreeSet::new();
-        let mut pending = vec![path.to_owned()];
-        while let Some(name) = pending.pop() {
-            let aliases_of_it = with_ancestors(&name).flat_map(|(above, rest)| {
+        let mut pending = VecDeque::from([(path.to_owned(), Vec::new())]);
+        while let Some((name, by)) = pending.pop_front() {
+            for (above, rest) in with_ancestors(&name) {
                 let links = self.by_path.get(above).into_iter().flatten();
-                links.map(move |link| format!("{link}{rest}"))
-            });
-            for alias in aliases_of_it {
-                if alias != path && aliases.len() < MOST_ALIASES && aliases.insert(alias.clone()) {
-                    pending.push(alias);
+                for link in links.filter(|link| !by.contains(link)) {
+                    let alias = format!("{link}{rest}");
+                    if alias == path || !aliases.insert(alias.clone()) {
+                        continue;
+                    }
+                    if aliases.len() > MOST_ALIASES {
+                        return None;
+                    }
+                    pending.push_back((alias, [&by[..], &[link]].concat()));
                 }
             }
         }
-        aliases
+        Some(aliases)
     }
 }
 
@@ -98,13 +108,13 @@ fn plain(path: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Entry, HandoffKind};
+    use super::super::Entry;
     use super::*;
 
     fn aliases(links: &[(&str, &str)], path: &str) -> Vec<String> {
         let mut within = LinksWithin::default();
         links.iter().for_each(|(link, says)| within.add(link, says));
-        within.aliases(path).into_iter().collect()
+        within.aliases(path).unwrap().into_iter().collect()
     }
 
     #[test]
@@ -115,7 +125,7 @@ mod tests {
         assert_eq!(aliases(&[("a/.git", "..")], "config"), ["a/.git/config"]);
         // By way of another link.
         let chain = [("Makefile", "other/x"), ("other", "real"), ("real/x", "y")];
-        assert_eq!(aliases(&chain, "real/y"), ["Makefile", "other/x", "real/x"]);
+        assert_eq!(aliases(&chain, "real/y"), ["Makefile", "other/x", "other/y", "real/x"]);
         // The controls.
         assert_eq!(aliases(&[("Makefile", "rules.txt")], "rules"), [""; 0]);
         assert_eq!(aliases(&[("Makefile", "rules")], "rules.txt"), [""; 0]);
@@ -125,7 +135,18 @@ mod tests {
     #[test]
     fn links_in_circles_come_to_an_end() {
         assert_eq!(aliases(&[("a", "b"), ("b", "a")], "a"), ["b"]);
-        assert_eq!(aliases(&[("c/loop", "../c")], "c/x").len(), MOST_ALIASES);
+        assert_eq!(aliases(&[("c/loop", "../c")], "c/x"), ["c/loop/x"]);
+    }
+
+    #[test]
+    fn a_path_to_which_too_many_links_lead_takes_a_yes() {
+        let mut links = LinksWithin::default();
+        (0..=MOST_ALIASES).for_each(|number| links.add(&format!("link{number}"), "file"));
+        let file = Some(Entry::File { is_executable: false });
+        let review = |path| review_with_links([Touched { path, before: None, after: file.clone() }], &links);
+        assert_eq!(review("file").iter().map(|found| found.kind).collect::<Vec<_>>(), [HandoffKind::Link]);
+        // The control.
+        assert_eq!(review("other"), []);
     }
 
     #[test]
