@@ -18,7 +18,7 @@ mod tests;
 pub use garbage::{
     Collected, Reason, Retention, RetentionError, collect, collected, retention, set_retention,
 };
-pub use open::{Frozen, Kept, KeptError, Listed, find, list};
+pub use open::{Frozen, Kept, KeptError, Listed, find, list, stranded};
 pub(crate) use record::RECORD;
 pub use record::{CopyRecord, HostFile, RunKind, RunLabel};
 pub use settle::{Settled, Summary, settle, settle_by_id};

@@ -1,6 +1,6 @@
 //! Kept change sets: found by name or id, read, applied and removed.
 
-use super::record::CopyRecord;
+use super::record::{CopyRecord, RECORD};
 use super::settle::{Summary, at, write_summary};
 use super::{SUMMARY, garbage};
 use crate::directory::{Directory, DirectoryError};
@@ -124,6 +124,21 @@ pub fn list(state: &State) -> Vec<Listed> {
     let mut listed: Vec<Listed> = folders.filter_map(|folder| Listed::read(&folder.path())).collect();
     listed.sort_by(|one, other| (one.summary.kept_at, &one.id).cmp(&(other.summary.kept_at, &other.id)));
     listed
+}
+
+/// The folders that hold changes and can't be listed, because their record is damaged or they could not be kept (on a full disk). Nothing
+/// removes them implicitly.
+pub fn stranded(state: &State) -> Vec<PathBuf> {
+    let below =
+        |area: PathBuf| std::fs::read_dir(area).into_iter().flatten().flatten().map(|entry| entry.path());
+    let id_of = |path: &Path| RunId::parse(path.file_name()?.to_str()?).ok();
+    let kept = below(state.kept()).filter(|path| id_of(path).is_some() && Listed::read(path).is_none());
+    let left = below(state.path().join("runs"))
+        .filter(|path| path.join(RECORD).exists() && id_of(path).is_some_and(|id| !state.is_owned(&id)));
+    // One that was removed or kept meanwhile is not among them.
+    let mut stranded: Vec<PathBuf> = kept.chain(left).filter(|path| path.join(RECORD).exists()).collect();
+    stranded.sort();
+    stranded
 }
 
 /// The kept change set of that name, or whose id begins so. The newest, if several have the name.

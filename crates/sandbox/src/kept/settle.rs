@@ -2,7 +2,7 @@
 
 use super::garbage::{self, Collected};
 use super::open::Kept;
-use super::record::{CopyRecord, write_whole};
+use super::record::{CopyRecord, RECORD, write_whole};
 use super::{KeptError, SUMMARY};
 use crate::directory::Directory;
 use crate::state::{RunFolder, State};
@@ -65,6 +65,8 @@ pub fn settle(state: &State, folder: RunFolder, was_cut_off: bool) -> Result<Set
     write_summary(folder.path(), &summary)?;
     let kept = state.create_kept().map_err(at(&state.kept()))?;
     let to = kept.join(folder.id().as_str());
+    // Without its record a change set is nothing that can be listed.
+    File::open(folder.path().join(RECORD)).and_then(|record| record.sync_all()).map_err(at(folder.path()))?;
     belljar_failpoint::reached("kept.before_move");
     let (id, lock) = folder.move_to(&to).map_err(at(&to))?;
     belljar_failpoint::reached("kept.moved");

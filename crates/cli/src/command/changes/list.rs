@@ -11,6 +11,7 @@ use belljar_sandbox::kept::{self, Collected, Listed, Reason};
 use belljar_sandbox::state::State;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -32,19 +33,27 @@ impl ListArguments {
         let (listed, mut collected) = (kept::list(&state), kept::collected(&state));
         let from = collected.len().saturating_sub(MOST_COLLECTED);
         collected.drain(..from);
+        let stranded = kept::stranded(&state);
+        for path in stranded.iter().filter(|_| !self.json) {
+            let path = crate::output::path(path);
+            crate::output::errln!(
+                "belljar: {path} holds changes that can't be listed (a damaged record, or a full disk)"
+            );
+        }
         match self.json {
-            true => print_json(&document(&state, &listed, &collected))?,
+            true => print_json(&document((&state, &stranded), &listed, &collected))?,
             false => print(&(table(&listed) + &removed(&collected)))?,
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn document(state: &State, listed: &[Listed], collected: &[Collected]) -> Value {
+fn document((state, stranded): (&State, &[PathBuf]), listed: &[Listed], collected: &[Collected]) -> Value {
     let retention = kept::retention(state).unwrap_or_default();
     json!({
         "changes": listed.iter().map(of_listed).collect::<Vec<_>>(),
         "removed": collected,
+        "stranded": stranded.iter().map(|path| untrusted::name(path)).collect::<Vec<_>>(),
         "total_bytes": listed.iter().map(|listed| listed.summary.bytes).sum::<u64>(),
         "keep_for_seconds": retention.keep_for.as_secs(),
         "max_bytes": retention.most_bytes,

@@ -77,3 +77,18 @@ fn changes_are_removed_at_their_age_and_not_before() {
         );
     });
 }
+
+#[test]
+fn changes_whose_record_is_damaged_are_named_and_stay() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "before\n");
+    let id = keep(&world, "echo after > file");
+    let folder = format!("state/kept/{id}");
+    world.write(&format!("{folder}/copy.json"), "{");
+    let told = world.run(&["changes", "list"]).succeeded();
+    assert!(told.stderr.contains(&id) && told.stderr.contains("can't be listed"), "{told:?}");
+    let told = world.run(&["changes", "list", "--json"]).succeeded().json();
+    assert!(told["stranded"][0].as_str().unwrap().ends_with(&folder), "{told}");
+    keep(&world, "echo again > file");
+    assert!(world.path().join(folder).exists());
+}
