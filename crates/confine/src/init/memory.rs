@@ -8,6 +8,7 @@
 use crate::group::{Entrance, SocketMemory};
 use crate::kernel;
 use crate::plan::Plan;
+use crate::wall;
 use crate::walls::{About, Fault};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::thread::sched_getaffinity;
@@ -73,7 +74,8 @@ impl Memory {
             }
             (None, Some(most_bytes)) => {
                 let files = format!("/{}", plan.scratch_places().next().unwrap_or_default());
-                Self::Added { most_bytes, files, next: Instant::now() }
+                // Without a PID namespace all processes of the host would be added up.
+                wall!(PidNamespace: Self::Added { most_bytes, files, next: Instant::now() }, else Self::Unwatched)
             }
             (None, None) => Self::Unwatched,
         })
