@@ -1,20 +1,14 @@
 //! The files that belljar obeys on the host, and the workspaces that sandboxes write directly: one must not be in the other.
 
-use crate::configuration::candidates;
+use crate::configuration::{candidates, read_bytes};
 use crate::error::CliError;
 use crate::state;
-use belljar_contract::yaml::{self, Log, Node, Value};
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::trusted_file::{self, UntrustedFileError};
+use belljar_trusted::named;
+use belljar_trusted::trusted_file::{self, Found, Role, UntrustedFileError};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-
-/// The keys of a credential's source. A mapping with nothing else is one.
-const SOURCE: [&str; 3] = ["env", "file", "command"];
-
-/// Keys below which paths are what sandboxes see, or data: the host obeys none of it.
-const NOT_OBEYED: [&str; 7] =
-    ["agents", "lend", "path", "command", "argv", "database", "extra_safe_path_prefixes"];
+use std::sync::Once;
 
 /// Opens a file that belljar obeys, if no sandbox and no other user can write it.
 pub(crate) fn open(path: &Path) -> Result<File, CliError> {
@@ -26,6 +20,19 @@ pub(crate) fn open(path: &Path) -> Result<File, CliError> {
 pub(crate) fn check(path: &Path) -> Result<(), CliError> {
     state::open();
     trusted_file::check(path).map(drop).map_err(|error| untrusted(path, error))
+}
+
+/// Checks a file with a secret of the host's own. That other users can read it is told, and it counts all the same: it may have been
+/// made before anybody else had an account.
+pub(crate) fn check_secret(path: &Path) -> Result<(), CliError> {
+    check(path)?;
+    if trusted_file::is_readable_by_others(path) {
+        let shown = crate::output::path(path);
+        crate::output::errln!(
+            "belljar: warning: other users of this machine can read {shown}; chmod 600 {shown}"
+        );
+    }
+    Ok(())
 }
 
 /// Refuses a policy that lies where the sandbox writes: it would be its own.
@@ -40,58 +47,32 @@ fn untrusted(path: &Path, error: UntrustedFileError) -> CliError {
 
 /// Checks the files that a configuration names: credentials and the programs that print them, authorities, secrets.
 pub(crate) fn check_named(document: &[u8]) -> Result<(), CliError> {
-    // Mistakes are told by those who read the document for what it says.
-    let Some(root) = yaml::parse(document, &mut Log::default()) else { return Ok(()) };
-    let mut named = Vec::new();
-    collect(&root, &mut named);
-    named.iter().try_for_each(|path| check(path))
+    named::check(document).map_err(|error| {
+        let path = error.path().to_owned();
+        CliError::read(&path, error.into())
+    })
 }
 
-fn collect(node: &Node, named: &mut Vec<PathBuf>) {
-    match &node.value {
-        Value::Plain(text) | Value::Text(text) => {
-            let path = Path::new(text);
-            if path.is_absolute() && path.is_file() {
-                named.push(path.to_owned());
-            }
+/// Registers the configurations that would be found, and what they name, so that a change of one takes a yes. It doesn't matter whether
+/// this process obeys any of it: another one will.
+pub(crate) fn register_usual() {
+    static DONE: Once = Once::new();
+    DONE.call_once(|| {
+        state::open();
+        for path in candidates() {
+            let Ok(Found::File) = trusted_file::expect(&path, Role::File) else { continue };
+            let read = File::open(&path).and_then(read_bytes);
+            read.iter().for_each(|document| named::register(document));
         }
-        Value::Sequence(items) => items.iter().for_each(|item| collect(item, named)),
-        Value::Mapping(members) => {
-            let is_source = members.iter().all(|(key, _)| SOURCE.contains(&key.name.as_str()));
-            for (key, value) in members {
-                match (is_source, key.name.as_str()) {
-                    (true, "command") => collect_command(value, named),
-                    (_, name) if NOT_OBEYED.contains(&name) => {}
-                    _ => collect(value, named),
-                }
-            }
-        }
-    }
-}
-
-/// The program of a command, and every argument that is a file: the program may run it.
-fn collect_command(node: &Node, named: &mut Vec<PathBuf>) {
-    let Value::Sequence(items) = &node.value else { return };
-    for (at, item) in items.iter().enumerate() {
-        let (Value::Plain(text) | Value::Text(text)) = &item.value else { continue };
-        let path = Path::new(text);
-        if at == 0 && !text.contains('/') {
-            named.extend(on_search_path(text));
-        } else if path.is_file() {
-            named.push(path.to_owned());
-        }
-    }
-}
-
-/// The program that a name means, as it is found when it is run.
-fn on_search_path(name: &str) -> Option<PathBuf> {
-    let search_path = std::env::var_os("PATH")?;
-    std::env::split_paths(&search_path).map(|directory| directory.join(name)).find(|path| path.is_file())
+    });
 }
 
 /// Registers the workspace if a sandbox writes it directly. It is refused if belljar obeys a file in it, or would obey one that the
 /// sandbox could put there, or keeps its state there.
 pub(crate) fn lend(workspace: &WorkspaceChoice) -> Result<(), CliError> {
+    if !matches!(workspace, WorkspaceChoice::Empty) {
+        register_usual();
+    }
     let WorkspaceChoice::Direct(directory) = workspace else { return Ok(()) };
     let directory = directory.as_path();
     let mut places = candidates();

@@ -1,7 +1,6 @@
 //! Where belljar keeps what it makes, and where belljar itself is.
 
 use crate::error::CliError;
-use belljar_sandbox::in_use;
 use belljar_sandbox::state::State;
 use std::path::PathBuf;
 
@@ -24,7 +23,7 @@ pub(crate) fn open() -> State {
         (None, false) => users(),
     };
     let state = State::at(path.unwrap_or_else(|| std::env::temp_dir().join("belljar")));
-    in_use::begin(&state);
+    state.begin_use();
     state
 }
 

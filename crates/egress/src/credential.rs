@@ -9,9 +9,11 @@ use crate::echo::Forms;
 use crate::known;
 use crate::secret::{Secret, SecretError};
 use belljar_contract::yaml::{Log, Node};
+use belljar_trusted::trusted_file;
 use std::ffi::OsString;
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,7 +24,7 @@ use zeroize::Zeroizing;
 pub enum Source {
     /// A variable of this process.
     Variable(String),
-    /// A file, read again when it is another one or has been written to.
+    /// A file, read again when it is another one or has been written to. Each time, it must be out of reach of sandboxes.
     File(PathBuf),
     /// What a program prints, run again after a while, and when an upstream takes it no more.
     Command(Vec<OsString>),
@@ -68,7 +70,7 @@ pub enum CredentialError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The program can't be run, or says that it has none.
     #[error("the command {} gave none", program.display())]
@@ -77,7 +79,7 @@ pub enum CredentialError {
         program: OsString,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A moment ago it was asked for in vain.
     #[error("it was asked for in vain a moment ago")]
@@ -191,15 +193,16 @@ impl Credential {
         if let Some(known) = known.as_ref().filter(|known| known.looked_at.elapsed() < FILE_PAUSE) {
             return Ok(Arc::clone(&known.injected));
         }
-        let mark = match &self.source {
-            Source::File(path) => Some(mark(path)?),
+        let file = match &self.source {
+            Source::File(path) => Some(open(path)?),
             Source::Variable(_) | Source::Command(_) => None,
         };
+        let mark = file.as_ref().map(|(_, mark)| *mark);
         if let Some(known) = known.as_mut().filter(|known| self.is_fresh(known, mark)) {
             known.looked_at = Instant::now();
             return Ok(Arc::clone(&known.injected));
         }
-        let secret = self.read()?;
+        let secret = self.read(file)?;
         let injected = Arc::new(Injected::of(secret));
         known::follow(&injected);
         let now = Instant::now();
@@ -239,7 +242,7 @@ impl Credential {
         }
     }
 
-    fn read(&self) -> Result<Secret, CredentialError> {
+    fn read(&self, file: Option<(File, Mark)>) -> Result<Secret, CredentialError> {
         let (text, origin) = match &self.source {
             Source::Variable(name) => {
                 let text =
@@ -248,7 +251,8 @@ impl Credential {
             }
             Source::File(path) => {
                 let failed = |source| CredentialError::Read { path: path.clone(), source };
-                (read_file(path).map_err(failed)?, path.display().to_string())
+                let (file, _) = file.ok_or(io::ErrorKind::NotFound.into()).map_err(failed)?;
+                (read_text(file).map_err(failed)?, path.display().to_string())
             }
             Source::Command(argv) => {
                 let program = argv.first().cloned().unwrap_or_default();
@@ -260,19 +264,18 @@ impl Credential {
     }
 }
 
-fn mark(path: &Path) -> Result<Mark, CredentialError> {
+/// Opens the file, which is checked each time: a sandbox may have put it there since.
+fn open(path: &Path) -> Result<(File, Mark), CredentialError> {
     let failed = |source| CredentialError::Read { path: path.to_owned(), source };
-    let found = std::fs::metadata(path).map_err(failed)?;
-    Ok((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
+    let file = trusted_file::open(path).map_err(|error| failed(error.into()))?;
+    let found = file.metadata().map_err(failed)?;
+    match found.is_file() {
+        true => Ok((file, (found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.len()))),
+        false => Err(failed(io::Error::other("not a regular file"))),
+    }
 }
 
-/// Reads a regular file, and waits for nobody who would have to write to one of another kind.
-fn read_file(path: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
-    }
+fn read_text(file: File) -> io::Result<Zeroizing<Vec<u8>>> {
     // With room for all of it, and for the look behind its end: what grows leaves its old self behind.
     let room = file.metadata()?.len().min(LARGEST_FILE) + 64;
     let mut text = Zeroizing::new(Vec::with_capacity(usize::try_from(room).unwrap_or_default()));

@@ -16,10 +16,10 @@
 //! ```
 
 use crate::directory::{Directory, DirectoryError};
-use crate::in_use;
 use crate::kept::{self, RECORD, Settled};
 use belljar_confine::plan::{HostPath, HostPathError, Identity};
 use belljar_contract::id::RunId;
+use belljar_trusted::in_use;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, chownat};
 use rustix::io::Errno;
@@ -152,6 +152,11 @@ impl State {
     /// The directory's path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Has this process work with it: what the process obeys and lends is known by it from then on.
+    pub fn begin_use(&self) {
+        in_use::begin(&self.path, |path| Self::at(path).create());
     }
 
     /// Makes the directory, if it is missing. Sandboxes of other users have their places in it, so it can be passed through, whatever the

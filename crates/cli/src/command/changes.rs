@@ -53,6 +53,7 @@ impl Subcommand for ChangesArguments {
     const ABOUT: &'static str = "List, show, apply and remove changes that runs and sessions left";
 
     fn run(&self) -> Result<ExitCode, CliError> {
+        crate::obeyed::register_usual();
         match &self.command {
             Command::List(arguments) => arguments.run(),
             Command::Show(arguments) => arguments.run(),

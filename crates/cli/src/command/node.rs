@@ -15,7 +15,6 @@ use belljar_node::api::token::Token;
 use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, MOST_SESSION_COMMANDS, Settings};
 use belljar_node::delivery::Callbacks;
 use belljar_sandbox::backends::here::Here;
-use belljar_sandbox::in_use;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
 use std::net::SocketAddr;
@@ -93,8 +92,8 @@ impl Subcommand for NodeArguments {
 impl NodeArguments {
     fn settings(&self) -> Result<Settings, CliError> {
         let state = self.state_dir.as_ref().map_or_else(usual_state, State::at);
-        in_use::begin(&state);
-        obeyed::check(&self.token_file)?;
+        state.begin_use();
+        obeyed::check_secret(&self.token_file)?;
         let token = Token::read(&self.token_file)?;
         let runner = HostPath::resolve(state::own_program()?)?;
         let mut settings = Settings::new(self.listen, state, token, runner);
@@ -172,7 +171,7 @@ fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
     let wrong = |why: &dyn std::fmt::Display| {
         CliError::usage(format!("{} holds no key for callbacks: {why}", crate::output::path(&secret_file)))
     };
-    obeyed::check(&secret_file)?;
+    obeyed::check_secret(&secret_file)?;
     let text = std::fs::read(&secret_file).map_err(|error| CliError::read(&secret_file, error))?;
     let secret = Secret::parse(text).map_err(|error| wrong(&error))?;
     let key = SigningKey::of(&secret).map_err(|error| wrong(&error))?;

@@ -124,6 +124,9 @@ impl Subcommand for SessionArguments {
     const ABOUT: &'static str = "Sandboxes that live on over many commands";
 
     fn run(&self) -> Result<ExitCode, CliError> {
+        if matches!(self.command, Command::Diff(_) | Command::Commit(_)) {
+            crate::obeyed::register_usual();
+        }
         match &self.command {
             Command::Create(arguments) => create(arguments),
             Command::Exec(arguments) => {

@@ -4,7 +4,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
@@ -20,10 +20,9 @@ pub(super) fn ask(argv: &[OsString]) -> io::Result<Zeroizing<Vec<u8>>> {
 }
 
 fn ask_within(argv: &[OsString], patience: Duration) -> io::Result<Zeroizing<Vec<u8>>> {
-    let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let deadline = Instant::now() + patience;
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut command = belljar_trusted::command::command(argv)?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.process_group(0).spawn()?;
     let printed =
         child.stdout.take().map_or_else(|| Ok(Zeroizing::default()), |stdout| read(stdout, deadline));

@@ -2,12 +2,16 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject, ReadIter};
 use rustls::{ClientConfig, RootCertStore};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex as SharedMutex, PoisonError};
@@ -50,7 +54,7 @@ pub enum TrustError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: rustls::pki_types::pem::Error,
+        source: pem::Error,
     },
     /// A certificate in the file is no authority's.
     #[error("{} holds a certificate that can't be trusted", path.display())]
@@ -128,7 +132,7 @@ pub(super) fn load(authorities: &Authorities) -> Result<ClientConfig, TrustError
     let mut roots = RootCertStore::empty();
     if !matches!(authorities, Authorities::Only(_)) {
         // Some of the system's may be too old or odd.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        roots.add_parsable_certificates(of_system()?);
     }
     if let Authorities::Only(path) | Authorities::Besides(path) = authorities {
         add_of_house(path, &mut roots)?;
@@ -147,11 +151,32 @@ pub(super) fn load(authorities: &Authorities) -> Result<ClientConfig, TrustError
 /// Every certificate in the file has to be one: somebody has written it down for this alone.
 fn add_of_house(path: &Path, roots: &mut RootCertStore) -> Result<(), TrustError> {
     let read = |source| TrustError::Read { path: path.to_owned(), source };
-    for certificate in CertificateDer::pem_file_iter(path).map_err(read)? {
+    for certificate in certificates(path)? {
         let added = roots.add(certificate.map_err(read)?);
         added.map_err(|source| TrustError::Certificate { path: path.to_owned(), source })?;
     }
     Ok(())
+}
+
+/// What the system trusts, or what variables name instead of that.
+fn of_system() -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
+        let named = std::env::var_os(name).unwrap_or_default();
+        for path in std::env::split_paths(&named).filter(|path| path.exists()) {
+            trusted_file::look_at(&path).or_else(|error| match error {
+                UntrustedFileError::Look { .. } => Ok(()),
+                refused => Err(TrustError::Read { path, source: pem::Error::Io(refused.into()) }),
+            })?;
+        }
+    }
+    Ok(rustls_native_certs::load_native_certs().certs)
+}
+
+/// What a file holds that is out of reach of sandboxes.
+fn certificates(path: &Path) -> Result<ReadIter<BufReader<File>, CertificateDer<'static>>, TrustError> {
+    let opened = trusted_file::open(path)
+        .map_err(|error| TrustError::Read { path: path.to_owned(), source: pem::Error::Io(error.into()) })?;
+    Ok(CertificateDer::pem_reader_iter(opened))
 }
 
 /// The certificates of the system's authorities, and of those in a file besides, as a text of PEM: for whoever is to trust as the
@@ -160,10 +185,10 @@ fn add_of_house(path: &Path, roots: &mut RootCertStore) -> Result<(), TrustError
 /// # Errors
 /// [`TrustError`] when there is a file and it can't be read.
 pub fn authorities_of_system(besides: Option<&Path>) -> Result<String, TrustError> {
-    let mut all = rustls_native_certs::load_native_certs().certs;
+    let mut all = of_system()?;
     if let Some(path) = besides {
         let read = |source| TrustError::Read { path: path.to_owned(), source };
-        for certificate in CertificateDer::pem_file_iter(path).map_err(read)? {
+        for certificate in certificates(path)? {
             all.push(certificate.map_err(read)?);
         }
     }

@@ -13,7 +13,8 @@ mod follower;
 use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Mistakes};
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::live::LivePolicy;
-use belljar_sandbox::trusted_file;
+use belljar_trusted::named;
+use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use follower::{Follower, Look};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -77,7 +78,7 @@ pub enum Change {
 /// There is no policy.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFileError {
-    /// The file can't be read.
+    /// The file, or one that it names, can't be read, or isn't out of reach of sandboxes and other users.
     #[error("can't read {}", path.display())]
     Read {
         /// Which.
@@ -161,12 +162,21 @@ impl PolicyFile {
             .map_err(|error| PolicyFileError::Read { path: path(), source: error.into() })?;
         let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file());
         let bytes = read_bytes(source).map_err(|source| PolicyFileError::Read { path: path(), source })?;
-        let policy =
-            (self.read)(&bytes).map_err(|source| PolicyFileError::Mistakes { path: path(), source })?;
+        let policy = self.parse(&bytes)?;
         let sha256 = digest(&bytes);
         let first = Some(self.taken(&sha256, 1, &policy));
         let followed = is_file.then_some((self, Look::Holds(sha256)));
         Ok(OpenPolicy { live: Arc::new(LivePolicy::new(policy)), first, followed })
+    }
+
+    /// Makes a policy of what the file holds. What that names is checked, too.
+    fn parse(&self, bytes: &[u8]) -> Result<WebConfig, PolicyFileError> {
+        let refused = |error: UntrustedFileError| PolicyFileError::Read {
+            path: error.path().to_owned(),
+            source: io::Error::from(error),
+        };
+        named::check(bytes).map_err(refused)?;
+        (self.read)(bytes).map_err(|source| PolicyFileError::Mistakes { path: self.path.clone(), source })
     }
 
     fn taken(&self, sha256: &str, generation: u64, policy: &WebConfig) -> Change {

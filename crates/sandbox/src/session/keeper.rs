@@ -16,17 +16,16 @@ use crate::backend::{BackendError, Sandbox, Wanted, with_causes};
 use crate::backends::chosen::Site;
 use crate::config::{BackendName, Strategy};
 use crate::docker::DockerBackend;
-use crate::in_use;
 use crate::native::HostUser;
 use crate::run::WorkspaceChoice;
 use crate::spec::Program;
 use crate::state::State;
-use crate::trusted_file;
 use crate::workspace::baseline::Baseline;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
+use belljar_trusted::trusted_file;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -127,7 +126,7 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
     let Keeping { site, workspace, mut compartments, session } = keeping;
     let state = State::at(&site.state);
-    in_use::begin(&state);
+    state.begin_use();
     if let WorkspaceChoice::Direct(directory) = &workspace {
         // The process that asked has looked at what may be lent; this one lives as long as the sandbox.
         trusted_file::lend_workspace(directory.as_path(), &[])

@@ -1,13 +1,13 @@
 //! What of a change set gains trust in the tree that it is applied to (`policy::handoff`).
 
 mod links;
+mod obeyed;
 
 use super::changes::{ChangeSet, State};
 use crate::directory::{Directory, DirectoryError};
-use crate::in_use::{self, Identity, Use};
 use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched};
 use rustix::fs::FileType;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::PathBuf;
 
@@ -55,32 +55,8 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
         let touched = Touched { path: &path.to_string_lossy(), before, after };
         findings.extend(policy::review_with_links([touched], &within));
     }
-    findings.extend(obeyed(set, target)?);
+    findings.extend(obeyed::find(set, target)?);
     Ok(Reviewed { findings, links })
-}
-
-/// The changed paths that a process of this host obeys at the moment, by identity: whatever their names are.
-///
-/// # Errors
-/// [`DirectoryError`] for a path that can't be looked at.
-fn obeyed(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, DirectoryError> {
-    let in_use = in_use::all().into_iter().filter(|entry| entry.used == Use::Obeyed);
-    let obeyed: BTreeSet<Identity> = in_use.map(|entry| entry.identity).collect();
-    let mut findings = Vec::new();
-    if obeyed.is_empty() {
-        return Ok(findings);
-    }
-    for (path, _) in set.iter() {
-        if target.stat(path)?.is_some_and(|stat| obeyed.contains(&Identity::of(&stat))) {
-            let (path, kind) = (path.to_string_lossy().into_owned(), HandoffKind::Belljar);
-            findings.push(Finding {
-                path,
-                kind,
-                reason: "Belljar obeys this very file on the host at the moment".into(),
-            });
-        }
-    }
-    Ok(findings)
 }
 
 fn entry(state: State, target: String) -> Entry {

@@ -10,7 +10,6 @@ use belljar_node::inspection::Inspection;
 use belljar_sandbox::backend::{BackendError, Wanted, with_causes};
 use belljar_sandbox::backends::chosen::Site;
 use belljar_sandbox::hatch::Hatch;
-use belljar_sandbox::in_use;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Compartment, Forking, KeeperError, Keeping, Serve, Session};
@@ -63,7 +62,7 @@ pub(crate) fn keep() -> ExitCode {
         Ok(Errand::Create(order)) => {
             let state = State::at(&order.site.state);
             // Before anything is read: a keeper has no variables that name another state.
-            in_use::begin(&state);
+            state.begin_use();
             keeping(*order).and_then(|(keeping, inspection)| {
                 let served =
                     move |session: &Session, sockets| serve(session, inspection.as_ref(), &state, sockets);
@@ -72,7 +71,7 @@ pub(crate) fn keep() -> ExitCode {
         }
         Ok(Errand::Fork { state, origin, name }) => {
             let state = State::at(state);
-            in_use::begin(&state);
+            state.begin_use();
             // Its origin's authority is its origin's alone.
             let own = Arc::new(OnceLock::new());
             let adapt = |session: &Session, wanted: &mut Wanted| {

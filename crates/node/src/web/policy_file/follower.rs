@@ -1,8 +1,8 @@
 //! Looks at a file again and again: what is the same at two looks counts.
 
-use super::{Change, PolicyFile, digest, read_bytes};
+use super::{Change, PolicyFile, PolicyFileError, digest, read_bytes};
 use belljar_egress::web::live::LivePolicy;
-use belljar_sandbox::trusted_file;
+use belljar_trusted::trusted_file;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io;
@@ -56,14 +56,17 @@ impl<T: FnMut(&Change)> Follower<T> {
             }
             Err(error) => return (self.tell)(&self.file.refused(None, current.number, &error)),
         };
-        match (self.file.read)(&bytes) {
+        match self.file.parse(&bytes) {
             Ok(config) if config == current.config => {}
             Ok(policy) => {
                 (self.tell)(&self.file.taken(&sha256, current.number + 1, &policy));
                 self.live.replace(policy);
             }
-            Err(mistakes) => {
-                (self.tell)(&self.file.refused(Some(sha256), current.number, &mistakes));
+            Err(PolicyFileError::Mistakes { source, .. }) => {
+                (self.tell)(&self.file.refused(Some(sha256), current.number, &source));
+            }
+            Err(error) => {
+                (self.tell)(&self.file.refused(Some(sha256), current.number, &error));
             }
         }
     }

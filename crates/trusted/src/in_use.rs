@@ -4,7 +4,6 @@
 //! Each process that uses something has a file with the list in `<state>/in-use/`, locked for as long as the process lives. A file
 //! that no process has locked is a leftover, and is removed by the next process that looks.
 
-use crate::state::State;
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -21,10 +20,17 @@ pub struct Identity {
 }
 
 /// How something is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Use {
     /// The host obeys the file, or follows the link on the way to one.
     Obeyed,
+    /// The host would obey the file that is missing: this is the deepest directory that there is on the way.
+    Missing {
+        /// The way to the file from that directory.
+        below: PathBuf,
+    },
+    /// The host obeys everything below the directory.
+    ObeyedBelow,
     /// A sandbox writes the directory directly.
     Writable,
 }
@@ -43,7 +49,15 @@ pub struct Entry {
 const FOLDER: &str = "in-use";
 
 /// The state directory of this process, which the first use tells.
-static STATE: OnceLock<PathBuf> = OnceLock::new();
+static STATE: OnceLock<StateDirectory> = OnceLock::new();
+
+struct StateDirectory {
+    path: PathBuf,
+    create: Create,
+}
+
+/// Makes a state directory if it is missing.
+pub type Create = fn(&Path) -> io::Result<()>;
 
 /// What this process has registered, and the lists with it, which stay locked until it ends.
 static HELD: Mutex<Held> = Mutex::new(Held { entries: Vec::new(), written: 0, locked: Vec::new() });
@@ -55,9 +69,9 @@ struct Held {
     locked: Vec<File>,
 }
 
-/// Tells which state directory this process works with. The first call counts.
-pub fn begin(state: &State) {
-    let _ = STATE.set(state.path().to_owned());
+/// Tells which state directory this process works with, and how it is made. The first call counts.
+pub fn begin(path: &Path, create: Create) {
+    let _ = STATE.set(StateDirectory { path: path.to_owned(), create });
 }
 
 /// Registers what this process uses from now on, until it ends. Nothing happens before [`begin`].
@@ -71,7 +85,7 @@ pub fn register(entries: &[Entry]) -> io::Result<()> {
     let lends = new.iter().any(|entry| entry.used == Use::Writable);
     held.entries.extend(new);
     // Without a state directory no sandbox of it lives; the process that makes one publishes the list first.
-    match lends || state.exists() {
+    match lends || state.path.exists() {
         true => write_list(&mut held, state),
         false => Ok(()),
     }
@@ -81,18 +95,18 @@ pub fn register(entries: &[Entry]) -> io::Result<()> {
 ///
 /// # Errors
 /// The system's, when the list can't be written.
-pub(crate) fn publish() -> io::Result<()> {
+pub fn publish() -> io::Result<()> {
     let Some(state) = STATE.get() else { return Ok(()) };
     write_list(&mut HELD.lock().unwrap_or_else(PoisonError::into_inner), state)
 }
 
-fn write_list(held: &mut Held, state: &Path) -> io::Result<()> {
+fn write_list(held: &mut Held, state: &StateDirectory) -> io::Result<()> {
     let new = held.entries.get(held.written..).unwrap_or_default();
     if new.is_empty() {
         return Ok(());
     }
-    let folder = state.join(FOLDER);
-    State::at(state).create()?;
+    let folder = state.path.join(FOLDER);
+    (state.create)(&state.path)?;
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     let name = uuid::Uuid::new_v4().to_string();
     // Under its own name it is there only with its lock and its content.
@@ -109,10 +123,15 @@ fn write_list(held: &mut Held, state: &Path) -> io::Result<()> {
 /// Everything that living processes use with this state directory, this process included.
 pub fn all() -> Vec<Entry> {
     let Some(state) = STATE.get() else { return Vec::new() };
-    let mut all = all_in(&state.join(FOLDER));
+    let mut all = all_in(&state.path.join(FOLDER));
     let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     all.extend(held.entries.get(held.written..).unwrap_or_default().iter().cloned());
     all
+}
+
+/// The directories that sandboxes write directly at the moment.
+pub fn writable() -> Vec<Entry> {
+    all().into_iter().filter(|entry| entry.used == Use::Writable).collect()
 }
 
 fn all_in(folder: &Path) -> Vec<Entry> {

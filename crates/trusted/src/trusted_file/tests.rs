@@ -1,6 +1,8 @@
 //! Which files are obeyed, and which are refused.
 
 use super::*;
+use rustix::fs::FileType;
+use rustix::process::geteuid;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use tempfile::TempDir;
@@ -125,4 +127,53 @@ fn a_pipe_that_a_shell_passes_is_obeyed() {
     let path = PathBuf::from(format!("/dev/fd/{}", file.as_raw_fd()));
     let refused = Walk::begin(&path, &ground.writable).unwrap().open_end();
     assert!(matches!(refused, Err(UntrustedFileError::Workspace { .. })), "{refused:?}");
+}
+
+#[test]
+fn what_is_missing_is_expected_unless_a_sandbox_could_put_it_there() {
+    let ground = Ground::new();
+    symlink(ground.at("work/none"), ground.at("else/link")).unwrap();
+    for name in ["work/none", "work/inner/a/b", "else/link"] {
+        let path = ground.at(name);
+        let mut walk = Walk::begin(&path, &ground.writable).unwrap();
+        let refused = walk.open_end();
+        assert!(matches!(refused, Err(UntrustedFileError::Workspace { .. })), "{name}: {refused:?}");
+    }
+    // The control.
+    let path = ground.at("else/a/b");
+    let mut walk = Walk::begin(&path, &ground.writable).unwrap();
+    assert!(matches!(walk.open_end(), Err(UntrustedFileError::Look { source: Errno::NOENT, .. })));
+    assert_eq!(walk.missing(), Path::new("a/b"));
+    let directory = walk.end_of_way(Use::Obeyed).unwrap().unwrap();
+    assert_eq!(directory.identity, Identity::of(&rustix::fs::stat(ground.at("else")).unwrap()));
+}
+
+#[test]
+fn a_named_pipe_is_refused_and_nobody_waits_for_its_writer() {
+    let ground = Ground::new();
+    rustix::fs::mknodat(CWD, ground.at("else/pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    assert!(matches!(open(&ground.at("else/pipe")), Err(UntrustedFileError::Kind { .. })));
+    open(&ground.at("else/policy.yaml")).unwrap();
+}
+
+#[test]
+fn a_secret_that_others_can_read_is_known() {
+    let ground = Ground::new();
+    let set = |name: &str, mode| {
+        fs::set_permissions(ground.at(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let told = || is_readable_by_others(&ground.at("else/policy.yaml"));
+    // A temporary directory is its owner's alone.
+    set("", 0o755);
+    for (directory, file, expected) in [
+        (0o755, 0o644, true),
+        (0o711, 0o604, true),
+        (0o755, 0o600, false),
+        (0o755, 0o640, false),
+        (0o700, 0o644, false),
+    ] {
+        set("else", directory);
+        set("else/policy.yaml", file);
+        assert_eq!(told(), expected, "{directory:o} {file:o}");
+    }
 }

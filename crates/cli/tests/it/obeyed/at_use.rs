@@ -1,0 +1,219 @@
+//! What a configuration or a policy names is checked when it is used, too: a sandbox can put there what was missing.
+
+use super::{CALL, has_run, program, refused};
+use crate::BELLJAR;
+use belljar_testkit::world::{Ran, World};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// A configuration with a model whose credential comes from there.
+fn configuration(world: &World, name: &str, credential: &Value) {
+    let config = json!({"inference": {
+        "providers": [{"name": "p", "kind": "litellm", "url": "http://127.0.0.1:9", "credential": credential}],
+        "models": [{"name": "small", "provider": "p"}],
+    }});
+    world.write(name, config.to_string());
+}
+
+/// Runs `before` in a sandbox that writes the project, and has it ask the model then.
+fn ask(world: &World, config: &str, before: &str, variables: &[(&str, String)]) -> Ran {
+    let script = format!("{before}\n{CALL}");
+    let with =
+        ["exec", "--model", "small", "--config", config, "--workspace", ".", "--", "sh", "-c", &script];
+    let mut command = world.command(&with);
+    command.current_dir(world.path().join("project")).envs(variables.iter().cloned());
+    Ran::from(command.output().unwrap())
+}
+
+fn at(world: &World, name: &str) -> String {
+    world.path().join(name).display().to_string()
+}
+
+/// A program that leaves a mark, as a sandbox writes it to the workspace.
+fn planted(world: &World, name: &str) -> String {
+    let mark = at(world, "mark");
+    format!(
+        "mkdir -p $(dirname {name}); printf '#!/bin/sh\\necho ran > {mark}\\necho sk-0123456789abcdef\\n' > {name}; \
+         chmod 755 {name}"
+    )
+}
+
+#[test]
+fn what_a_sandbox_puts_where_a_credential_is_looked_for_is_not_run_on_the_host() {
+    let world = World::new(BELLJAR);
+    world.write("project/file", "");
+    program(&world, "own/print");
+    let config = &at(&world, "own/config.yaml");
+    let project = at(&world, "project");
+    let search_path = |first: &str| format!("{project}/{first}:{}", std::env::var("PATH").unwrap());
+    let shell = |script: String| json!({"command": ["sh", "-c", script]});
+    // Each is missing at the beginning.
+    for (credential, planted) in [
+        (json!({"command": [format!("{project}/tok")]}), "tok"),
+        (json!({"command": ["sh", format!("{project}/tok")]}), "tok"),
+        (json!({"command": ["env", format!("--chdir={project}"), "./tok"]}), "tok"),
+        (shell(format!(". {project}/tok")), "tok"),
+        (shell(format!("cd {project} && ./tok")), "tok"),
+    ] {
+        configuration(&world, "own/config.yaml", &credential);
+        let ran = ask(&world, config, &self::planted(&world, planted), &[]);
+        assert!(!has_run(&world), "{credential}: {ran:?}");
+        let _ = std::fs::remove_file(world.path().join("project/tok"));
+    }
+    // By a name alone it is looked for when it is run.
+    configuration(&world, "own/config.yaml", &json!({"command": ["tok-of-venv"]}));
+    let variables = [("PATH", search_path(".venv/bin"))];
+    ask(&world, config, &planted(&world, ".venv/bin/tok-of-venv"), &variables);
+    assert!(!has_run(&world));
+    // Nor does what it starts itself come from there: not by the working directory, the search path or a variable.
+    let own = "#!/usr/bin/env interpreter-of-nobody\n";
+    let path = world.write("own/script", own);
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    configuration(&world, "own/config.yaml", &json!({"command": [at(&world, "own/script")]}));
+    ask(&world, config, &planted(&world, "bin/interpreter-of-nobody"), &[("PATH", search_path("bin"))]);
+    assert!(!has_run(&world));
+    configuration(
+        &world,
+        "own/config.yaml",
+        &json!({"command": ["python3", "-c", "import keyring_of_nobody"]}),
+    );
+    let module = format!("echo 'open(\"{}\", \"w\")' > keyring_of_nobody.py", at(&world, "mark"));
+    ask(&world, config, &module, &[]);
+    assert!(!has_run(&world));
+    ask(&world, config, &module, &[("PYTHONPATH", project.clone())]);
+    assert!(!has_run(&world));
+    // The control: what lies out of reach is run, also by its name.
+    configuration(&world, "own/config.yaml", &json!({"command": ["print"]}));
+    let beside = format!("{}:{}", at(&world, "own"), search_path("bin"));
+    ask(&world, config, "true", &[("PATH", beside)]).succeeded();
+    assert!(has_run(&world));
+}
+
+#[test]
+fn no_file_is_read_as_a_credential_that_a_sandbox_put_there() {
+    let world = World::new(BELLJAR);
+    world.write("project/file", "");
+    world.write("own/key", "sk-0123456789abcdef");
+    let config = &at(&world, "own/config.yaml");
+    let told = |credential: &Value, before: &str| {
+        configuration(&world, "own/config.yaml", credential);
+        let ran = ask(&world, config, before, &[]);
+        format!("{}{}", ran.stdout, ran.stderr)
+    };
+    let key = at(&world, "own/key");
+    let linked = told(&json!({"file": at(&world, "project/key")}), &format!("ln -s {key} key"));
+    let own = told(&json!({"file": key}), "true");
+    // Nobody listens there, which is only found out with a credential.
+    assert!(own.contains("provider_unreachable"), "{own}");
+    assert!(linked.contains("lies in the workspace"), "{linked}");
+}
+
+#[test]
+fn what_a_policy_names_is_checked_as_what_a_configuration_names() {
+    let world = World::new(BELLJAR);
+    program(&world, "project/print");
+    program(&world, "own/print");
+    world.write("project/ca.pem", "");
+    world.write("own/open", "sk-0123456789abcdef");
+    std::fs::set_permissions(world.path().join("own/open"), PermissionsExt::from_mode(0o666)).unwrap();
+    let credential = |from: Value| {
+        json!({
+            "rules": [{"host": "localhost", "credentials": ["house"]}],
+            "credentials": [{"name": "house", "from": from}],
+        })
+    };
+    let exec = |policy: &Value| {
+        world.write("own/policy.yaml", policy.to_string());
+        let with = ["exec", "--egress", "own/policy.yaml", "--workspace", "project", "--", "true"];
+        world.run(&with)
+    };
+    for name in ["project/print", "project/missing"] {
+        refused(&exec(&credential(json!({"command": [at(&world, name)]}))), "lies in the workspace");
+        refused(&exec(&credential(json!({"file": at(&world, name)}))), "lies in the workspace");
+    }
+    refused(
+        &exec(&json!({"rules": [], "authorities": at(&world, "project/ca.pem")})),
+        "lies in the workspace",
+    );
+    refused(&exec(&credential(json!({"file": at(&world, "own/open")}))), "other users can write");
+    // The control.
+    let ran = exec(&credential(json!({"command": [at(&world, "own/print")]})));
+    ran.succeeded();
+}
+
+#[test]
+fn a_configuration_that_would_be_found_is_not_made_without_a_yes() {
+    let world = World::new(BELLJAR);
+    world.write("dotfiles/file", "");
+    world.write("own/file", "");
+    let apply = |directory: &str, path: &str, variables: &[(&str, String)]| {
+        let script = format!("mkdir -p $(dirname {path}); echo 'egress: {{rules: []}}' > {path}");
+        let mut command =
+            world.command(&["exec", "--workspace-copy", directory, "--apply", "--", "sh", "-c", &script]);
+        Ran::from(command.envs(variables.iter().cloned()).output().unwrap())
+    };
+    let asked = |ran: &Ran| ran.code == 3 && ran.stderr.contains("Belljar obeys");
+    let of_user = [("XDG_CONFIG_HOME", at(&world, "dotfiles"))];
+    let ran = apply("dotfiles", "belljar/config.yaml", &of_user);
+    assert!(asked(&ran), "{ran:?}");
+    // Neither by a link in the place of its directory.
+    let link = "ln -s elsewhere belljar; mkdir elsewhere; echo 'egress: {rules: []}' > elsewhere/config.yaml";
+    let mut command =
+        world.command(&["exec", "--workspace-copy", "dotfiles", "--apply", "--", "sh", "-c", link]);
+    let ran = Ran::from(command.envs(of_user.iter().cloned()).output().unwrap());
+    assert!(asked(&ran), "{ran:?}");
+    let named = [("BELLJAR_CONFIG", at(&world, "own/my.cfg"))];
+    let ran = apply("own", "my.cfg", &named);
+    assert!(asked(&ran), "{ran:?}");
+    // What a configuration names that would be found counts, too, also where it is missing.
+    configuration(&world, "etc/belljar/config.yaml", &json!({"command": ["sh", at(&world, "own/tok")]}));
+    let found = [("XDG_CONFIG_HOME", at(&world, "etc"))];
+    let ran = apply("own", "tok", &found);
+    assert!(asked(&ran), "{ran:?}");
+    // The control: beside them.
+    apply("dotfiles", "belljar/other.yaml", &of_user).succeeded();
+    apply("own", "other.cfg", &named).succeeded();
+    assert!(world.path().join("own/other.cfg").exists() && !world.path().join("own/my.cfg").exists());
+}
+
+#[test]
+fn a_part_of_a_workspace_that_is_mounted_elsewhere_is_known() {
+    let world = World::new(BELLJAR);
+    if !rustix::process::geteuid().is_root() {
+        belljar_testkit::skip::skip("obeyed by mount", "mounting takes root");
+        return;
+    }
+    world.write("project/conf/policy.yaml", "rules: []");
+    world.write("own/mounted/none", "");
+    world.write("elsewhere/policy.yaml", "rules: []");
+    let exec = |source: &str| {
+        let (source, place) = (at(&world, source), at(&world, "own/mounted"));
+        let run = world.command(&[
+            "exec",
+            "--egress",
+            "own/mounted/policy.yaml",
+            "--workspace",
+            "project",
+            "--",
+            "true",
+        ]);
+        let mut command = std::process::Command::new("unshare");
+        command.args([
+            "-m",
+            "sh",
+            "-c",
+            "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"",
+            &source,
+            &place,
+        ]);
+        command.arg(run.get_program()).args(run.get_args());
+        for (name, value) in run.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        command.current_dir(run.get_current_dir().unwrap_or(Path::new("/")));
+        Ran::from(command.output().unwrap())
+    };
+    refused(&exec("project/conf"), "lies in the workspace");
+    exec("elsewhere").succeeded();
+}

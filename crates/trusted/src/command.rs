@@ -1,0 +1,126 @@
+//! A program of the host's that a configuration or a policy names, such as one that prints a credential.
+//!
+//! It must do what the host's user means by it, whatever sandboxes write. So it doesn't start in the working directory, which often is
+//! a workspace; what is in a workspace isn't on its search path; and variables by which runtimes load code, or that name a workspace,
+//! are taken away.
+
+use crate::named::paths_in;
+use crate::trusted_file::{self, Found, Role, UntrustedFileError};
+use rustix::fs::Access;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The beginnings of the names of variables by which loaders, shells and runtimes find code.
+const OF_CODE: [&str; 17] = [
+    "LD_",
+    "DYLD_",
+    "BASH_",
+    "ENV",
+    "ZDOTDIR",
+    "PYTHON",
+    "PERL5",
+    "PERLLIB",
+    "RUBY",
+    "GEM_",
+    "BUNDLE_",
+    "NODE_",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+    "LUA_",
+    "GIT_",
+];
+
+/// The working directory's names, which are the caller's.
+const OF_PLACE: [&str; 2] = ["PWD", "OLDPWD"];
+
+/// A command as it is to be run, each of its files checked at this moment.
+///
+/// # Errors
+/// One of the kind [`io::ErrorKind::PermissionDenied`] that holds an [`UntrustedFileError`], if a sandbox or another user could decide
+/// what it does; the system's, if there is no such program.
+pub fn command(argv: &[OsString]) -> io::Result<Command> {
+    let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let search_path = trusted_search_path();
+    let program = match name.as_bytes().contains(&b'/') {
+        true => PathBuf::from(name),
+        false => on(&search_path, name)?,
+    };
+    trusted_file::check(&program)?;
+    for path in arguments.iter().flat_map(|argument| paths_in(argument)) {
+        if trusted_file::expect(&path, Role::Mentioned)? == Found::File {
+            trusted_file::check(&path)?;
+        }
+    }
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir("/").env_clear().envs(trusted_variables());
+    let search_path = std::env::join_paths(&search_path).map_err(|_| io::ErrorKind::InvalidInput)?;
+    command.env("PATH", search_path);
+    Ok(command)
+}
+
+/// The directories of the search path into which no sandbox and no other user can put a program.
+fn trusted_search_path() -> Vec<PathBuf> {
+    let search_path = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::env::split_paths(&search_path);
+    all.filter(|path| path.is_absolute() && trusted_file::check_directory(path).is_ok()).collect()
+}
+
+fn on(search_path: &[PathBuf], name: &OsStr) -> io::Result<PathBuf> {
+    let is_program = |path: &PathBuf| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok();
+    let found = search_path.iter().map(|directory| directory.join(name)).find(is_program);
+    found.ok_or_else(|| {
+        let told = "no such program in those directories of the search path that neither sandboxes nor other users can write";
+        io::Error::new(io::ErrorKind::NotFound, told)
+    })
+}
+
+fn trusted_variables() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, value)| !is_of_code(name) && !names_a_workspace(value))
+}
+
+fn is_of_code(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    OF_PLACE.iter().any(|known| name == known.as_bytes())
+        || OF_CODE.iter().any(|known| match *known {
+            "ENV" => name == b"ENV",
+            known => name.starts_with(known.as_bytes()),
+        })
+}
+
+fn names_a_workspace(value: &OsStr) -> bool {
+    let is_written = |path: &Path| {
+        matches!(
+            trusted_file::look_at(path),
+            Err(UntrustedFileError::Workspace { .. } | UntrustedFileError::Linked { .. })
+        )
+    };
+    paths_in(value).iter().any(|path| is_written(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_by_which_runtimes_load_code_are_taken_away_and_others_stay() {
+        for name in ["LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS", "ENV", "BASH_ENV", "GIT_CONFIG_COUNT", "PWD"]
+        {
+            assert!(is_of_code(OsStr::new(name)), "{name}");
+        }
+        for name in ["HOME", "PATH", "ENVIRONMENT", "AWS_PROFILE", "VAULT_ADDR", "SSH_AUTH_SOCK", "LANG"] {
+            assert!(!is_of_code(OsStr::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_program_starts_at_the_root_with_what_is_said() {
+        let printed = command(&["pwd".into()]).unwrap().output().unwrap();
+        assert_eq!(printed.stdout, b"/\n");
+        assert_eq!(command(&["no-such-program-here".into()]).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(command(&[]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+}

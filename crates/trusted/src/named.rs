@@ -1,0 +1,145 @@
+//! The files that a document names, such as a configuration or a policy: credentials, programs that print them, authorities.
+
+use crate::trusted_file::{self, Found, Role, UntrustedFileError};
+use belljar_contract::yaml::{self, Log, Node, Value};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// The keys of a credential's source. A mapping with nothing else is one.
+const SOURCE: [&str; 3] = ["env", "file", "command"];
+
+/// Keys below which paths are what sandboxes see, or of the web, or data: the host obeys none of it.
+const NOT_OBEYED: [&str; 8] =
+    ["agents", "lend", "path", "paths", "command", "argv", "database", "extra_safe_path_prefixes"];
+
+/// Checks the files that a document in YAML names, and registers them. Those that are missing must not be where a sandbox could put
+/// them; they are checked again when they are used.
+///
+/// # Errors
+/// [`UntrustedFileError`] if a sandbox or another user could write one of them.
+pub fn check(document: &[u8]) -> Result<(), UntrustedFileError> {
+    Named::of(document).iter().try_for_each(|(path, role)| match trusted_file::expect(path, *role)? {
+        Found::File => trusted_file::check(path).map(drop),
+        Found::Directory | Found::Nothing => Ok(()),
+    })
+}
+
+/// Registers what a document names without refusing it: for those who read the document for nothing else.
+pub fn register(document: &[u8]) {
+    for (path, role) in Named::of(document) {
+        // Whoever obeys it is told what is wrong with it.
+        let _ = trusted_file::expect(&path, role);
+    }
+}
+
+/// The absolute paths in an argument, which a program may read or run. What a shell makes of variables and relative paths isn't seen.
+pub(crate) fn paths_in(argument: &OsStr) -> Vec<PathBuf> {
+    const BETWEEN: &[u8] = b" \t\n:;,='\"()<>|&`";
+    let bytes = argument.as_bytes();
+    let value = bytes.iter().position(|byte| *byte == b'=').and_then(|at| bytes.get(at + 1..));
+    let whole = [Some(bytes), value].into_iter().flatten();
+    let mut parts: Vec<&[u8]> = whole.chain(bytes.split(|byte| BETWEEN.contains(byte))).collect();
+    parts.dedup();
+    parts.into_iter().filter_map(absolute).collect()
+}
+
+/// A path that begins at the root or at home.
+fn absolute(part: &[u8]) -> Option<PathBuf> {
+    if part.starts_with(b"/") {
+        return Some(PathBuf::from(OsStr::from_bytes(part)));
+    }
+    let home = PathBuf::from(std::env::var_os("HOME").filter(|home| !home.is_empty())?);
+    let below = ["~/", "$HOME/", "${HOME}/"].iter().find_map(|home| part.strip_prefix(home.as_bytes()))?;
+    Some(home.join(OsStr::from_bytes(below)))
+}
+
+/// The program that a name means: the first on the search path that is there.
+fn on_search_path(name: &str) -> Option<PathBuf> {
+    let search_path = std::env::var_os("PATH")?;
+    std::env::split_paths(&search_path).map(|directory| directory.join(name)).find(|path| path.is_file())
+}
+
+/// What a document names, each with its role.
+#[derive(Default)]
+struct Named(Vec<(PathBuf, Role)>);
+
+// === impl Named ===
+
+impl Named {
+    fn of(document: &[u8]) -> Vec<(PathBuf, Role)> {
+        let mut named = Self::default();
+        // Mistakes are told by those who read the document for what it says.
+        if let Some(root) = yaml::parse(document, &mut Log::default()) {
+            named.collect(&root);
+        }
+        named.0
+    }
+
+    fn collect(&mut self, node: &Node) {
+        match &node.value {
+            Value::Plain(text) | Value::Text(text) if text.starts_with('/') => {
+                self.0.push((PathBuf::from(text), Role::File));
+            }
+            Value::Plain(_) | Value::Text(_) => {}
+            Value::Sequence(items) => items.iter().for_each(|item| self.collect(item)),
+            Value::Mapping(members) => {
+                let is_source = members.iter().all(|(key, _)| SOURCE.contains(&key.name.as_str()));
+                for (key, value) in members {
+                    match (is_source, key.name.as_str()) {
+                        (true, "command") => self.collect_command(value),
+                        (_, name) if NOT_OBEYED.contains(&name) => {}
+                        _ => self.collect(value),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The program of a command, and what its arguments name.
+    fn collect_command(&mut self, node: &Node) {
+        let Value::Sequence(items) = &node.value else { return };
+        for (at, item) in items.iter().enumerate() {
+            let (Value::Plain(text) | Value::Text(text)) = &item.value else { continue };
+            match at == 0 && !text.contains('/') {
+                true => self.0.extend(on_search_path(text).map(|path| (path, Role::File))),
+                false => {
+                    let mentioned = paths_in(OsStr::new(text)).into_iter();
+                    self.0.extend(mentioned.map(|path| (path, Role::Mentioned)));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(document: &str) -> Vec<String> {
+        Named::of(document.as_bytes()).into_iter().map(|(path, _)| path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn every_path_that_an_argument_holds_is_seen() {
+        let seen = |argument: &str| {
+            let paths = paths_in(OsStr::new(argument)).into_iter();
+            paths.map(|path| path.display().to_string()).collect::<Vec<_>>()
+        };
+        for argument in ["/w/env.sh", "--env=/w/env.sh", ". /w/env.sh; print", "a:/w/env.sh", "'/w/env.sh'"] {
+            assert!(seen(argument).contains(&"/w/env.sh".to_owned()), "{argument}");
+        }
+        assert!(seen("--env=/w/a b").contains(&"/w/a b".to_owned()));
+        assert!(seen("/w/a b").contains(&"/w/a b".to_owned()));
+        assert_eq!(seen("print --format=text w/env.sh"), [""; 0]);
+    }
+
+    #[test]
+    fn a_document_names_its_credentials_and_not_what_sandboxes_see() {
+        let policy = "credentials: [{host: a.example, from: {command: [/opt/tok, --in, /etc/tok]}}]\n\
+                      authorities: /etc/ca.pem\nrules: [{host: a.example, paths: [/pub/]}]";
+        assert_eq!(named(policy), ["/opt/tok", "/etc/tok", "/etc/ca.pem"]);
+        let agents = "agents: {x: {command: [/opt/agent]}}\ninference: {credential: {file: /etc/key}}";
+        assert_eq!(named(agents), ["/etc/key"]);
+    }
+}

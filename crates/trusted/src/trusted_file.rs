@@ -1,0 +1,173 @@
+//! Files that the host obeys: configurations, policies, and the credentials, programs, authorities and tokens that they name. Such a
+//! file is refused where a sandbox or another local user could write it.
+//!
+//! The path is walked by descriptor, one name at a time; links are followed here. Every directory on the way decides what is found
+//! next, so each must be out of reach, too. Directories that sandboxes write are told by device and inode, never by the path's text.
+
+mod access_list;
+mod error;
+mod mounts;
+mod scan;
+mod walk;
+
+pub use self::error::UntrustedFileError;
+
+use self::error::{errno, look};
+use self::walk::Walk;
+use crate::in_use::{self, Entry, Identity, Use};
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+/// Opens a file that the host obeys, registers it as obeyed, and returns it for reading.
+///
+/// # Errors
+/// [`UntrustedFileError`] if a sandbox or another user could write it, or if it can't be opened.
+pub fn open(path: &Path) -> Result<File, UntrustedFileError> {
+    let walked = check(path)?;
+    // What was walked to, and not what has come to its name since.
+    let by = format!("/proc/self/fd/{}", walked.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let opened = openat(CWD, by.as_str(), flags, Mode::empty());
+    opened.map(File::from).map_err(|source| UntrustedFileError::Look { path: path.to_owned(), source })
+}
+
+/// Checks a file that the host obeys, such as a program that it runs, and registers it as obeyed.
+///
+/// # Errors
+/// [`UntrustedFileError`], as from [`open`].
+pub fn check(path: &Path) -> Result<OwnedFd, UntrustedFileError> {
+    let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
+    let writable = in_use::writable();
+    let mut walk = Walk::begin(&absolute, &writable)?;
+    let found = walk.open_end()?;
+    let obeyed = walk.obeyed;
+    in_use::register(&obeyed).map_err(|error| look(path)(errno(&error)))?;
+    Ok(found)
+}
+
+/// In which way a path is named that the host may obey.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// As a file.
+    File,
+    /// As an argument of a program, which may use all that is below it.
+    Mentioned,
+}
+
+/// What there is at a path that the host may obey later.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A file, a link on the way included.
+    File,
+    /// A directory.
+    Directory,
+    /// Nothing so far.
+    Nothing,
+}
+
+/// Registers what the host may obey later, whether it is there or not.
+///
+/// # Errors
+/// [`UntrustedFileError`] if a sandbox could write it, or put it there. What other users could write is refused when it is used.
+pub fn expect(path: &Path, role: Role) -> Result<Found, UntrustedFileError> {
+    let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
+    let writable = in_use::writable();
+    let mut walk = Walk::begin(&absolute, &writable)?;
+    walk.only_sandboxes = true;
+    let found = match walk.open_end() {
+        Ok(_) => Found::File,
+        Err(UntrustedFileError::Look { source: Errno::ISDIR, .. }) => Found::Directory,
+        Err(UntrustedFileError::Look { .. } | UntrustedFileError::Kind { .. }) => Found::Nothing,
+        Err(error) => return Err(error),
+    };
+    // Everything is below the root directory.
+    let is_part = walk.directories.len() > 1;
+    let also = match found {
+        Found::Directory if role == Role::Mentioned && is_part => walk.end_of_way(Use::ObeyedBelow)?,
+        Found::Nothing => walk.end_of_way(Use::Missing { below: walk.missing() })?,
+        Found::File | Found::Directory => None,
+    };
+    walk.obeyed.extend(also);
+    in_use::register(&walk.obeyed).map_err(|error| look(path)(errno(&error)))?;
+    Ok(found)
+}
+
+/// Looks whether a path leads where a sandbox writes, whatever is there. Nothing is registered.
+///
+/// # Errors
+/// [`UntrustedFileError`], also where there is nothing.
+pub fn look_at(path: &Path) -> Result<(), UntrustedFileError> {
+    let writable = in_use::writable();
+    let mut walk = Walk::begin(path, &writable)?;
+    walk.only_sandboxes = true;
+    walk.open_end().map(drop)
+}
+
+/// Whether other local users can read a file, which then holds no secret: its mode lets them, and that of each directory on the way.
+pub fn is_readable_by_others(path: &Path) -> bool {
+    const SEARCH: u32 = 0o001;
+    const READ: u32 = 0o004;
+    let Ok(absolute) = std::path::absolute(path) else { return false };
+    let Ok(mut walk) = Walk::begin(&absolute, &[]) else { return false };
+    walk.only_sandboxes = true;
+    let Ok(found) = walk.open_end() else { return false };
+    let has = |opened: &OwnedFd, bit: u32| fstat(opened).is_ok_and(|stat| stat.st_mode & bit != 0);
+    has(&found, READ) && walk.directories.iter().all(|(directory, _)| has(directory, SEARCH))
+}
+
+/// Checks a directory whose programs or files the host may use: no sandbox and no other user can put something there. Nothing is
+/// registered.
+///
+/// # Errors
+/// [`UntrustedFileError`] if one could.
+pub fn check_directory(path: &Path) -> Result<(), UntrustedFileError> {
+    let writable = in_use::writable();
+    let mut walk = Walk::begin(path, &writable)?;
+    match walk.open_end() {
+        Err(UntrustedFileError::Look { source: Errno::ISDIR, .. }) => walk.check_directory(),
+        Err(error) => Err(error),
+        Ok(_) => Err(look(path)(Errno::NOTDIR)),
+    }
+}
+
+/// Checks that a file isn't in a directory, however it is named. Nothing is registered.
+///
+/// # Errors
+/// [`UntrustedFileError`] if it is, or if a sandbox or another user could write it anyway.
+pub fn check_outside(path: &Path, directory: &Path) -> Result<(), UntrustedFileError> {
+    let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
+    let stat = rustix::fs::stat(directory).map_err(look(directory))?;
+    let entry = Entry { used: Use::Writable, identity: Identity::of(&stat), path: directory.to_owned() };
+    Walk::begin(&absolute, &[entry])?.open_end().map(drop)
+}
+
+/// Registers a directory that a sandbox is about to write directly. `places` are paths that the host would obey if there were
+/// something.
+///
+/// # Errors
+/// [`UntrustedFileError`] if a process of this state directory obeys a file in it, or if one of the places is in it.
+pub fn lend_workspace(directory: &Path, places: &[PathBuf]) -> Result<(), UntrustedFileError> {
+    let stat = rustix::fs::stat(directory).map_err(look(directory))?;
+    let entry = Entry { used: Use::Writable, identity: Identity::of(&stat), path: directory.to_owned() };
+    // Before the others are looked at: of two processes that do so at once, at least one sees the other.
+    in_use::register(std::slice::from_ref(&entry)).map_err(|error| look(directory)(errno(&error)))?;
+    let writable = [entry];
+    let obeyed =
+        in_use::all().into_iter().filter(|entry| entry.used != Use::Writable).map(|entry| entry.path);
+    for path in obeyed.chain(places.iter().cloned()) {
+        let walked = Walk::begin(&path, &writable).and_then(|mut walk| walk.open_end());
+        if let Err(error @ (UntrustedFileError::Workspace { .. } | UntrustedFileError::Linked { .. })) =
+            walked
+        {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

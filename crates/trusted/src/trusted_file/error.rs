@@ -1,0 +1,115 @@
+//! Why a file isn't obeyed.
+
+use rustix::io::Errno;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a file isn't obeyed.
+#[derive(Debug, thiserror::Error)]
+pub enum UntrustedFileError {
+    /// It can't be looked at.
+    #[error("can't look at {}", path.display())]
+    Look {
+        /// Where the walk ended.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+    /// A sandbox can write it.
+    #[error(
+        "{} lies in the workspace {}, which a sandbox can write, so the sandbox would decide what the host does; keep it elsewhere, \
+         such as in ~/.config/belljar, or give the sandbox a copy (--workspace-copy)",
+        path.display(),
+        workspace.display()
+    )]
+    Workspace {
+        /// The file, as it was named.
+        path: PathBuf,
+        /// The directory that a sandbox writes.
+        workspace: PathBuf,
+    },
+    /// A sandbox can write it by another of its names.
+    #[error(
+        "{} is the same file as {}, which lies in the workspace {}, so a sandbox can write it; obey a copy of the file instead \
+         (cp, not ln)",
+        path.display(),
+        other.display(),
+        workspace.display()
+    )]
+    Linked {
+        /// The file, as it was named.
+        path: PathBuf,
+        /// Its other name.
+        other: PathBuf,
+        /// The directory that a sandbox writes.
+        workspace: PathBuf,
+    },
+    /// Another user owns it, or a directory on the way to it.
+    #[error(
+        "{} is obeyed on this host, and {} belongs to the user with the id {owner}, who could change it; \
+         it must belong to you or to root (chown)",
+        path.display(),
+        at.display()
+    )]
+    Owner {
+        /// The file, as it was named.
+        path: PathBuf,
+        /// What belongs to another user.
+        at: PathBuf,
+        /// That user.
+        owner: u32,
+    },
+    /// It is a socket, a disk, or a named pipe, and not passed by a descriptor.
+    #[error("{} is no regular file", path.display())]
+    Kind {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// Other users may write it, or a directory on the way to it.
+    #[error(
+        "{} is obeyed on this host, and other users can write {} (mode {mode:04o}); take that away: chmod go-w {}",
+        path.display(),
+        at.display(),
+        at.display()
+    )]
+    Mode {
+        /// The file, as it was named.
+        path: PathBuf,
+        /// What others can write.
+        at: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+impl UntrustedFileError {
+    /// The file, as it was named, or where the way to it ended.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Look { path, .. }
+            | Self::Workspace { path, .. }
+            | Self::Linked { path, .. }
+            | Self::Owner { path, .. }
+            | Self::Kind { path }
+            | Self::Mode { path, .. } => path,
+        }
+    }
+}
+
+impl From<UntrustedFileError> for io::Error {
+    fn from(error: UntrustedFileError) -> Self {
+        match error {
+            UntrustedFileError::Look { source, .. } => source.into(),
+            refused => Self::new(io::ErrorKind::PermissionDenied, refused),
+        }
+    }
+}
+
+pub(super) fn look(path: &Path) -> impl FnOnce(Errno) -> UntrustedFileError {
+    move |source| UntrustedFileError::Look { path: path.to_owned(), source }
+}
+
+pub(super) fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
