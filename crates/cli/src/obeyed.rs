@@ -58,7 +58,11 @@ pub(crate) fn check_named(document: &[u8]) -> Result<(), CliError> {
 pub(crate) fn register_usual() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
-        state::open();
+        let state = state::open();
+        if state.path().is_dir() {
+            // What is in it is obeyed, such as the levels of agents.
+            let _ = trusted_file::expect(state.path(), Role::Mentioned);
+        }
         for path in candidates() {
             let Ok(Found::File) = trusted_file::expect(&path, Role::File) else { continue };
             let read = File::open(&path).and_then(read_bytes);

@@ -5,10 +5,12 @@
 //! are taken away.
 
 use crate::named::paths_in;
-use crate::trusted_file::{self, Found, Role, UntrustedFileError};
+use crate::trusted_file;
+use crate::workspaces::Workspaces;
 use rustix::fs::Access;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,35 +39,49 @@ const OF_CODE: [&str; 17] = [
 /// The working directory's names, which are the caller's.
 const OF_PLACE: [&str; 2] = ["PWD", "OLDPWD"];
 
-/// A command as it is to be run, each of its files checked at this moment.
+/// A command as it is to be run, each of its files checked at this moment, with those variables of this process that are harmless.
 ///
 /// # Errors
-/// One of the kind [`io::ErrorKind::PermissionDenied`] that holds an [`UntrustedFileError`], if a sandbox or another user could decide
+/// One of the kind [`io::ErrorKind::PermissionDenied`] that holds an [`UntrustedFileError`](trusted_file::UntrustedFileError), if a sandbox or another user could decide
 /// what it does; the system's, if there is no such program.
 pub fn command(argv: &[OsString]) -> io::Result<Command> {
+    let workspaces = Workspaces::now();
+    let mut command = bare(argv, &std::env::var_os("PATH").unwrap_or_default())?;
+    let variables = std::env::vars_os()
+        .filter(|(name, value)| name != "PATH" && !is_of_code(name) && !workspaces.are_named_in(value));
+    command.envs(variables);
+    Ok(command)
+}
+
+/// The same with no variables but the search path, of which those directories are left that nobody else can write.
+///
+/// # Errors
+/// As [`command`].
+pub fn bare(argv: &[OsString], search_path: &OsStr) -> io::Result<Command> {
     let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let search_path = trusted_search_path();
+    let search_path = trusted_search_path(search_path);
     let program = match name.as_bytes().contains(&b'/') {
         true => PathBuf::from(name),
         false => on(&search_path, name)?,
     };
     trusted_file::check(&program)?;
-    for path in arguments.iter().flat_map(|argument| paths_in(argument)) {
-        if trusted_file::expect(&path, Role::Mentioned)? == Found::File {
-            trusted_file::check(&path)?;
-        }
+    if let Some(interpreter) = interpreter(&program) {
+        trusted_file::check(&interpreter)?;
+    }
+    let workspaces = Workspaces::now();
+    for argument in arguments {
+        workspaces.refuse(argument)?;
+        paths_in(argument).iter().try_for_each(|path| trusted_file::check_argument(path))?;
     }
     let mut command = Command::new(program);
-    command.args(arguments).current_dir("/").env_clear().envs(trusted_variables());
     let search_path = std::env::join_paths(&search_path).map_err(|_| io::ErrorKind::InvalidInput)?;
-    command.env("PATH", search_path);
+    command.args(arguments).current_dir("/").env_clear().env("PATH", search_path);
     Ok(command)
 }
 
-/// The directories of the search path into which no sandbox and no other user can put a program.
-fn trusted_search_path() -> Vec<PathBuf> {
-    let search_path = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::env::split_paths(&search_path);
+/// The directories of a search path into which no sandbox and no other user can put a program.
+pub fn trusted_search_path(search_path: &OsStr) -> Vec<PathBuf> {
+    let all = std::env::split_paths(search_path);
     all.filter(|path| path.is_absolute() && trusted_file::check_directory(path).is_ok()).collect()
 }
 
@@ -78,8 +94,15 @@ fn on(search_path: &[PathBuf], name: &OsStr) -> io::Result<PathBuf> {
     })
 }
 
-fn trusted_variables() -> impl Iterator<Item = (OsString, OsString)> {
-    std::env::vars_os().filter(|(name, value)| !is_of_code(name) && !names_a_workspace(value))
+/// What the first line of a script names.
+fn interpreter(program: &Path) -> Option<PathBuf> {
+    /// The kernel reads no more.
+    const LONGEST_LINE: u64 = 256;
+    let mut begin = Vec::new();
+    File::open(program).ok()?.take(LONGEST_LINE).read_to_end(&mut begin).ok()?;
+    let line = begin.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?.trim_ascii_start();
+    let name = line.split(u8::is_ascii_whitespace).next().filter(|name| !name.is_empty())?;
+    Some(PathBuf::from(OsStr::from_bytes(name)))
 }
 
 fn is_of_code(name: &OsStr) -> bool {
@@ -89,16 +112,6 @@ fn is_of_code(name: &OsStr) -> bool {
             "ENV" => name == b"ENV",
             known => name.starts_with(known.as_bytes()),
         })
-}
-
-fn names_a_workspace(value: &OsStr) -> bool {
-    let is_written = |path: &Path| {
-        matches!(
-            trusted_file::look_at(path),
-            Err(UntrustedFileError::Workspace { .. } | UntrustedFileError::Linked { .. })
-        )
-    };
-    paths_in(value).iter().any(|path| is_written(path))
 }
 
 #[cfg(test)]

@@ -129,6 +129,11 @@ pub fn all() -> Vec<Entry> {
     all
 }
 
+/// The state directory of this process, if it works with one.
+pub(crate) fn state_directory() -> Option<PathBuf> {
+    STATE.get().map(|state| state.path.clone())
+}
+
 /// The directories that sandboxes write directly at the moment.
 pub fn writable() -> Vec<Entry> {
     all().into_iter().filter(|entry| entry.used == Use::Writable).collect()

@@ -10,3 +10,4 @@ pub mod command;
 pub mod in_use;
 pub mod named;
 pub mod trusted_file;
+mod workspaces;

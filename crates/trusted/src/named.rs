@@ -35,11 +35,18 @@ pub fn register(document: &[u8]) {
 
 /// The absolute paths in an argument, which a program may read or run. What a shell makes of variables and relative paths isn't seen.
 pub(crate) fn paths_in(argument: &OsStr) -> Vec<PathBuf> {
-    const BETWEEN: &[u8] = b" \t\n:;,='\"()<>|&`";
+    const BETWEEN: &[u8] = b" \t\n:;,='\"()<>|&`[]{}@";
     let bytes = argument.as_bytes();
     let value = bytes.iter().position(|byte| *byte == b'=').and_then(|at| bytes.get(at + 1..));
     let whole = [Some(bytes), value].into_iter().flatten();
     let mut parts: Vec<&[u8]> = whole.chain(bytes.split(|byte| BETWEEN.contains(byte))).collect();
+    // `-fFILE`
+    let of_flags: Vec<&[u8]> = parts
+        .iter()
+        .filter(|part| part.starts_with(b"-"))
+        .filter_map(|part| part.get(part.iter().position(|byte| *byte == b'/')?..))
+        .collect();
+    parts.extend(of_flags);
     parts.dedup();
     parts.into_iter().filter_map(absolute).collect()
 }
@@ -58,6 +65,10 @@ fn absolute(part: &[u8]) -> Option<PathBuf> {
 fn on_search_path(name: &str) -> Option<PathBuf> {
     let search_path = std::env::var_os("PATH")?;
     std::env::split_paths(&search_path).map(|directory| directory.join(name)).find(|path| path.is_file())
+}
+
+fn is_true(node: &Node) -> bool {
+    matches!(&node.value, Value::Plain(text) if text == "true")
 }
 
 /// What a document names, each with its role.
@@ -85,9 +96,12 @@ impl Named {
             Value::Sequence(items) => items.iter().for_each(|item| self.collect(item)),
             Value::Mapping(members) => {
                 let is_source = members.iter().all(|(key, _)| SOURCE.contains(&key.name.as_str()));
+                // A server of tools that runs on the host itself.
+                let is_unsealed = members.iter().any(|(key, value)| key.name == "unsealed" && is_true(value));
                 for (key, value) in members {
-                    match (is_source, key.name.as_str()) {
+                    match (is_source || is_unsealed, key.name.as_str()) {
                         (true, "command") => self.collect_command(value),
+                        (true, "args") => self.collect_arguments(value),
                         (_, name) if NOT_OBEYED.contains(&name) => {}
                         _ => self.collect(value),
                     }
@@ -98,17 +112,29 @@ impl Named {
 
     /// The program of a command, and what its arguments name.
     fn collect_command(&mut self, node: &Node) {
-        let Value::Sequence(items) = &node.value else { return };
-        for (at, item) in items.iter().enumerate() {
-            let (Value::Plain(text) | Value::Text(text)) = &item.value else { continue };
-            match at == 0 && !text.contains('/') {
-                true => self.0.extend(on_search_path(text).map(|path| (path, Role::File))),
-                false => {
-                    let mentioned = paths_in(OsStr::new(text)).into_iter();
-                    self.0.extend(mentioned.map(|path| (path, Role::Mentioned)));
-                }
+        let items = match &node.value {
+            Value::Sequence(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        let Some((program, arguments)) = items.split_first() else { return };
+        match &program.value {
+            Value::Plain(text) | Value::Text(text) if !text.contains('/') => {
+                self.0.extend(on_search_path(text).map(|path| (path, Role::File)));
             }
+            _ => self.collect_mentioned(program),
         }
+        arguments.iter().for_each(|argument| self.collect_mentioned(argument));
+    }
+
+    fn collect_arguments(&mut self, node: &Node) {
+        let Value::Sequence(items) = &node.value else { return };
+        items.iter().for_each(|item| self.collect_mentioned(item));
+    }
+
+    fn collect_mentioned(&mut self, node: &Node) {
+        let (Value::Plain(text) | Value::Text(text)) = &node.value else { return };
+        let mentioned = paths_in(OsStr::new(text)).into_iter();
+        self.0.extend(mentioned.map(|path| (path, Role::Mentioned)));
     }
 }
 
@@ -126,7 +152,14 @@ mod tests {
             let paths = paths_in(OsStr::new(argument)).into_iter();
             paths.map(|path| path.display().to_string()).collect::<Vec<_>>()
         };
-        for argument in ["/w/env.sh", "--env=/w/env.sh", ". /w/env.sh; print", "a:/w/env.sh", "'/w/env.sh'"] {
+        for argument in [
+            "/w/env.sh",
+            "--env=/w/env.sh",
+            ". /w/env.sh; print",
+            "a:/w/env.sh",
+            "'/w/env.sh'",
+            "-f/w/env.sh",
+        ] {
             assert!(seen(argument).contains(&"/w/env.sh".to_owned()), "{argument}");
         }
         assert!(seen("--env=/w/a b").contains(&"/w/a b".to_owned()));
@@ -141,5 +174,8 @@ mod tests {
         assert_eq!(named(policy), ["/opt/tok", "/etc/tok", "/etc/ca.pem"]);
         let agents = "agents: {x: {command: [/opt/agent]}}\ninference: {credential: {file: /etc/key}}";
         assert_eq!(named(agents), ["/etc/key"]);
+        let servers = "mcp: {servers: [{name: a, unsealed: true, command: /opt/server, args: [--in, /etc/in]}, \
+                       {name: b, command: /opt/inside}]}";
+        assert_eq!(named(servers), ["/opt/server", "/etc/in"]);
     }
 }

@@ -41,12 +41,17 @@ pub fn open(path: &Path) -> Result<File, UntrustedFileError> {
 /// [`UntrustedFileError`], as from [`open`].
 pub fn check(path: &Path) -> Result<OwnedFd, UntrustedFileError> {
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
-    let writable = in_use::writable();
-    let mut walk = Walk::begin(&absolute, &writable)?;
+    let before = in_use::writable();
+    let mut walk = Walk::begin(&absolute, &before)?;
     let found = walk.open_end()?;
     let obeyed = walk.obeyed;
     in_use::register(&obeyed).map_err(|error| look(path)(errno(&error)))?;
-    Ok(found)
+    // Whoever has lent it meanwhile may not have seen that it is obeyed.
+    let writable = in_use::writable();
+    match writable == before {
+        true => Ok(found),
+        false => Walk::begin(&absolute, &writable)?.open_end(),
+    }
 }
 
 /// In which way a path is named that the host may obey.
@@ -101,10 +106,52 @@ pub fn expect(path: &Path, role: Role) -> Result<Found, UntrustedFileError> {
 /// # Errors
 /// [`UntrustedFileError`], also where there is nothing.
 pub fn look_at(path: &Path) -> Result<(), UntrustedFileError> {
+    let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let writable = in_use::writable();
-    let mut walk = Walk::begin(path, &writable)?;
+    let mut walk = Walk::begin(&absolute, &writable)?;
     walk.only_sandboxes = true;
+    walk.any_kind = true;
     walk.open_end().map(drop)
+}
+
+/// Checks what a program of the host's is given as an argument, whatever is there, and registers it: neither a sandbox nor another user
+/// can write it, or put it there.
+///
+/// # Errors
+/// [`UntrustedFileError`] if one could.
+pub(crate) fn check_argument(path: &Path) -> Result<(), UntrustedFileError> {
+    let found = expect(path, Role::Mentioned)?;
+    let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
+    let writable = in_use::writable();
+    let mut walk = Walk::begin(&absolute, &writable)?;
+    walk.any_kind = true;
+    match walk.open_end() {
+        Ok(_) => Ok(()),
+        Err(UntrustedFileError::Look { source: Errno::ISDIR, .. }) => walk.check_directory(true),
+        Err(UntrustedFileError::Look { .. }) if found == Found::Nothing => walk.check_directory(false),
+        // The program can't use it either.
+        Err(UntrustedFileError::Look { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Checks a local socket by which the host reaches a server: no sandbox serves it, and where everybody may put sockets, it must be one
+/// of this user's or of root. Nothing is registered.
+///
+/// # Errors
+/// [`UntrustedFileError`] if somebody else could serve it.
+pub fn check_socket(path: &Path) -> Result<(), UntrustedFileError> {
+    const BY_ALL: u32 = 0o002;
+    let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
+    let writable = in_use::writable();
+    let mut walk = Walk::begin(&absolute, &writable)?;
+    walk.only_sandboxes = true;
+    walk.any_kind = true;
+    let found = walk.open_end()?;
+    let is_open =
+        |(directory, _): &(OwnedFd, PathBuf)| fstat(directory).is_ok_and(|stat| stat.st_mode & BY_ALL != 0);
+    walk.only_sandboxes = !walk.directories.iter().any(is_open);
+    walk.check_owner(&fstat(&found).map_err(look(path))?, &absolute)
 }
 
 /// Whether other local users can read a file, which then holds no secret: its mode lets them, and that of each directory on the way.
@@ -119,16 +166,16 @@ pub fn is_readable_by_others(path: &Path) -> bool {
     has(&found, READ) && walk.directories.iter().all(|(directory, _)| has(directory, SEARCH))
 }
 
-/// Checks a directory whose programs or files the host may use: no sandbox and no other user can put something there. Nothing is
-/// registered.
+/// Checks a directory whose programs the host may run: no sandbox and no other user can put something there. Nothing is registered.
 ///
 /// # Errors
 /// [`UntrustedFileError`] if one could.
 pub fn check_directory(path: &Path) -> Result<(), UntrustedFileError> {
+    let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let writable = in_use::writable();
-    let mut walk = Walk::begin(path, &writable)?;
+    let mut walk = Walk::begin(&absolute, &writable)?;
     match walk.open_end() {
-        Err(UntrustedFileError::Look { source: Errno::ISDIR, .. }) => walk.check_directory(),
+        Err(UntrustedFileError::Look { source: Errno::ISDIR, .. }) => walk.check_directory(false),
         Err(error) => Err(error),
         Ok(_) => Err(look(path)(Errno::NOTDIR)),
     }
@@ -145,6 +192,17 @@ pub fn check_outside(path: &Path, directory: &Path) -> Result<(), UntrustedFileE
     Walk::begin(&absolute, &[entry])?.open_end().map(drop)
 }
 
+/// Has this process obey nothing in a directory from now on, as if a sandbox wrote it: one has, or may have.
+///
+/// # Errors
+/// [`UntrustedFileError`] if it can't be looked at.
+pub fn distrust(directory: &Path) -> Result<(), UntrustedFileError> {
+    let absolute = std::path::absolute(directory).map_err(|error| look(directory)(errno(&error)))?;
+    let stat = rustix::fs::stat(&absolute).map_err(look(directory))?;
+    let entry = Entry { used: Use::Writable, identity: Identity::of(&stat), path: absolute };
+    in_use::register(&[entry]).map_err(|error| look(directory)(errno(&error)))
+}
+
 /// Registers a directory that a sandbox is about to write directly. `places` are paths that the host would obey if there were
 /// something.
 ///
@@ -158,7 +216,8 @@ pub fn lend_workspace(directory: &Path, places: &[PathBuf]) -> Result<(), Untrus
     let writable = [entry];
     let obeyed =
         in_use::all().into_iter().filter(|entry| entry.used != Use::Writable).map(|entry| entry.path);
-    for path in obeyed.chain(places.iter().cloned()) {
+    // What is in the state directory is obeyed, too.
+    for path in obeyed.chain(places.iter().cloned()).chain(in_use::state_directory()) {
         let walked = Walk::begin(&path, &writable).and_then(|mut walk| walk.open_end());
         if let Err(error @ (UntrustedFileError::Workspace { .. } | UntrustedFileError::Linked { .. })) =
             walked

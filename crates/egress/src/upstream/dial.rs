@@ -5,6 +5,7 @@ use super::names::Names;
 use super::place::Place;
 use super::stream::Stream;
 use belljar_policy::egress::{Allowed, Denied, Destination, Host, MOST_ADDRESSES, Vetted};
+use belljar_trusted::trusted_file;
 use bytes::BytesMut;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -67,7 +68,10 @@ const MOST_ATTEMPTS: usize = 6;
 /// Opens a connection. A name is resolved once, and what is dialed are the addresses that were looked at.
 pub(super) async fn dial(place: &Place, names: &Names) -> Result<Stream, DialError> {
     let opened = match place {
-        Place::Local { path } => UnixStream::connect(path).await.map(Stream::Local),
+        Place::Local { path } => match trusted_file::check_socket(path) {
+            Ok(()) => UnixStream::connect(path).await.map(Stream::Local),
+            Err(error) => Err(error.into()),
+        },
         Place::Address { address } => first_of(&[*address]).await,
         Place::Name { name, port } => {
             let found = names.resolve(name).await.map_err(|source| DialError::Failed { source })?;

@@ -162,7 +162,8 @@ fn add_of_house(path: &Path, roots: &mut RootCertStore) -> Result<(), TrustError
 fn of_system() -> Result<Vec<CertificateDer<'static>>, TrustError> {
     for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
         let named = std::env::var_os(name).unwrap_or_default();
-        for path in std::env::split_paths(&named).filter(|path| path.exists()) {
+        let whole = std::iter::once(PathBuf::from(&named));
+        for path in whole.chain(std::env::split_paths(&named)).filter(|path| path.exists()) {
             trusted_file::look_at(&path).or_else(|error| match error {
                 UntrustedFileError::Look { .. } => Ok(()),
                 refused => Err(TrustError::Read { path, source: pem::Error::Io(refused.into()) }),

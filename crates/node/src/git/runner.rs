@@ -6,6 +6,7 @@ use super::environment::{HostEnv, Settings};
 use super::quarantine::alternate;
 use super::reach;
 use belljar_egress::git::Pinned;
+use belljar_trusted::command::trusted_search_path;
 use heard::Heard;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -264,7 +265,8 @@ impl<'g> Git<'g> {
         let mut command = Command::new("git");
         command.env_clear();
         if let Some(path) = self.env.path() {
-            command.env("PATH", path);
+            // Git itself, and what it starts, is found by it.
+            command.env("PATH", std::env::join_paths(trusted_search_path(path)).unwrap_or_default());
         }
         match &self.place {
             Place::Bare(repository) => command.arg("--git-dir").arg(repository).current_dir("/"),

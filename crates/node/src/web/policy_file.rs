@@ -20,6 +20,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -160,7 +161,8 @@ impl PolicyFile {
         let path = || self.path.clone();
         let source = trusted_file::open(&self.path)
             .map_err(|error| PolicyFileError::Read { path: path(), source: error.into() })?;
-        let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file());
+        // One without a name may be written by whoever else holds it.
+        let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.nlink() > 0);
         let bytes = read_bytes(source).map_err(|source| PolicyFileError::Read { path: path(), source })?;
         let policy = self.parse(&bytes)?;
         let sha256 = digest(&bytes);

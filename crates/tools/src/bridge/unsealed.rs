@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 /// A program that runs with nothing around it. Dropping it kills it, and what it has started and not put aside.
 #[derive(Debug)]
@@ -26,16 +26,8 @@ impl Unsealed {
         search_path: &str,
     ) -> Result<(Self, Spoken), BridgeError> {
         let failed = |error: io::Error| BridgeError::Start(Box::new(error));
-        let (program, arguments) =
-            argv.split_first().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .current_dir("/")
-            .env_clear()
-            .env("PATH", search_path)
-            .envs(env)
-            .process_group(0);
+        let mut command = belljar_trusted::command::bare(argv, search_path.as_ref()).map_err(failed)?;
+        command.envs(env).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(failed)?;
         let mut started = Self { child };

@@ -8,6 +8,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd};
@@ -23,6 +24,8 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// In a directory with this bit only the owner of a name can replace it.
 const STICKY: u32 = 0o1000;
 
+type Places<'a> = (Mounts, Vec<(&'a Entry, PathBuf)>);
+
 /// One walk from the root to a file.
 pub(super) struct Walk<'a> {
     path: &'a Path,
@@ -36,6 +39,10 @@ pub(super) struct Walk<'a> {
     links: usize,
     /// Whether what other users can write is let pass.
     pub(super) only_sandboxes: bool,
+    /// Whether the end may be something else than a file, such as a socket.
+    pub(super) any_kind: bool,
+    /// Where in their file systems the directories lie that sandboxes write, once that was asked for.
+    places: OnceCell<Option<Places<'a>>>,
     /// The links that were followed, and the file.
     pub(super) obeyed: Vec<Entry>,
 }
@@ -50,6 +57,8 @@ impl<'a> Walk<'a> {
             directories: Vec::new(),
             links: 0,
             only_sandboxes: false,
+            any_kind: false,
+            places: OnceCell::new(),
             obeyed: Vec::new(),
         };
         walk.start_over()?;
@@ -88,7 +97,7 @@ impl<'a> Walk<'a> {
                 return Ok(found);
             }
         }
-        self.check_sandboxes()?;
+        self.check_last_directory()?;
         Err(look(self.path)(Errno::ISDIR))
     }
 
@@ -108,15 +117,9 @@ impl<'a> Walk<'a> {
     fn step(&mut self, name: &OsStr) -> Result<Option<OwnedFd>, UntrustedFileError> {
         let (directory, at) = self.directories.last().ok_or_else(|| look(self.path)(Errno::NOENT))?;
         let at = at.join(name);
-        self.check_directory()?;
+        self.check_directory(true)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let found = match openat(directory, name, flags, Mode::empty()) {
-            Ok(found) => found,
-            Err(errno) => {
-                self.check_sandboxes()?;
-                return Err(look(&at)(errno));
-            }
-        };
+        let found = openat(directory, name, flags, Mode::empty()).map_err(look(&at))?;
         let stat = fstat(&found).map_err(look(&at))?;
         let entry = || Entry { used: Use::Obeyed, identity: Identity::of(&stat), path: at.clone() };
         match FileType::from_raw_mode(stat.st_mode) {
@@ -133,6 +136,15 @@ impl<'a> Walk<'a> {
             FileType::RegularFile => {
                 self.check_file(&stat, &at, &found)?;
                 self.obeyed.push(entry());
+                return Ok(Some(found));
+            }
+            kind if self.any_kind => {
+                self.check_sandboxes(&found, &stat)?;
+                self.check_owner(&stat, &at)?;
+                // Whoever may connect to a socket doesn't serve it.
+                if kind != FileType::Socket {
+                    self.check_mode(&stat, &at, &found)?;
+                }
                 return Ok(Some(found));
             }
             // Whoever opened a pipe would wait for somebody who writes.
@@ -177,53 +189,60 @@ impl<'a> Walk<'a> {
         Ok(found)
     }
 
-    /// Looks at the directory that the next name is looked up in.
-    pub(super) fn check_directory(&self) -> Result<(), UntrustedFileError> {
+    /// Looks at the directory that the next name is looked up in. In one with the sticky bit others can put names, and replace only
+    /// their own.
+    pub(super) fn check_directory(&self, sticky_will_do: bool) -> Result<(), UntrustedFileError> {
         let Some((directory, at)) = self.directories.last() else { return Ok(()) };
         let stat = fstat(directory).map_err(look(at))?;
-        let identity = Identity::of(&stat);
-        if let Some(entry) = self.writable.iter().find(|entry| entry.identity == identity) {
-            return Err(self.in_workspace(entry));
-        }
+        self.check_sandboxes(directory, &stat)?;
         self.check_owner(&stat, at)?;
-        match stat.st_mode & STICKY != 0 {
+        match sticky_will_do && stat.st_mode & STICKY != 0 {
             true => Ok(()),
             false => self.check_mode(&stat, at, directory),
         }
+    }
+
+    fn check_last_directory(&self) -> Result<(), UntrustedFileError> {
+        let Some((directory, at)) = self.directories.last() else { return Ok(()) };
+        self.check_sandboxes(directory, &fstat(directory).map_err(look(at))?)
     }
 
     fn in_workspace(&self, entry: &Entry) -> UntrustedFileError {
         UntrustedFileError::Workspace { path: self.path.to_owned(), workspace: entry.path.clone() }
     }
 
-    /// Whether the directory in which the walk ended lies in one that a sandbox writes, which was not on the way: a part of it can be
+    /// Checks that what was found is no directory that a sandbox writes, and nothing in one that was not on the way: a part of it can be
     /// mounted elsewhere.
-    fn check_sandboxes(&self) -> Result<(), UntrustedFileError> {
-        let Some((directory, at)) = self.directories.last() else { return Ok(()) };
-        if self.writable.is_empty() {
+    fn check_sandboxes(&self, found: &OwnedFd, stat: &Stat) -> Result<(), UntrustedFileError> {
+        let identity = Identity::of(stat);
+        if let Some(entry) = self.writable.iter().find(|entry| entry.identity == identity) {
+            return Err(self.in_workspace(entry));
+        }
+        if !self.writable.iter().any(|entry| entry.identity.shares_device_with(identity)) {
             return Ok(());
         }
-        let identity = Identity::of(&fstat(directory).map_err(look(at))?);
-        let near = |entry: &&Entry| entry.identity.shares_device_with(identity);
-        let mut near = self.writable.iter().filter(near).peekable();
-        if near.peek().is_none() {
-            return Ok(());
-        }
-        let Some(mounts) = Mounts::read() else { return Ok(()) };
-        let Some(found) = mounts.within_file_system(directory) else { return Ok(()) };
-        let holds = |entry: &&Entry| {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let opened = openat(CWD, &entry.path, flags, Mode::empty()).ok();
-            let opened =
-                opened.filter(|opened| fstat(opened).is_ok_and(|stat| Identity::of(&stat) == entry.identity));
-            let workspace = opened.and_then(|opened| mounts.within_file_system(&opened));
-            workspace.is_some_and(|workspace| found.starts_with(workspace))
+        let Some((mounts, places)) = self.places.get_or_init(|| self.places()) else { return Ok(()) };
+        let Some(within) = mounts.within_file_system(found) else { return Ok(()) };
+        let holds = |(entry, place): &&(&Entry, PathBuf)| {
+            entry.identity.shares_device_with(identity) && within.starts_with(place)
         };
-        near.find(holds).map_or(Ok(()), |entry| Err(self.in_workspace(entry)))
+        places.iter().find(holds).map_or(Ok(()), |(entry, _)| Err(self.in_workspace(entry)))
+    }
+
+    fn places(&self) -> Option<Places<'a>> {
+        let mounts = Mounts::read()?;
+        let place = |entry: &'a Entry| {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let opened = openat(CWD, &entry.path, flags, Mode::empty()).ok()?;
+            let is_it = fstat(&opened).is_ok_and(|stat| Identity::of(&stat) == entry.identity);
+            Some((entry, mounts.within_file_system(&opened).filter(|_| is_it)?))
+        };
+        let places = self.writable.iter().filter_map(place).collect();
+        Some((mounts, places))
     }
 
     fn check_file(&self, stat: &Stat, at: &Path, file: &OwnedFd) -> Result<(), UntrustedFileError> {
-        self.check_sandboxes()?;
+        self.check_sandboxes(file, stat)?;
         self.check_owner(stat, at)?;
         self.check_mode(stat, at, file)?;
         if stat.st_nlink < 2 {
@@ -241,9 +260,9 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn check_owner(&self, stat: &Stat, at: &Path) -> Result<(), UntrustedFileError> {
+    pub(super) fn check_owner(&self, stat: &Stat, at: &Path) -> Result<(), UntrustedFileError> {
         let is_ours = self.only_sandboxes || stat.st_uid == 0 || stat.st_uid == geteuid().as_raw();
-        match is_ours || is_unmapped(stat.st_uid) {
+        match is_ours || (is_unmapped(stat.st_uid) && is_of_system(at)) {
             true => Ok(()),
             false => Err(UntrustedFileError::Owner {
                 path: self.path.to_owned(),
@@ -274,6 +293,17 @@ fn is_unmapped(uid: u32) -> bool {
     uid == OVERFLOW
         && std::fs::read_to_string("/proc/self/uid_map")
             .is_ok_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"]))
+}
+
+/// Whether a path of the host's belongs to its root, who is told from other users by the place alone where neither has a number.
+fn is_of_system(at: &Path) -> bool {
+    const BELOW: [&str; 11] =
+        ["/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];
+    const ITSELF: [&str; 3] = ["/run/user", "/var/lib", "/var/home"];
+    let is_top = at.parent().is_none_or(|parent| parent.parent().is_none());
+    is_top
+        || BELOW.iter().any(|place| at.starts_with(place))
+        || ITSELF.iter().any(|place| at == Path::new(place))
 }
 
 /// Whether a link is one of those in `/proc` that lead to what a descriptor is, and have no path.

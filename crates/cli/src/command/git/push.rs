@@ -14,6 +14,7 @@ use belljar_policy::handoff::Trust;
 use belljar_sandbox::directory::Directory;
 use belljar_sandbox::kept::{self, Kept};
 use belljar_sandbox::session::Asking;
+use belljar_trusted::trusted_file;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -143,7 +144,10 @@ impl WordArguments {
         let (state, env) = (state::open(), HostEnv::of_process());
         let branch = self.branch(base)?;
         let missing = || CliError::usage("the clone was never laid out".to_owned());
-        let directory = Directory::open_host(&base.directory().ok_or_else(missing)?)?;
+        let path = base.directory().ok_or_else(missing)?;
+        // An agent has worked there: no program of the host's is looked for in it, whatever the search path says.
+        trusted_file::distrust(&path).map_err(|error| CliError::read(&path, error.into()))?;
+        let directory = Directory::open_host(&path)?;
         let attribution = Attribution {
             author: author_of(self.author.as_deref(), &env)?,
             run_id: record.run_id.clone(),

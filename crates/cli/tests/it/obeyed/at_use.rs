@@ -55,6 +55,8 @@ fn what_a_sandbox_puts_where_a_credential_is_looked_for_is_not_run_on_the_host()
         (json!({"command": ["env", format!("--chdir={project}"), "./tok"]}), "tok"),
         (shell(format!(". {project}/tok")), "tok"),
         (shell(format!("cd {project} && ./tok")), "tok"),
+        (shell(format!(". ${{NONE:-{project}/tok}}")), "tok"),
+        (json!({"command": ["sh", "-c", format!(". \\{project}/tok")]}), "tok"),
     ] {
         configuration(&world, "own/config.yaml", &credential);
         let ran = ask(&world, config, &self::planted(&world, planted), &[]);
@@ -178,6 +180,91 @@ fn a_configuration_that_would_be_found_is_not_made_without_a_yes() {
 }
 
 #[test]
+fn no_program_is_run_that_another_user_can_put_on_the_search_path() {
+    let world = World::new(BELLJAR);
+    world.write("project/file", "");
+    let path = world.write("own/script", "#!/bin/sh\nhelper-of-nobody\n");
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    program(&world, "shared/helper-of-nobody");
+    configuration(&world, "own/config.yaml", &json!({"command": [at(&world, "own/script")]}));
+    let asked = |mode| {
+        std::fs::set_permissions(world.path().join("shared"), PermissionsExt::from_mode(mode)).unwrap();
+        let search_path = format!("{}:{}", at(&world, "shared"), std::env::var("PATH").unwrap());
+        ask(&world, &at(&world, "own/config.yaml"), "true", &[("PATH", search_path)])
+    };
+    // With the sticky bit others can't replace what is there, but add names.
+    for mode in [0o777, 0o1777] {
+        asked(mode);
+        assert!(!has_run(&world), "{mode:o}");
+    }
+    asked(0o755);
+    assert!(has_run(&world));
+}
+
+#[test]
+fn a_provider_is_not_reached_by_a_socket_that_a_sandbox_serves() {
+    let world = World::new(BELLJAR);
+    world.write("project/file", "");
+    world.write("own/file", "");
+    let asked = |place: &str| {
+        let config = json!({"inference": {
+            "providers": [{"name": "p", "kind": "litellm", "url": format!("unix:{}", at(&world, place))}],
+            "models": [{"name": "small", "provider": "p"}],
+        }});
+        world.write("own/config.yaml", config.to_string());
+        let path = world.path().join(place);
+        let _ = std::fs::remove_file(&path);
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let asking = std::thread::scope(|scope| {
+            let accepted = scope.spawn(|| {
+                let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+                while std::time::Instant::now() < deadline {
+                    if listener.accept().is_ok() {
+                        return true;
+                    }
+                    if std::fs::metadata(world.path().join("own/over")).is_ok() {
+                        return false;
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                false
+            });
+            let ran = ask(&world, &at(&world, "own/config.yaml"), "true", &[]);
+            world.write("own/over", "");
+            (accepted.join().unwrap(), ran)
+        });
+        std::fs::remove_file(world.path().join("own/over")).unwrap();
+        asking
+    };
+    let (reached, ran) = asked("project/llm.sock");
+    assert!(!reached, "{ran:?}");
+    // The control.
+    let (reached, ran) = asked("own/llm.sock");
+    assert!(reached, "{ran:?}");
+}
+
+#[test]
+fn what_belljar_keeps_is_not_changed_by_an_apply_without_a_yes() {
+    let world = World::new(BELLJAR);
+    let apply = |path: &str| {
+        let script = format!("mkdir -p $(dirname {path}); echo changed > {path}");
+        let mut command =
+            world.command(&["exec", "--workspace-copy", "home", "--apply", "--", "sh", "-c", &script]);
+        Ran::from(command.env("BELLJAR_STATE_DIR", world.path().join("home/state")).output().unwrap())
+    };
+    world.write("home/file", "");
+    apply("first").succeeded();
+    assert!(world.path().join("home/state").is_dir());
+    for path in ["state/agents.db", "state/git/a/repository.git/config"] {
+        let ran = apply(path);
+        assert!(ran.code == 3 && !world.path().join("home").join(path).exists(), "{path}: {ran:?}");
+    }
+    // The control.
+    apply("stately").succeeded();
+}
+
+#[test]
 fn a_part_of_a_workspace_that_is_mounted_elsewhere_is_known() {
     let world = World::new(BELLJAR);
     if !rustix::process::geteuid().is_root() {
@@ -186,34 +273,44 @@ fn a_part_of_a_workspace_that_is_mounted_elsewhere_is_known() {
     }
     world.write("project/conf/policy.yaml", "rules: []");
     world.write("own/mounted/none", "");
+    world.write("project/links/none", "");
     world.write("elsewhere/policy.yaml", "rules: []");
-    let exec = |source: &str| {
-        let (source, place) = (at(&world, source), at(&world, "own/mounted"));
-        let run = world.command(&[
-            "exec",
-            "--egress",
-            "own/mounted/policy.yaml",
-            "--workspace",
-            "project",
-            "--",
-            "true",
-        ]);
-        let mut command = std::process::Command::new("unshare");
-        command.args([
-            "-m",
-            "sh",
-            "-c",
-            "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"",
-            &source,
-            &place,
-        ]);
-        command.arg(run.get_program()).args(run.get_args());
-        for (name, value) in run.get_envs() {
-            command.env(name, value.unwrap_or_default());
-        }
-        command.current_dir(run.get_current_dir().unwrap_or(Path::new("/")));
-        Ran::from(command.output().unwrap())
-    };
+    let exec = |source: &str| exec_mounted(&world, source, "own/mounted");
     refused(&exec("project/conf"), "lies in the workspace");
     exec("elsewhere").succeeded();
+    // Neither by a link there that a sandbox may have put.
+    std::os::unix::fs::symlink(
+        at(&world, "elsewhere/policy.yaml"),
+        world.path().join("project/links/policy.yaml"),
+    )
+    .unwrap();
+    refused(&exec("project/links"), "lies in the workspace");
+    // Nor by a mount of the file alone.
+    std::fs::remove_dir_all(world.path().join("own/mounted")).unwrap();
+    world.write("own/mounted/policy.yaml", "rules: []");
+    let exec_file = |source: &str| exec_mounted(&world, source, "own/mounted/policy.yaml");
+    refused(&exec_file("project/conf/policy.yaml"), "lies in the workspace");
+    exec_file("elsewhere/policy.yaml").succeeded();
+}
+
+/// Has a policy obeyed in a mount namespace in which `source` is mounted on `place`.
+fn exec_mounted(world: &World, source: &str, place: &str) -> Ran {
+    let (source, place) = (at(world, source), at(world, place));
+    let run = world.command(&[
+        "exec",
+        "--egress",
+        "own/mounted/policy.yaml",
+        "--workspace",
+        "project",
+        "--",
+        "true",
+    ]);
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-m", "sh", "-c", "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"", &source, &place]);
+    command.arg(run.get_program()).args(run.get_args());
+    for (name, value) in run.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command.current_dir(run.get_current_dir().unwrap_or(Path::new("/")));
+    Ran::from(command.output().unwrap())
 }
