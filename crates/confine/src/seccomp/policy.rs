@@ -6,6 +6,7 @@
 mod denied;
 mod files;
 pub mod guard;
+mod ioctl;
 mod memory;
 pub mod metadata;
 mod network;
@@ -72,6 +73,8 @@ pub enum Comparison {
     Is(u32),
     /// Not equal to the value.
     IsNot(u32),
+    /// Equal to one of the values.
+    OneOf(&'static [u32]),
 }
 
 /// What happens to calls that no rule of the policy names.
@@ -99,6 +102,7 @@ pub fn rules(audience: Audience) -> Vec<Rule> {
     let groups = [
         openat2,
         files::RULES,
+        ioctl::RULES,
         memory::RULES,
         network::RULES,
         processes::RULES,
@@ -167,6 +171,10 @@ const fn is(argument: u8, value: u32) -> Condition {
 
 const fn is_not(argument: u8, value: u32) -> Condition {
     Condition { argument, mask: u32::MAX, comparison: Comparison::IsNot(value) }
+}
+
+const fn one_of(argument: u8, values: &'static [u32]) -> Condition {
+    Condition { argument, mask: u32::MAX, comparison: Comparison::OneOf(values) }
 }
 
 /// None of these bits.

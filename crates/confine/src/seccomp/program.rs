@@ -316,20 +316,32 @@ fn allow_if_any(any_of: &[&[Condition]], otherwise: Instruction) -> Vec<Instruct
 fn allow_if_all(group: &[Condition]) -> Vec<Instruction> {
     let mut code = vec![give(RETURN_ALLOW)];
     for condition in group.iter().rev() {
-        // The conditions of a group are few, so the jump over the rest of it always fits.
-        let over = u8::try_from(code.len()).unwrap_or(u8::MAX);
         let mut test = vec![load(OFFSET_ARGUMENTS + 8 * u32::from(condition.argument))];
         if condition.mask != u32::MAX {
             test.push(Instruction { code: AND, jump_true: 0, jump_false: 0, operand: condition.mask });
         }
-        test.push(match condition.comparison {
-            Comparison::Is(value) => jump_if(JUMP_IF_EQUAL, value, 0, over),
-            Comparison::IsNot(value) => jump_if(JUMP_IF_EQUAL, value, over, 0),
-        });
+        test.extend(compare(condition.comparison, code.len()));
         test.extend(code);
         code = test;
     }
     code
+}
+
+/// Goes on with the next instruction if the comparison holds, and otherwise jumps over the `rest` of the group. Groups are
+/// short enough for every jump.
+fn compare(comparison: Comparison, rest: usize) -> Vec<Instruction> {
+    let reach = |instructions: usize| u8::try_from(instructions).unwrap_or(u8::MAX);
+    match comparison {
+        Comparison::Is(value) => vec![jump_if(JUMP_IF_EQUAL, value, 0, reach(rest))],
+        Comparison::IsNot(value) => vec![jump_if(JUMP_IF_EQUAL, value, reach(rest), 0)],
+        Comparison::OneOf(values) => {
+            let test = |(index, value): (usize, &u32)| {
+                let left = values.len() - 1 - index;
+                jump_if(JUMP_IF_EQUAL, *value, reach(left), if left == 0 { reach(rest) } else { 0 })
+            };
+            values.iter().enumerate().map(test).collect()
+        }
+    }
 }
 
 pub(super) const fn load(offset: u32) -> Instruction {

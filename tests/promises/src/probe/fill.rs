@@ -19,6 +19,7 @@ pub(super) fn take(kind: &str, folder: &str, mebibytes: &str) -> Result<(), Stri
         "by-a-thread" => by_a_thread(count),
         "in-flight" => in_flight(count),
         "reserved" => reserved(count),
+        "requested" => requested(count),
         "holes" => holes(count),
         "tiny" => tiny(count),
         "deep" => deep(count),
@@ -85,6 +86,16 @@ fn in_flight(count: usize) -> std::io::Result<()> {
 fn reserved(count: usize) -> std::io::Result<()> {
     let file = File::create("reserved")?;
     by_hand(libc::SYS_fallocate, [number(&file), 0, 0, (count * MEBIBYTE) as u64, 0, 0])
+}
+
+/// The same by a request to the file system.
+fn requested(count: usize) -> std::io::Result<()> {
+    const FS_IOC_RESVSP64: u64 = 0x4030_582a;
+    let file = File::create("requested")?;
+    // struct space_resv: from the beginning, 0, so many bytes.
+    let space = [0, 0, (count * MEBIBYTE) as u64, 0, 0, 0];
+    let place = space.as_ptr().expose_provenance() as u64;
+    by_hand(libc::SYS_ioctl, [number(&file), FS_IOC_RESVSP64, place, 0, 0, 0])
 }
 
 fn by_hand(call: libc::c_long, arguments: [u64; 6]) -> std::io::Result<()> {

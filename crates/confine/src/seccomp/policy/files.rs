@@ -198,13 +198,6 @@ pub(super) const RULES: &[Rule] = &[
         libc::EPERM,
         "lowers one's I/O priority; raising needs a capability; not that of PID 1",
     ),
-    allow_if(
-        "ioctl",
-        libc::SYS_ioctl,
-        &[&[is_not(1, TIOCSTI), is_not(1, TIOCLINUX), is_not(1, TIOCSETD), is_not(1, TIOCCONS)]],
-        libc::EPERM,
-        "terminals and devices of /dev; never to type into a terminal, paste into the console, or load a line discipline",
-    ),
 ];
 
 pub(super) const OPENAT2: &[Rule] =
@@ -221,9 +214,5 @@ pub(super) const F_SETLEASE: u32 = 1024;
 pub(super) const F_NOTIFY: u32 = 1026;
 /// Delegations, since Linux 6.19.
 pub(super) const F_SETDELEG: u32 = 1040;
-pub(super) const TIOCSTI: u32 = libc::TIOCSTI as u32;
-pub(super) const TIOCLINUX: u32 = 0x541c;
-pub(super) const TIOCCONS: u32 = 0x541d;
-pub(super) const TIOCSETD: u32 = 0x5423;
 const CACHESTAT: libc::c_long = 451;
 const FCHMODAT2: libc::c_long = 452;

@@ -9,7 +9,7 @@
 //!   call through, up to a limit for each sandbox.
 
 use super::network::{AF_UNIX, SOCK_STREAM, SOCKET_TYPE};
-use super::{Rule, Verdict, allow, allow_if, is_not, masked, refuse};
+use super::{Rule, Verdict, allow, allow_if, ioctl, is_not, masked, refuse};
 
 /// Everything that no rule names is allowed: by the guard, and decided by the policy below it.
 pub const RULES: &[Rule] = &[
@@ -48,9 +48,11 @@ pub(crate) const SECCOMP_SET_MODE_FILTER: u32 = libc::SECCOMP_SET_MODE_FILTER;
 pub(crate) const PR_SET_SECCOMP: u32 = libc::PR_SET_SECCOMP as u32;
 pub(crate) const SECCOMP_MODE_FILTER: u32 = libc::SECCOMP_MODE_FILTER;
 
-/// What PID 1 does and nobody else may: the policy allows it, the guard refuses it again.
-pub(super) const ONLY_PID_1: &[Rule] =
-    &[allow("pidfd_getfd", libc::SYS_pidfd_getfd, "PID 1 takes the socket that it is asked to connect")];
+/// What PID 1 does and no program may: the policy allows it, the guard refuses it again where a program could do it.
+pub(super) const ONLY_PID_1: &[Rule] = &[
+    allow("pidfd_getfd", libc::SYS_pidfd_getfd, "PID 1 takes the socket that it is asked to connect"),
+    ioctl::WITH_ANSWERS,
+];
 
 /// Local sockets that are connected before they are used, and sockets of all other families.
 const STREAMS: &[&[super::Condition]] = &[

@@ -3,10 +3,10 @@
 //!
 //! What a path leads to, no filter sees; that is for Landlock.
 
-use super::files::{F_NOTIFY, F_SETDELEG, F_SETLEASE, TIOCCONS, TIOCLINUX, TIOCSETD, TIOCSTI};
+use super::files::{F_NOTIFY, F_SETDELEG, F_SETLEASE};
 use super::guard::{PR_SET_SECCOMP, SECCOMP_MODE_FILTER, SECCOMP_SET_MODE_FILTER};
 use super::network::{AF_UNIX, SOCK_STREAM, SOCKET_TYPE};
-use super::{Rule, allow_if, is, is_not, masked, refuse};
+use super::{Rule, allow_if, ioctl, is, is_not, masked, refuse};
 
 pub(super) const RULES: &[Rule] = &[
     refuse("socket", libc::SYS_socket, libc::EACCES, "every network there is, is the host's"),
@@ -78,27 +78,7 @@ pub(super) const RULES: &[Rule] = &[
         libc::EINVAL,
         FILTERS,
     ),
-    allow_if(
-        "ioctl",
-        libc::SYS_ioctl,
-        &[
-            &[
-                masked(1, IOCTL_TYPE, TERMINALS),
-                is_not(1, TIOCSTI),
-                is_not(1, TIOCLINUX),
-                is_not(1, TIOCSETD),
-                is_not(1, TIOCCONS),
-            ],
-            &[is(1, FICLONE)],
-            &[is(1, FICLONERANGE)],
-            &[is(1, FIGETBSZ)],
-            &[is(1, FS_IOC_FIEMAP)],
-            &[is(1, FS_IOC_GETFLAGS)],
-            &[is(1, FS_IOC_FSGETXATTR)],
-        ],
-        libc::ENOTTY,
-        "terminals, pipes, and copies that share what they hold; nothing by which a file system changes files or makes a copy of itself: for some of that a descriptor that only reads is enough",
-    ),
+    ioctl::SUPERVISED,
     refuse("getxattr", libc::SYS_getxattr, libc::EOPNOTSUPP, ATTRIBUTES),
     refuse("lgetxattr", libc::SYS_lgetxattr, libc::EOPNOTSUPP, ATTRIBUTES),
     refuse("listxattr", libc::SYS_listxattr, libc::EOPNOTSUPP, ATTRIBUTES),
@@ -137,15 +117,6 @@ const IOPRIO_WHO_PROCESS: u32 = 1;
 const F_SETOWN: u32 = 8;
 const F_SETSIG: u32 = 10;
 const F_SETOWN_EX: u32 = 15;
-/// Which family a request belongs to.
-const IOCTL_TYPE: u32 = 0xff00;
-const TERMINALS: u32 = 0x5400;
-const FICLONE: u32 = 0x4004_9409;
-const FICLONERANGE: u32 = 0x4020_940d;
-const FIGETBSZ: u32 = 2;
-const FS_IOC_FIEMAP: u32 = 0xc020_660b;
-const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
-const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
 const FILTERS: &str = "no filter of one's own: the machine has one memory for compiled filters, and this backend has no \
                        process that could count those of one sandbox";
 const ATTRIBUTES: &str = "attributes of any file of the user's; Landlock has no say in them";

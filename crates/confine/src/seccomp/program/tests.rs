@@ -17,6 +17,7 @@ fn reference(rules: &[Rule], call: &Call) -> Answer {
         match condition.comparison {
             Comparison::Is(value) => masked == value,
             Comparison::IsNot(value) => masked != value,
+            Comparison::OneOf(values) => values.contains(&masked),
         }
     };
     match verdict {
@@ -39,8 +40,13 @@ fn interesting_values() -> Vec<u64> {
     for rule in rules(Audience::Everyone) {
         let Verdict::AllowIf { any_of, .. } = rule.verdict else { continue };
         for condition in any_of.concat() {
-            let (Comparison::Is(value) | Comparison::IsNot(value)) = condition.comparison;
-            values.extend([value.into(), u64::from(value) + 1, u64::from(condition.mask & 0x1000_0000)]);
+            let compared: &[u32] = match &condition.comparison {
+                Comparison::Is(value) | Comparison::IsNot(value) => std::slice::from_ref(value),
+                Comparison::OneOf(values) => values,
+            };
+            for value in compared.iter().copied().map(u64::from) {
+                values.extend([value, value + 1, u64::from(condition.mask & 0x1000_0000)]);
+            }
         }
     }
     values
@@ -78,8 +84,13 @@ fn random_calls(count: usize) -> impl Iterator<Item = Call> {
         let groups = rules.iter().find(|rule| rule.number == number).map(|rule| rule.verdict);
         if let (Some(Verdict::AllowIf { any_of, .. }), 0) = (groups, next() % 2) {
             for condition in any_of[(next() % any_of.len() as u64) as usize] {
-                if let Comparison::Is(value) = condition.comparison {
-                    arguments[usize::from(condition.argument)] = value.into();
+                let argument = &mut arguments[usize::from(condition.argument)];
+                match condition.comparison {
+                    Comparison::Is(value) => *argument = value.into(),
+                    Comparison::OneOf(values) => {
+                        *argument = values[(next() % values.len() as u64) as usize].into();
+                    }
+                    Comparison::IsNot(_) => {}
                 }
             }
         }
@@ -123,9 +134,40 @@ fn terminal_input_is_refused_with_high_bits_set_too() {
     let ioctl = u32::try_from(libc::SYS_ioctl).unwrap();
     for request in [0x5412, 0x541c, 0x1_0000_5412, 0xffff_ffff_0000_541c] {
         let answer = program.evaluate(&call(ioctl, [0, request, 0, 0, 0, 0]));
-        assert_eq!(answer, Some(Answer::Errno(libc::EPERM as u16)), "{request:#x}");
+        assert_eq!(answer, Some(Answer::Errno(libc::ENOTTY as u16)), "{request:#x}");
     }
     assert_eq!(program.evaluate(&call(ioctl, [0, 0x5401, 0, 0, 0, 0])), Some(Answer::Allow));
+}
+
+#[test]
+fn no_request_reserves_space_or_changes_flags_of_files() {
+    const REFUSED: [u64; 9] = [
+        0x4030_5828,
+        0x4030_5829,
+        0x4030_582a,
+        0x4030_582b,
+        0x4030_5839,
+        0x4008_6602,
+        0x401c_5820,
+        0xc028_660f,
+        0xc018_9436,
+    ];
+    // FICLONE, FIONREAD, FS_IOC_GETFLAGS
+    const ALLOWED: [u64; 3] = [0x4004_9409, 0x541b, 0x8008_6601];
+    let ioctl = u32::try_from(libc::SYS_ioctl).unwrap();
+    for audience in [Audience::Everyone, Audience::Runner, Audience::Supervised] {
+        for program in
+            [rules(audience), rules_under_guard(audience)].map(|rules| Program::compile(&rules, UNLISTED))
+        {
+            let answer = |request| program.evaluate(&call(ioctl, [3, request, 0, 0, 0, 0]));
+            for request in REFUSED.into_iter().flat_map(|request| [request, request | 1 << 32]) {
+                assert_eq!(answer(request), Some(Answer::Errno(libc::ENOTTY as u16)), "{request:#x}");
+            }
+            for request in ALLOWED {
+                assert_eq!(answer(request), Some(Answer::Allow), "{request:#x}");
+            }
+        }
+    }
 }
 
 #[test]

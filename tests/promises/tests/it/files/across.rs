@@ -1,10 +1,38 @@
 //! FS4: moving files across the boundary, changing what is mounted, and misusing the marks of an overlay.
 
 use super::changing::UNCHANGEABLE;
-use crate::case::{BAD, Case, Control, HERE, Inside, Outside, Script, args, numbers};
+use crate::case::{BAD, Case, Control, HERE, Inside, Outside, Script, args, numbers, words};
 use crate::scene::Scene;
 use crate::way::{Place, Way};
+use belljar_promises::attempt::Argument;
 use libc::{EFAULT, EINVAL, EPERM, EXDEV, O_CREAT, O_RDWR};
+
+/// Requests by which file systems reserve space, change flags on which quotas rest, or exchange the content of files.
+fn requests(place: &Place) -> Vec<Case> {
+    // struct space_resv: from the beginning, 0, so many bytes.
+    let space = || words(args![0, 0, 1 << 20, 0, 0, 0]);
+    let requests: [(&str, u32, Argument); 9] = [
+        ("FS_IOC_RESVSP", 0x4030_5828, space()),
+        ("FS_IOC_RESVSP64", 0x4030_582a, space()),
+        ("FS_IOC_UNRESVSP", 0x4030_5829, space()),
+        ("FS_IOC_UNRESVSP64", 0x4030_582b, space()),
+        ("FS_IOC_ZERO_RANGE", 0x4030_5839, space()),
+        ("FS_IOC_SETFLAGS", 0x4008_6602, BAD.into()),
+        ("FS_IOC_FSSETXATTR", 0x401c_5820, BAD.into()),
+        ("FIDEDUPERANGE", 0xc018_9436, BAD.into()),
+        ("EXT4_IOC_MOVE_EXT", 0xc028_660f, BAD.into()),
+    ];
+    let case = |(name, request, argument): (&str, u32, Argument)| {
+        let mut script = Script::default();
+        let file = script.call("creat", args![place.path("/workspace/requested"), 0o600]);
+        script.prepared();
+        script.call("ioctl", args![file, request, argument]);
+        let reaches = Outside::Reaches(&[libc::EOPNOTSUPP, EFAULT, EINVAL, EPERM]);
+        let case = Case::denied("RS3", name, script).fails(&[libc::ENOTTY]).outside(reaches);
+        if name.starts_with("EXT4") { case.needs("ext4") } else { case }
+    };
+    requests.into_iter().map(case).collect()
+}
 
 pub(crate) fn cases(_: &Scene<'_>, place: &Place) -> Vec<Case> {
     let mut cases = links_and_renames(place);
@@ -102,6 +130,7 @@ fn overlay_marks(place: &Place) -> Vec<Case> {
     reserving.prepared();
     reserving.call("fallocate", args![reserved, 0, 0, 1 << 20]);
     cases.push(Case::denied("RS3", "disk taken in one call", reserving).fails(&[libc::EOPNOTSUPP]));
+    cases.extend(requests(place));
     // In an overlay that keeps its notes in attributes of users, those of a user are kept apart from them.
     for name in
         ["user.overlay.opaque", "user.overlay.redirect", "user.overlay.metacopy", "user.overlay.whiteout"]

@@ -72,7 +72,7 @@ fn refused_by_argument() -> Vec<Case> {
             [("", request), (" with high bits", request | high), (" with all", request | (u64::MAX << 32))]
         {
             let case = Case::call("PK4", &format!("{name}{kind}"), "ioctl", args![-1, request, BAD]);
-            cases.push(case.outside(Outside::Reaches(&[EBADF])));
+            cases.push(case.fails(&[libc::ENOTTY]).outside(Outside::Reaches(&[EBADF])));
         }
     }
     for (name, persona) in [

@@ -52,7 +52,10 @@ fn whoever_takes_too_much_disk_ends_the_sandbox() {
             tally.count("RS3", &format!("RS3 {kind}, what is left"), &place, judge_rest(&scene, &before));
         }
         judge_memory(&scene, &tally);
-        tally.count("RS3", "RS3 all in one call", &place, judge_reservation(&scene));
+        for (kind, refusal) in [("reserved", "not supported"), ("requested", "Inappropriate ioctl")] {
+            let verdict = judge_reservation(&scene, kind, refusal);
+            tally.count("RS3", &format!("RS3 {kind} in one call"), &place, verdict);
+        }
     });
     tally.close();
 }
@@ -74,13 +77,12 @@ pub(crate) fn judge_memory(scene: &Scene<'_>, tally: &Tally) {
 }
 
 /// One call that takes the whole disk is over before anybody looks.
-fn judge_reservation(scene: &Scene<'_>) -> Verdict {
+fn judge_reservation(scene: &Scene<'_>, kind: &str, refusal: &str) -> Verdict {
     let outside = tempfile::tempdir().unwrap();
     let probe = scene.path("lent/belljar-probe");
-    let control =
-        Command::new(probe).args(["fill", "reserved"]).arg(outside.path()).arg("1").output().unwrap();
-    let ran = on_disk(scene, "reserved", LARGE);
-    match (control.status.success(), ran.code, ran.stdout.contains("not supported")) {
+    let control = Command::new(probe).args(["fill", kind]).arg(outside.path()).arg("1").output().unwrap();
+    let ran = on_disk(scene, kind, LARGE);
+    match (control.status.success(), ran.code, ran.stdout.contains(refusal)) {
         (true, 1, true) => Verdict::Held,
         (true, ..) => Verdict::Escaped(format!("{ran:?}")),
         (false, ..) => Verdict::Invalid(format!("it fails outside, too: {control:?}")),

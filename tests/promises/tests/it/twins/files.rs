@@ -1,11 +1,11 @@
 //! Files of one's own: every way to make, read, change, lock, name and remove them.
 
-use crate::case::{Case, HERE, Script, args, numbers, room, words};
+use crate::case::{Case, HERE, Handle, Script, args, numbers, room, words};
 use crate::scene::Scene;
 use crate::way::Place;
 use libc::{
-    AT_REMOVEDIR, ENODATA, ENOSPC, ENXIO, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, O_TMPFILE, O_WRONLY,
-    S_IFIFO, S_IFREG, SEEK_SET,
+    AT_REMOVEDIR, EINVAL, ENODATA, ENOSPC, ENOTTY, ENXIO, EOPNOTSUPP, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR,
+    O_TMPFILE, O_WRONLY, S_IFIFO, S_IFREG, SEEK_SET,
 };
 
 pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
@@ -144,6 +144,23 @@ fn metadata(s: &mut Script, path: &str) {
     s.call("utimensat", args![HERE, path, words(args![1, 0, 1, 0]), 0]);
     s.call("statfs", args![path, room(120)]);
     s.call("ioctl", args![file, libc::FIONREAD, room(4)]);
+    requests(s, file);
+}
+
+/// Requests that programs make of a file. A file system that doesn't know one says so.
+fn requests(s: &mut Script, file: Handle) {
+    const FIGETBSZ: u32 = 2;
+    const FS_IOC_FIEMAP: u32 = 0xc020_660b;
+    const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
+    const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
+    const FICLONE: u32 = 0x4004_9409;
+    const FICLONERANGE: u32 = 0x4020_940d;
+    s.call("ioctl", args![file, FIGETBSZ, room(4)]);
+    s.call_or("ioctl", args![file, FS_IOC_FIEMAP, room(32)], &[EOPNOTSUPP]);
+    s.call_or("ioctl", args![file, FS_IOC_GETFLAGS, room(8)], &[ENOTTY, EOPNOTSUPP]);
+    s.call_or("ioctl", args![file, FS_IOC_FSGETXATTR, room(28)], &[ENOTTY, EOPNOTSUPP]);
+    s.call_or("ioctl", args![file, FICLONE, file], &[EOPNOTSUPP, EINVAL]);
+    s.call_or("ioctl", args![file, FICLONERANGE, words(args![file, 0, 0, 0])], &[EOPNOTSUPP, EINVAL]);
 }
 
 fn attributes(s: &mut Script, path: &str) {
@@ -155,7 +172,7 @@ fn attributes(s: &mut Script, path: &str) {
     s.call("lgetxattr", args![path, "user.b", room(8), 8]);
     s.call("fgetxattr", args![file, "user.c", room(8), 8]);
     // As ls asks for.
-    s.call_or("getxattr", args![path, "security.capability", room(64), 64], &[ENODATA, libc::EOPNOTSUPP]);
+    s.call_or("getxattr", args![path, "security.capability", room(64), 64], &[ENODATA, EOPNOTSUPP]);
     s.call("listxattr", args![path, room(256), 256]);
     s.call("llistxattr", args![path, room(256), 256]);
     s.call("flistxattr", args![file, room(256), 256]);
@@ -240,6 +257,8 @@ fn devices(s: &mut Script, mark: &str) {
     s.call_or("write", args![full, "x", 1], &[ENOSPC]);
     s.call("read", args![random, room(4), 4]);
     s.call("read", args![urandom, room(4), 4]);
+    const RNDGETENTCNT: u32 = 0x8004_5200;
+    s.call("ioctl", args![random, RNDGETENTCNT, room(4)]);
     s.call_or("openat", args![HERE, "/dev/tty", O_RDWR, 0], &[ENXIO]);
     s.call("openat", args![HERE, format!("/dev/shm/{mark}-twin"), O_CREAT | O_RDWR, 0o600]);
     s.call("unlink", args![format!("/dev/shm/{mark}-twin")]);

@@ -89,6 +89,10 @@ fn datagrams(s: &mut Script, family: i32, protocol: i32) {
         _ => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), 0),
     };
     let receiver = s.call("socket", args![family, SOCK_DGRAM, protocol]);
+    // struct ifreq: a name of sixteen bytes, and room for the answer.
+    let mut interface = b"lo".to_vec();
+    interface.resize(40, 0);
+    s.call("ioctl", args![receiver, libc::SIOCGIFFLAGS, Argument::Bytes(interface)]);
     let (address, length) = internet(any);
     s.call("bind", args![receiver, address, length]);
     let bound = s.call("getsockname", args![receiver, room(28), numbers(&[28])]);

@@ -1,0 +1,84 @@
+//! Requests to devices and file systems (`ioctl`): an allowlist, because every file system has requests of its own.
+//!
+//! Among those that file systems know: reservations of space, which are `fallocate` under another name
+//! (`FS_IOC_RESVSP`, `FS_IOC_ZERO_RANGE`); exchange of two files' content; inode flags and project numbers, on which quotas
+//! rest; snapshots; subvolumes; encryption keys. What is not listed fails with `ENOTTY`, as on a file system that doesn't know
+//! the request.
+
+use super::{Condition, Rule, allow_if, is, is_not, masked};
+
+/// What is allowed in namespaces of one's own, and more.
+macro_rules! in_namespaces {
+    ($($more:expr),*) => {
+        &[
+            TERMINALS,
+            &[masked(1, FAMILY, SOCKETS)],
+            &[is(1, FICLONE)],
+            &[is(1, FICLONERANGE)],
+            &[is(1, FIGETBSZ)],
+            &[is(1, FS_IOC_FIEMAP)],
+            &[is(1, FS_IOC_GETFLAGS)],
+            &[is(1, FS_IOC_FSGETXATTR)],
+            &[is(1, RNDGETENTCNT)],
+            $($more),*
+        ]
+    };
+}
+
+pub(super) const RULES: &[Rule] = &[allow_if("ioctl", libc::SYS_ioctl, in_namespaces![], libc::ENOTTY, WHY)];
+
+/// For PID 1, which answers the guard. Programs are let through as well, but have nothing to answer: the kernel has one
+/// listener for all filters of a process, and that is the guard's.
+pub(super) const WITH_ANSWERS: Rule = allow_if(
+    "ioctl",
+    libc::SYS_ioctl,
+    in_namespaces![&[is(1, NOTIF_RECV)], &[is(1, NOTIF_SEND)], &[is(1, NOTIF_ID_VALID)]],
+    libc::ENOTTY,
+    WHY,
+);
+
+/// In a sandbox without namespaces there are no sockets but pairs, and the names of the host's interfaces would be
+/// told.
+pub(super) const SUPERVISED: Rule = allow_if(
+    "ioctl",
+    libc::SYS_ioctl,
+    &[
+        TERMINALS,
+        &[is(1, FICLONE)],
+        &[is(1, FICLONERANGE)],
+        &[is(1, FIGETBSZ)],
+        &[is(1, FS_IOC_FIEMAP)],
+        &[is(1, FS_IOC_GETFLAGS)],
+        &[is(1, FS_IOC_FSGETXATTR)],
+    ],
+    libc::ENOTTY,
+    "terminals, pipes, and copies that share what they hold; nothing by which a file system changes files or makes a copy of itself: for some of that a descriptor that only reads is enough",
+);
+
+/// Never to type into a terminal, paste into the console, or load a line discipline.
+const TERMINALS: &[Condition] = &[
+    masked(1, FAMILY, 0x5400),
+    is_not(1, libc::TIOCSTI as u32),
+    is_not(1, TIOCLINUX),
+    is_not(1, TIOCSETD),
+    is_not(1, TIOCCONS),
+];
+/// Which family a request belongs to.
+const FAMILY: u32 = 0xff00;
+const SOCKETS: u32 = 0x8900;
+const NOTIF_RECV: u32 = libc::SECCOMP_IOCTL_NOTIF_RECV as u32;
+const NOTIF_SEND: u32 = libc::SECCOMP_IOCTL_NOTIF_SEND as u32;
+const NOTIF_ID_VALID: u32 = libc::SECCOMP_IOCTL_NOTIF_ID_VALID as u32;
+const TIOCLINUX: u32 = 0x541c;
+const TIOCCONS: u32 = 0x541d;
+const TIOCSETD: u32 = 0x5423;
+const FICLONE: u32 = 0x4004_9409;
+const FICLONERANGE: u32 = 0x4020_940d;
+const FIGETBSZ: u32 = 2;
+const FS_IOC_FIEMAP: u32 = 0xc020_660b;
+const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
+const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
+/// How much randomness the kernel has, by `/dev/random`.
+const RNDGETENTCNT: u32 = 0x8004_5200;
+const WHY: &str = "terminals, pipes, sockets, copies that share what they hold, and what only reads; nothing by which a file \
+                   system reserves space or changes files";
