@@ -10,6 +10,7 @@ mod ioctl;
 mod memory;
 pub mod metadata;
 mod network;
+mod options;
 mod processes;
 mod signals;
 mod supervised;
@@ -105,6 +106,7 @@ pub fn rules(audience: Audience) -> Vec<Rule> {
         ioctl::RULES,
         memory::RULES,
         network::RULES,
+        options::RULES,
         processes::RULES,
         signals::RULES,
         system::RULES,

@@ -121,10 +121,15 @@ impl Attempts {
                 let both = [(denied(&|_| true), "never refused"), (used(&|_| true), "never let through")];
                 both.into_iter().filter(|(is_shown, _)| !is_shown).map(|(_, what)| named(what)).collect()
             }
-            Verdict::AllowIf { any_of, .. } => {
+            Verdict::AllowIf { any_of, otherwise } => {
                 let mut missing = Vec::new();
                 let is_allowed = |arguments: &[u64; 6]| any_of.iter().any(|group| holds(group, arguments));
-                if !denied(&|arguments| !is_allowed(arguments)) {
+                // Errno 0: it succeeds without effect.
+                let is_shown = match otherwise {
+                    0 => used(&|arguments| !is_allowed(arguments)),
+                    _ => denied(&|arguments| !is_allowed(arguments)),
+                };
+                if !is_shown {
                     missing.push(named("no case tries what it refuses"));
                 }
                 // The guard lets everything pass that the policy then decides.

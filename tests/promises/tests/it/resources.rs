@@ -6,12 +6,13 @@ pub(crate) mod memory;
 mod output;
 pub(crate) mod processor;
 mod tables;
+mod uncharged;
 mod write_back;
 
 use crate::judge::{Cases, every_case_holds};
 
 /// All of them.
-pub(crate) const CASES: &[Cases] = &[limits::cases, write_back::cases, tables::cases];
+pub(crate) const CASES: &[Cases] = &[limits::cases, write_back::cases, tables::cases, uncharged::cases];
 
 #[test]
 fn what_is_limited_stays_limited() {

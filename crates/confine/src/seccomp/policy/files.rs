@@ -1,7 +1,7 @@
 //! Files and directories. Where they lie is the business of the mounts and of Landlock; that none is made that
 //! lends its owner's rights to whoever runs it is a matter of the arguments.
 
-use super::{Rule, allow, allow_if, is, is_not, without};
+use super::{Condition, Rule, allow, allow_if, is, is_not, refuse, without};
 
 pub(super) const RULES: &[Rule] = &[
     allow("read", libc::SYS_read, "reads a descriptor"),
@@ -24,8 +24,8 @@ pub(super) const RULES: &[Rule] = &[
     allow("writev", libc::SYS_writev, "writes from several buffers"),
     allow("preadv", libc::SYS_preadv, "reads into several buffers at an offset"),
     allow("pwritev", libc::SYS_pwritev, "writes from several buffers at an offset"),
-    allow("preadv2", libc::SYS_preadv2, "the same with flags"),
-    allow("pwritev2", libc::SYS_pwritev2, "the same with flags"),
+    allow_if("preadv2", libc::SYS_preadv2, WAITING, libc::EOPNOTSUPP, CACHED),
+    allow_if("pwritev2", libc::SYS_pwritev2, WAITING, libc::EOPNOTSUPP, CACHED),
     allow("access", libc::SYS_access, "asks for permissions; older programs"),
     allow("faccessat", libc::SYS_faccessat, "asks for permissions below a directory"),
     allow("faccessat2", libc::SYS_faccessat2, "the same with flags"),
@@ -67,7 +67,14 @@ pub(super) const RULES: &[Rule] = &[
         libc::EOPNOTSUPP,
         "gives space of a file back; one call could take the whole disk, so none reserves any",
     ),
-    allow("fadvise64", libc::SYS_fadvise64, "announces how a file will be read"),
+    allow_if(
+        "fadvise64",
+        libc::SYS_fadvise64,
+        &[&[is_not(3, libc::POSIX_FADV_DONTNEED as u32)]],
+        0,
+        "announces how a file will be read; the advice to drop it from the cache succeeds without effect, because others \
+         may use the file",
+    ),
     allow("readahead", libc::SYS_readahead, "reads a file into the cache"),
     allow("getdents", libc::SYS_getdents, "lists a directory; older programs"),
     allow("getdents64", libc::SYS_getdents64, "lists a directory"),
@@ -189,7 +196,12 @@ pub(super) const RULES: &[Rule] = &[
     allow("removexattr", libc::SYS_removexattr, "removes a user attribute"),
     allow("lremovexattr", libc::SYS_lremovexattr, "the same for a link"),
     allow("fremovexattr", libc::SYS_fremovexattr, "the same by descriptor"),
-    allow("cachestat", CACHESTAT, "asks what part of a file is cached"),
+    refuse(
+        "cachestat",
+        CACHESTAT,
+        libc::ENOSYS,
+        "tells what part of a file is cached, and so whether others use it; few programs know the call",
+    ),
     allow("ioprio_get", libc::SYS_ioprio_get, "asks for one's own I/O priority"),
     allow_if(
         "ioprio_set",
@@ -203,6 +215,10 @@ pub(super) const RULES: &[Rule] = &[
 pub(super) const OPENAT2: &[Rule] =
     &[allow("openat2", libc::SYS_openat2, "opens a path that must not lead out of a directory")];
 
+/// Without `RWF_NOWAIT`.
+const WAITING: &[&[Condition]] = &[&[without(5, RWF_NOWAIT)]];
+const CACHED: &str = "several buffers at an offset, with flags; none by which a read succeeds only if others have used the file";
+const RWF_NOWAIT: u32 = 8;
 /// Set-user-id and set-group-id. They do nothing inside, and in a directory that was given to the sandbox they would be
 /// there for others to use, when the sandbox is long gone: the files are its owner's.
 const PUNCHING: u32 = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE) as u32;

@@ -9,7 +9,7 @@
 //!   call through, up to a limit for each sandbox.
 
 use super::network::{AF_UNIX, SOCK_STREAM, SOCKET_TYPE};
-use super::{Rule, Verdict, allow, allow_if, ioctl, is_not, masked, refuse};
+use super::{Rule, Verdict, allow, allow_if, ioctl, is_not, masked, options, refuse};
 
 /// Everything that no rule names is allowed: by the guard, and decided by the policy below it.
 pub const RULES: &[Rule] = &[
@@ -39,6 +39,7 @@ pub const RULES: &[Rule] = &[
         },
         ..allow("prctl", libc::SYS_prctl, FILTERS)
     },
+    options::DEFAULT_BUFFERS,
     allow_if("socketpair", libc::SYS_socketpair, STREAMS, libc::EPROTONOSUPPORT, "as for socket"),
     refuse("pidfd_getfd", libc::SYS_pidfd_getfd, libc::EPERM, "for PID 1 alone"),
 ];

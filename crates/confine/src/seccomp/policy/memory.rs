@@ -1,9 +1,15 @@
 //! A process's own memory, and what it shares with its siblings in the same sandbox.
 
-use super::{Rule, allow};
+use super::{Rule, allow, allow_if, without};
 
 pub(super) const RULES: &[Rule] = &[
-    allow("mmap", libc::SYS_mmap, "maps memory and files"),
+    allow_if(
+        "mmap",
+        libc::SYS_mmap,
+        &[&[without(3, libc::MAP_HUGETLB as u32)]],
+        libc::ENOMEM,
+        "maps memory and files; no page of the machine's pool of huge pages, as where that is empty",
+    ),
     allow("mprotect", libc::SYS_mprotect, "changes protection; just-in-time compilers flip it"),
     allow("munmap", libc::SYS_munmap, "unmaps memory"),
     allow("brk", libc::SYS_brk, "grows the heap"),
@@ -17,7 +23,13 @@ pub(super) const RULES: &[Rule] = &[
     allow("munlock", libc::SYS_munlock, "ends that"),
     allow("mlockall", libc::SYS_mlockall, "the same for all memory, within the limit"),
     allow("munlockall", libc::SYS_munlockall, "ends that"),
-    allow("memfd_create", libc::SYS_memfd_create, "memory as a file; runtimes and compilers use it"),
+    allow_if(
+        "memfd_create",
+        libc::SYS_memfd_create,
+        &[&[without(1, libc::MFD_HUGETLB)]],
+        libc::EINVAL,
+        "memory as a file; runtimes and compilers use it; not of huge pages, as on a kernel that knows none",
+    ),
     allow("membarrier", libc::SYS_membarrier, "orders memory across threads"),
     allow("pkey_alloc", libc::SYS_pkey_alloc, "protection keys; some JIT compilers"),
     allow("pkey_free", libc::SYS_pkey_free, "frees one"),
@@ -25,7 +37,13 @@ pub(super) const RULES: &[Rule] = &[
     allow("mseal", MSEAL, "makes a mapping unchangeable; newer loaders"),
     allow("map_shadow_stack", MAP_SHADOW_STACK, "makes a shadow stack; hardened C libraries"),
     allow("get_mempolicy", libc::SYS_get_mempolicy, "asks for the NUMA policy, as numeric libraries do"),
-    allow("shmget", libc::SYS_shmget, "shared memory, in an IPC namespace of its own"),
+    allow_if(
+        "shmget",
+        libc::SYS_shmget,
+        &[&[without(2, libc::SHM_HUGETLB as u32)]],
+        libc::ENOMEM,
+        "shared memory, in an IPC namespace of its own; not of huge pages",
+    ),
     allow("shmat", libc::SYS_shmat, "attaches it"),
     allow("shmdt", libc::SYS_shmdt, "detaches it"),
     allow("shmctl", libc::SYS_shmctl, "controls it"),

@@ -3,7 +3,7 @@
 //! Address families are an allowlist, because some don't care about namespaces: a socket of `AF_VSOCK` opened in a
 //! fresh network namespace reaches the machine's host (tried on Linux 6.18).
 
-use super::{Rule, allow, allow_if, is, is_not, masked};
+use super::{Rule, allow, allow_if, is, masked};
 
 pub(super) const RULES: &[Rule] = &[
     allow_if(
@@ -39,21 +39,6 @@ pub(super) const RULES: &[Rule] = &[
     allow("getsockname", libc::SYS_getsockname, "asks for a socket's name"),
     allow("getpeername", libc::SYS_getpeername, "asks for the other end's name"),
     allow("getsockopt", libc::SYS_getsockopt, "reads a socket's options"),
-    allow_if(
-        "setsockopt",
-        libc::SYS_setsockopt,
-        &[
-            &[is_not(1, SOL_SOCKET)],
-            &[
-                is_not(2, SO_ATTACH_FILTER),
-                is_not(2, SO_ATTACH_BPF),
-                is_not(2, SO_ATTACH_REUSEPORT_CBPF),
-                is_not(2, SO_ATTACH_REUSEPORT_EBPF),
-            ],
-        ],
-        libc::ENOPROTOOPT,
-        "sets a socket's options; no filter program: all programs of the machine share the memory for compiled ones",
-    ),
     allow("shutdown", libc::SYS_shutdown, "closes one direction"),
     allow("sendto", libc::SYS_sendto, "sends"),
     allow("recvfrom", libc::SYS_recvfrom, "receives"),
@@ -71,11 +56,6 @@ const TCP: u32 = libc::IPPROTO_TCP as u32;
 const UDP: u32 = libc::IPPROTO_UDP as u32;
 const NETLINK_ROUTE: u32 = libc::NETLINK_ROUTE as u32;
 pub(super) const SOCK_STREAM: u32 = libc::SOCK_STREAM as u32;
-const SOL_SOCKET: u32 = libc::SOL_SOCKET as u32;
-const SO_ATTACH_FILTER: u32 = libc::SO_ATTACH_FILTER as u32;
-const SO_ATTACH_BPF: u32 = libc::SO_ATTACH_BPF as u32;
-const SO_ATTACH_REUSEPORT_CBPF: u32 = libc::SO_ATTACH_REUSEPORT_CBPF as u32;
-const SO_ATTACH_REUSEPORT_EBPF: u32 = libc::SO_ATTACH_REUSEPORT_EBPF as u32;
 const SOCK_DGRAM: u32 = libc::SOCK_DGRAM as u32;
 /// The type is the low four bits; above them stand flags such as `SOCK_CLOEXEC`.
 pub(super) const SOCKET_TYPE: u32 = 0xf;

@@ -171,6 +171,47 @@ fn no_request_reserves_space_or_changes_flags_of_files() {
 }
 
 #[test]
+fn options_are_those_that_are_listed_at_their_level_alone() {
+    let program = Program::compile(&rules(Audience::Everyone), UNLISTED);
+    let setsockopt = u32::try_from(libc::SYS_setsockopt).unwrap();
+    let answer = |level: i32, option: u64| {
+        program.evaluate(&call(setsockopt, [3, level as u64, option | 7 << 32, 0, 0, 0])).unwrap()
+    };
+    let refused = Answer::Errno(libc::ENOPROTOOPT as u16);
+    // Filters, SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_TIMESTAMPING, SO_ZEROCOPY
+    for option in [26, 50, 51, 52, 32, 33, 37, 65, 60] {
+        assert_eq!(answer(libc::SOL_SOCKET, option), refused, "{option}");
+    }
+    for (level, option) in
+        [(libc::IPPROTO_TCP, 14), (libc::IPPROTO_TCP, 38), (libc::IPPROTO_IPV6, 32), (libc::IPPROTO_IP, 35)]
+    {
+        assert_eq!(answer(level, option), refused, "{level} {option}");
+    }
+    // IPPROTO_RAW, SOL_TLS, SOL_ALG
+    for level in [255, 282, 279] {
+        assert_eq!(answer(level, 1), refused, "{level}");
+    }
+    for (level, option) in
+        [(libc::SOL_SOCKET, 2), (libc::IPPROTO_TCP, 1), (libc::IPPROTO_IPV6, 26), (libc::IPPROTO_IP, 11)]
+    {
+        assert_eq!(answer(level, option), Answer::Allow, "{level} {option}");
+    }
+}
+
+#[test]
+fn the_guard_has_sizes_of_buffers_succeed_without_effect() {
+    let guard = Program::compile(guard::RULES, Verdict::Allow);
+    let setsockopt = u32::try_from(libc::SYS_setsockopt).unwrap();
+    let answer =
+        |level: i32, option: u64| guard.evaluate(&call(setsockopt, [3, level as u64, option, 0, 0, 0]));
+    for option in [7, 8] {
+        assert_eq!(answer(libc::SOL_SOCKET, option), Some(Answer::Errno(0)));
+        assert_eq!(answer(libc::IPPROTO_TCP, option), Some(Answer::Allow));
+    }
+    assert_eq!(answer(libc::SOL_SOCKET, 9), Some(Answer::Allow));
+}
+
+#[test]
 fn the_guard_asks_for_every_connect_and_takes_back_what_pid_1_was_given() {
     let policy = Program::compile(&rules_under_guard(Audience::Everyone), UNLISTED);
     let guard = Program::compile(guard::RULES, Verdict::Allow);

@@ -25,11 +25,6 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
         Case::twin("a file with holes", |script| sparse(script, &folder("sparse"))),
         Case::twin("names that differ in case alone", |script| case_counts(script, &folder("case"))),
         Case::twin("modes that count for nothing", |script| modes(script, &folder("modes"))),
-        Case::twin("what part of a file is cached", |script| {
-            let file = script.call("creat", args![folder("cached"), 0o600]);
-            script.call("cachestat", args![file, words(args![0, 0]), room(40), 0]);
-        })
-        .needs("that call"),
         Case::twin("changing the mode with flags", |script| {
             script.call("creat", args![folder("flags"), 0o600]);
             script.call("fchmodat2", args![HERE, folder("flags"), 0o755, 0]);

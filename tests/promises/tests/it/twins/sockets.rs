@@ -38,8 +38,68 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
         Case::twin("datagrams on loopback 6", |s| datagrams(s, AF_INET6, 0)),
         Case::twin("datagrams on loopback 6, by protocol", |s| datagrams(s, AF_INET6, IPPROTO_UDP)),
         Case::twin("the list of interfaces", interfaces),
+        Case::twin("options that programs set", options),
         Case::twin("a descriptor passed on", pass_descriptor),
     ]
+}
+
+/// As runtimes, clients and servers set them.
+fn options(s: &mut Script) {
+    let stream = s.call("socket", args![AF_INET, SOCK_STREAM, 0]);
+    let stream6 = s.call("socket", args![AF_INET6, SOCK_STREAM, 0]);
+    let datagram = s.call("socket", args![AF_INET, SOCK_DGRAM, 0]);
+    let netlink = s.call("socket", args![AF_NETLINK, SOCK_RAW, libc::NETLINK_ROUTE]);
+    let mut set = |socket: Handle, level: i32, options: &[i32]| {
+        for option in options {
+            s.call("setsockopt", args![socket, level, *option, numbers(&[1, 0]), 8]);
+        }
+    };
+    let of_sockets = [
+        SO_REUSEADDR,
+        libc::SO_REUSEPORT,
+        libc::SO_KEEPALIVE,
+        libc::SO_BROADCAST,
+        libc::SO_LINGER,
+        libc::SO_OOBINLINE,
+        libc::SO_PASSCRED,
+        libc::SO_RCVLOWAT,
+        libc::SO_SNDBUF,
+        libc::SO_RCVBUF,
+        libc::SO_PRIORITY,
+        libc::SO_TIMESTAMP,
+    ];
+    set(stream, SOL_SOCKET, &of_sockets);
+    let of_tcp = [
+        libc::TCP_NODELAY,
+        libc::TCP_KEEPIDLE,
+        libc::TCP_KEEPINTVL,
+        libc::TCP_KEEPCNT,
+        libc::TCP_USER_TIMEOUT,
+        libc::TCP_CORK,
+        libc::TCP_QUICKACK,
+        libc::TCP_DEFER_ACCEPT,
+        libc::TCP_SYNCNT,
+        libc::TCP_NOTSENT_LOWAT,
+        libc::TCP_LINGER2,
+    ];
+    set(stream, IPPROTO_TCP, &of_tcp);
+    set(
+        stream,
+        libc::IPPROTO_IP,
+        &[libc::IP_TOS, libc::IP_TTL, libc::IP_RECVERR, libc::IP_BIND_ADDRESS_NO_PORT],
+    );
+    set(
+        datagram,
+        libc::IPPROTO_IP,
+        &[libc::IP_PKTINFO, libc::IP_MTU_DISCOVER, libc::IP_RECVTOS, libc::IP_MULTICAST_TTL],
+    );
+    set(
+        stream6,
+        libc::IPPROTO_IPV6,
+        &[libc::IPV6_V6ONLY, libc::IPV6_TCLASS, libc::IPV6_UNICAST_HOPS, libc::IPV6_RECVERR],
+    );
+    set(datagram, IPPROTO_UDP, &[libc::UDP_GRO]);
+    set(netlink, libc::SOL_NETLINK, &[libc::NETLINK_ADD_MEMBERSHIP, libc::NETLINK_EXT_ACK]);
 }
 
 fn pair(s: &mut Script, kind: i32) {

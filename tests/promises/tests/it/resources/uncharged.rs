@@ -1,0 +1,119 @@
+//! RS8: memory that the kernel charges to no control group, by options of sockets, huge pages, and what the page cache
+//! tells of other programs.
+
+use crate::case::{BAD, Case, HERE, Inside, Outside, Script, args, numbers, room};
+use crate::scene::Scene;
+use crate::way::Place;
+use belljar_promises::attempt::{Answer, Argument};
+use libc::{
+    AF_INET, AF_INET6, EBADF, EFAULT, EINVAL, ENOENT, ENOMEM, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM,
+    IPC_CREAT, IPC_PRIVATE, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, MAP_ANONYMOUS, MAP_HUGETLB, MAP_PRIVATE,
+    MAP_SHARED, O_CREAT, O_RDWR, PROT_READ, SHM_HUGETLB, SO_RCVBUF, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET,
+};
+
+const PAGE: u64 = 4096;
+
+pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+    let mut cases = socket_options();
+    cases.push(buffer_size());
+    cases.extend(huge_pages());
+    cases.extend(page_cache());
+    cases.push(dropped(scene, place));
+    cases
+}
+
+/// Options for which the kernel keeps memory, fills a queue, or uses a table that all programs of the machine share.
+fn socket_options() -> Vec<Case> {
+    let number = || numbers(&[0, 0]);
+    // Name, family, kind, level, option, value
+    let options: [(&str, (i32, i32), (i32, i32), Argument); 20] = [
+        ("IPV6_FLOWLABEL_MGR", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 32), BAD.into()),
+        ("IPV6_JOIN_GROUP", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 20), BAD.into()),
+        ("IPV6_JOIN_ANYCAST", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 27), BAD.into()),
+        ("MCAST_JOIN_GROUP on IPv6", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 42), BAD.into()),
+        ("MCAST_MSFILTER on IPv6", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 48), BAD.into()),
+        ("IPV6_DSTOPTS", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 59), BAD.into()),
+        ("IP_OPTIONS", (AF_INET, SOCK_DGRAM), (IPPROTO_IP, 4), BAD.into()),
+        ("IP_ADD_MEMBERSHIP", (AF_INET, SOCK_DGRAM), (IPPROTO_IP, 35), BAD.into()),
+        ("IP_ADD_SOURCE_MEMBERSHIP", (AF_INET, SOCK_DGRAM), (IPPROTO_IP, 39), BAD.into()),
+        ("IP_MSFILTER", (AF_INET, SOCK_DGRAM), (IPPROTO_IP, 41), BAD.into()),
+        ("MCAST_JOIN_GROUP", (AF_INET, SOCK_DGRAM), (IPPROTO_IP, 42), BAD.into()),
+        ("TCP_MD5SIG", (AF_INET, SOCK_STREAM), (IPPROTO_TCP, 14), BAD.into()),
+        ("TCP_MD5SIG_EXT", (AF_INET, SOCK_STREAM), (IPPROTO_TCP, 32), BAD.into()),
+        ("TCP_AO_ADD_KEY", (AF_INET, SOCK_STREAM), (IPPROTO_TCP, 38), BAD.into()),
+        ("TCP_ULP", (AF_INET, SOCK_STREAM), (IPPROTO_TCP, 31), "none".into()),
+        ("SO_TIMESTAMPING", (AF_INET, SOCK_DGRAM), (SOL_SOCKET, 37), number()),
+        ("SO_TIMESTAMPING_NEW", (AF_INET, SOCK_DGRAM), (SOL_SOCKET, 65), number()),
+        ("SO_ZEROCOPY", (AF_INET, SOCK_STREAM), (SOL_SOCKET, 60), number()),
+        ("SO_SNDBUFFORCE", (AF_INET, SOCK_DGRAM), (SOL_SOCKET, 32), number()),
+        ("SO_RCVBUFFORCE", (AF_INET, SOCK_DGRAM), (SOL_SOCKET, 33), number()),
+    ];
+    let case = |(name, (family, kind), (level, option), value): (&str, (i32, i32), (i32, i32), Argument)| {
+        let mut script = Script::one("socket", args![family, kind, 0]);
+        let socket = script.first();
+        script.prepared();
+        script.call("setsockopt", args![socket, level, option, value, 136]);
+        let reaches = Outside::Reaches(&[EFAULT, EINVAL, ENOENT, EPERM]);
+        Case::denied("RS8", name, script).fails(&[ENOPROTOOPT]).outside(reaches).needs("that option")
+    };
+    options.into_iter().map(case).collect()
+}
+
+/// Setting the size of a buffer succeeds, and does nothing.
+fn buffer_size() -> Case {
+    const TWICE_WHAT_IS_ASKED: u32 = 16_384;
+    fn is_changed(answer: &Answer) -> bool {
+        let bytes: Vec<u8> =
+            answer.bytes.chars().map(|character| character as u8).chain([0; 4]).take(4).collect();
+        <[u8; 4]>::try_from(bytes).is_ok_and(|bytes| u32::from_ne_bytes(bytes) == TWICE_WHAT_IS_ASKED)
+    }
+    let mut script = Script::one("socket", args![AF_INET, SOCK_DGRAM, 0]);
+    let socket = script.first();
+    script.call("setsockopt", args![socket, SOL_SOCKET, SO_RCVBUF, numbers(&[8_192]), 4]);
+    script.call("getsockopt", args![socket, SOL_SOCKET, SO_RCVBUF, room(4), numbers(&[4])]);
+    Case::denied("RS8", "the size of a socket's buffer", script)
+        .inside(Inside::Learns(|answer| answer.succeeded() && !is_changed(answer)))
+        .outside(Outside::Learns(is_changed))
+}
+
+/// Pages of the machine's pool. The arguments make no sense, so that the control tells the filter from an empty pool.
+fn huge_pages() -> [Case; 3] {
+    let mapping = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB;
+    [
+        Case::sentinel("RS8", "mmap", args![0, 0, PROT_READ, mapping, -1, 0], &[EINVAL]).fails(&[ENOMEM]),
+        Case::sentinel("RS8", "memfd_create", args!["huge", libc::MFD_HUGETLB], &[ENOSYS]).fails(&[EINVAL]),
+        Case::sentinel("RS8", "shmget", args![IPC_PRIVATE, 0, IPC_CREAT | SHM_HUGETLB], &[EINVAL])
+            .fails(&[ENOMEM]),
+    ]
+}
+
+/// Calls that tell whether a part of a file is in the cache, because another program has read it.
+fn page_cache() -> [Case; 3] {
+    const RWF_NOWAIT: i32 = 8;
+    [
+        Case::sentinel("RS8", "preadv2", args![-1, BAD, 1, 0, 0, RWF_NOWAIT], &[EBADF]).fails(&[EOPNOTSUPP]),
+        Case::sentinel("RS8", "pwritev2", args![-1, BAD, 1, 0, 0, RWF_NOWAIT], &[EBADF]).fails(&[EOPNOTSUPP]),
+        Case::sentinel("RS8", "cachestat", args![-1, BAD, BAD, 0], &[EBADF])
+            .fails(&[ENOSYS])
+            .needs("that call"),
+    ]
+}
+
+/// The advice to drop a file from the cache drops nothing.
+fn dropped(scene: &Scene<'_>, place: &Place) -> Case {
+    fn is_cached(answer: &Answer) -> bool {
+        answer.succeeded() && answer.bytes.starts_with('\u{1}')
+    }
+    let mut script = Script::default();
+    let path = place.path(&format!("/workspace/{}-dropped", scene.mark));
+    let file = script.call("openat", args![HERE, path, O_CREAT | O_RDWR, 0o600]);
+    script.call("pwrite64", args![file, "text", 4, 0]);
+    script.call("fsync", args![file]);
+    let pages = script.call("mmap", args![0, PAGE, PROT_READ, MAP_SHARED, file, 0]);
+    script.call("fadvise64", args![file, 0, 0, libc::POSIX_FADV_DONTNEED]);
+    script.call("mincore", args![pages, PAGE, room(1)]);
+    Case::denied("RS8", "a file dropped from the cache", script)
+        .inside(Inside::Learns(is_cached))
+        .outside(Outside::Learns(|answer| answer.succeeded() && !is_cached(answer)))
+        .needs("a cache that a file can be dropped from")
+}
