@@ -21,6 +21,10 @@ use rustix::mount::{
 /// Where the new root is put for a moment: directories that every host has, in order of preference.
 const FOOTHOLDS: [&str; 3] = ["/tmp", "/run", "/proc"];
 
+/// Files that list keyrings of the user on the host as which the sandbox runs, among them those that programs of the host
+/// have made. No namespace hides them.
+const KEYRINGS: [&str; 2] = ["proc/keys", "proc/key-users"];
+
 /// An empty directory in the root, for overlays that change nothing.
 const NOTHING: &str = "run/belljar/nothing";
 
@@ -116,7 +120,19 @@ pub(crate) fn put_up_proc(root: BorrowedFd<'_>, limits: &Limits) -> Result<(), F
     let read_only = wall!(ReadOnlyProc: MountAttrFlags::MOUNT_ATTR_RDONLY, else MountAttrFlags::empty());
     let mount = wall!(PidNamespace: processes(limits)?, else copy_of_hosts("/proc")?);
     set_mount_attributes(mount.as_fd(), read_only, false).about("proc")?;
-    attach(&mount, root, "proc", Kind::Directory)
+    attach(&mount, root, "proc", Kind::Directory)?;
+    KEYRINGS.into_iter().try_for_each(|file| empty(root, file))
+}
+
+/// Covers a file with an empty one. The path is of a mount made just now, so that no part of it is a link.
+fn empty(root: BorrowedFd<'_>, file: &str) -> Result<(), Fault> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let nothing = open_tree(CWD, c"/dev/null", flags).about("/dev/null")?;
+    match move_mount(&nothing, c"", root, file, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH) {
+        // A kernel without keyrings has no such file.
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno).about(file),
+    }
 }
 
 /// Puts the `/proc` of a launcher up, the host's, in which it writes the maps of its sandboxes. Each puts its own on top;

@@ -61,12 +61,13 @@ pub(super) const HOME: &str = "home/agent";
 
 /// What Docker hides by itself, what tells of the host or its kernel's insides besides, and all of sysfs but the container's
 /// own control group, by which PID 1 and the relay know their limits.
-const MASKED: [&str; 37] = [
+const MASKED: [&str; 38] = [
     "/proc/acpi",
     "/proc/asound",
     "/proc/interrupts",
     "/proc/kallsyms",
     "/proc/kcore",
+    "/proc/key-users",
     "/proc/keys",
     "/proc/kpagecgroup",
     "/proc/kpagecount",

@@ -65,6 +65,7 @@ pub(super) fn print() -> Result<(), String> {
         "root": names("/"),
         "oom_score_adj": text("/proc/self/oom_score_adj"),
         "keys": text("/proc/keys"),
+        "key_users": text("/proc/key-users"),
         "groups": text("/proc/self/cgroup"),
         "mounts": places::mounts(),
         "domains_left": places::domains_left(),
