@@ -10,6 +10,7 @@ mod memory;
 mod own;
 pub(crate) mod payload;
 pub(crate) mod streams;
+mod uncharged;
 mod watch;
 mod watches;
 

@@ -240,6 +240,14 @@ pub struct HostPathError {
     pub source: rustix::io::Errno,
 }
 
+/// How many POSIX locks a sandbox may have. The kernel charges them to nothing: PID 1 counts them, and ends the sandbox.
+pub const MOST_LOCKS: usize = 65_536;
+/// What queues of a sandbox's netlink and UDP sockets may hold together, likewise.
+pub const MOST_QUEUED_BYTES: u64 = 256 << 20;
+/// How many sockets a sandbox may have that are in none of the kernel's lists: those of IP that are neither bound nor connected.
+/// What is in their queues isn't told.
+pub const MOST_UNLISTED_SOCKETS: u64 = 1_000;
+
 /// How many files, directories and links a file system in memory of this size may hold. Each takes about 1 KiB of kernel
 /// memory beside its content, so one for each page of content.
 pub fn scratch_inodes(size_bytes: u64) -> u64 {

@@ -89,6 +89,9 @@ fn fixed() -> Vec<(&'static str, String)> {
         ("POSIX message queues", Bytes(limits.message_queue_bytes).to_string()),
         ("inotify instances", limits.inotify_instances.to_string()),
         ("inotify watches", limits.inotify_watches.to_string()),
+        ("POSIX locks (`fcntl`)", plan::MOST_LOCKS.to_string()),
+        ("queues of netlink and UDP sockets together", Bytes(plan::MOST_QUEUED_BYTES).to_string()),
+        ("IP sockets that are neither bound nor connected", plan::MOST_UNLISTED_SOCKETS.to_string()),
         ("scratch for each file, directory or link", Bytes(for_each).to_string()),
     ]
 }

@@ -4,7 +4,10 @@
 //! without any, PID 1 adds up what its processes and files hold. What is in no process and no file (memory without a
 //! name, pipes, sockets) it doesn't see: that has limits of its own. In a container it sees the group from inside, and how
 //! often the kernel has killed somebody there.
+//!
+//! What the kernel charges to no control group is watched in all of these cases ([`super::uncharged`]).
 
+use super::uncharged::Uncharged;
 use crate::group::{Entrance, SocketMemory};
 use crate::kernel;
 use crate::plan::Plan;
@@ -16,8 +19,15 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+/// Watches what the sandbox holds.
+pub(super) struct Memory {
+    limit: Limit,
+    /// What is part of no limit.
+    uncharged: Uncharged,
+}
+
 /// How it is known that memory has run out.
-pub(super) enum Memory {
+enum Limit {
     /// The kernel sees to it, or nobody.
     Unwatched,
     /// Readable then.
@@ -45,7 +55,7 @@ pub(super) enum Memory {
 }
 
 /// What sockets hold in buffers, to be looked at.
-pub(super) struct Sockets {
+struct Sockets {
     /// A file with the number of bytes.
     usage: File,
     most_bytes: u64,
@@ -65,6 +75,60 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Memory {
     pub(super) fn watch(plan: &Plan) -> Result<Self, Fault> {
+        Limit::watch(plan).map(Self::of)
+    }
+
+    /// In a container, whose group is not this process's own.
+    pub(super) fn of_container() -> Self {
+        Self::of(Limit::of_container())
+    }
+
+    fn of(limit: Limit) -> Self {
+        Self { limit, uncharged: Uncharged::watch() }
+    }
+
+    /// What is to stay open for it.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let (first, second) = match &self.limit {
+            Limit::Told { event, sockets } => {
+                (Some(event.as_fd()), sockets.as_ref().map(|sockets| sockets.usage.as_fd()))
+            }
+            Limit::Counted { file, .. } => (Some(file.as_fd()), None),
+            Limit::Unwatched | Limit::Added { .. } => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// Becomes readable when memory has run out, if it is told.
+    pub(super) fn told(&self) -> Option<BorrowedFd<'_>> {
+        match &self.limit {
+            Limit::Told { event, .. } => Some(event.as_fd()),
+            Limit::Unwatched | Limit::Added { .. } | Limit::Counted { .. } => None,
+        }
+    }
+
+    /// How long it may be before [`Self::has_run_out`] is asked again.
+    pub(super) fn patience(&self) -> Duration {
+        let uncharged = self.uncharged.patience();
+        self.limit.patience().map_or(uncharged, |limit| limit.min(uncharged))
+    }
+
+    /// Whether the kernel has killed a process for want of memory, where that is counted. To be asked before it is told that
+    /// one has ended: who hears that wants to know why.
+    pub(super) fn has_cost_somebody(&self) -> bool {
+        matches!(&self.limit, Limit::Counted { file, .. } if oom_kills(file) > 0)
+    }
+
+    /// Whether there is more than may be. Looks only when it is time to.
+    pub(super) fn has_run_out(&mut self) -> bool {
+        self.limit.has_run_out() || self.uncharged.is_too_much()
+    }
+}
+
+// === impl Limit ===
+
+impl Limit {
+    fn watch(plan: &Plan) -> Result<Self, Fault> {
         Ok(match (plan.group.as_ref().and_then(Entrance::out_of_memory), plan.watched_memory_bytes) {
             (Some(told), _) => {
                 // Above the descriptors that a program gets for its streams.
@@ -83,7 +147,7 @@ impl Memory {
 
     /// In a container, whose group is somebody else's. One that is not to be seen is nobody's to watch; then the kernel's
     /// choice of whom to kill stands.
-    pub(super) fn of_container() -> Self {
+    fn of_container() -> Self {
         const COUNTS: [&str; 2] =
             ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
         match COUNTS.iter().find_map(|path| File::open(path).ok()) {
@@ -92,28 +156,8 @@ impl Memory {
         }
     }
 
-    /// What is to stay open for it.
-    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let (first, second) = match self {
-            Self::Told { event, sockets } => {
-                (Some(event.as_fd()), sockets.as_ref().map(|sockets| sockets.usage.as_fd()))
-            }
-            Self::Counted { file, .. } => (Some(file.as_fd()), None),
-            Self::Unwatched | Self::Added { .. } => (None, None),
-        };
-        first.into_iter().chain(second)
-    }
-
-    /// Becomes readable when memory has run out, if it is told.
-    pub(super) fn told(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Self::Told { event, .. } => Some(event.as_fd()),
-            Self::Unwatched | Self::Added { .. } | Self::Counted { .. } => None,
-        }
-    }
-
     /// How long it may be before [`Self::has_run_out`] is asked again, if that matters.
-    pub(super) fn patience(&self) -> Option<Duration> {
+    fn patience(&self) -> Option<Duration> {
         match self {
             Self::Added { next, .. }
             | Self::Counted { next, .. }
@@ -124,14 +168,8 @@ impl Memory {
         }
     }
 
-    /// Whether the kernel has killed somebody for want of memory, where that is counted. To be asked before it is told that
-    /// somebody has ended: whoever hears that wants to know why.
-    pub(super) fn has_cost_somebody(&self) -> bool {
-        matches!(self, Self::Counted { file, .. } if oom_kills(file) > 0)
-    }
-
     /// Whether there is more than may be. Looks only when it is time to.
-    pub(super) fn has_run_out(&mut self) -> bool {
+    fn has_run_out(&mut self) -> bool {
         let now = Instant::now();
         match self {
             Self::Unwatched => false,

@@ -156,7 +156,7 @@ impl<'a> Watch<'a> {
         let own = [self.children.as_fd(), self.control];
         let all = own.into_iter().chain(channels).chain(listeners).chain(memory);
         let mut watched: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
-        if poll(&mut watched, self.memory.patience().map(timespec).as_ref()).is_err() {
+        if poll(&mut watched, Some(&timespec(self.memory.patience()))).is_err() {
             return None;
         }
         let events: Vec<PollFlags> = watched.iter().map(PollFd::revents).collect();

@@ -1,5 +1,7 @@
 //! Takes entries of tables that the kernel has once for all programs, and keeps them.
 
+mod uncharged;
+
 use super::kernel::{self, Errno, call_named};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,6 +14,7 @@ pub(super) fn take(kind: &str, most: &str, folder: &str) -> Result<(), String> {
     let mut children = Vec::new();
     let took = match kind {
         "udp" => return udp(most),
+        "locks" | "netlink" | "unbound" => return uncharged::take(kind, most, folder),
         "filters" => {
             let (waiting, ending) = std::io::pipe().map_err(|error| error.to_string())?;
             let took = count(most, |_| filter_in_a_child(&waiting, &mut children));

@@ -49,10 +49,18 @@ pub(super) const RULES: &[Rule] = &[
     allow_if(
         "fcntl",
         libc::SYS_fcntl,
-        &[&[is_not(1, F_SETLEASE), is_not(1, F_NOTIFY), is_not(1, F_SETDELEG)]],
+        &[&[
+            is_not(1, F_SETLEASE),
+            is_not(1, F_NOTIFY),
+            is_not(1, F_SETDELEG),
+            is_not(1, F_OFD_GETLK),
+            is_not(1, F_OFD_SETLK),
+            is_not(1, F_OFD_SETLKW),
+        ]],
         libc::EINVAL,
         "flags and locks of a descriptor; no lease or delegation, for which the host's open would wait, and no directory \
-         notification of what others do: refused as by a file system that has neither",
+         notification of what others do: refused as by a file system that has neither; no locks of open files, which PID 1 \
+         couldn't tell from those of the host: refused as by an older kernel",
     ),
     allow("flock", libc::SYS_flock, "locks a file"),
     allow("fsync", libc::SYS_fsync, "makes a file durable"),
@@ -228,6 +236,9 @@ const CREATING: u32 = libc::O_CREAT as u32 | (libc::O_TMPFILE & !libc::O_DIRECTO
 const IOPRIO_WHO_PROCESS: u32 = 1;
 pub(super) const F_SETLEASE: u32 = 1024;
 pub(super) const F_NOTIFY: u32 = 1026;
+const F_OFD_GETLK: u32 = libc::F_OFD_GETLK as u32;
+const F_OFD_SETLK: u32 = libc::F_OFD_SETLK as u32;
+const F_OFD_SETLKW: u32 = libc::F_OFD_SETLKW as u32;
 /// Delegations, since Linux 6.19.
 pub(super) const F_SETDELEG: u32 = 1040;
 const CACHESTAT: libc::c_long = 451;

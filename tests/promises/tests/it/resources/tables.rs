@@ -201,6 +201,8 @@ fn notifications(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
         watch("a link to the host's programs", "/usr/bin", libc::IN_OPEN | libc::IN_ONLYDIR),
         Case::denied("RS8", "a watch on the host's programs, by a link", linked).fails(&[EACCES]),
         control("a lease, for which the host's open waits", libc::F_SETLEASE, libc::F_RDLCK),
+        control("a lock of an open file, which every sandbox would count", libc::F_OFD_SETLK, 0)
+            .outside(Outside::Reaches(&[EFAULT])),
         Case::denied("RS8", "notification of what others do in a directory", folder)
             .fails(&[EINVAL])
             .needs("directory notification"),

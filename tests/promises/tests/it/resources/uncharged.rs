@@ -1,10 +1,13 @@
 //! RS8: memory that the kernel charges to no control group, by options of sockets, huge pages, and what the page cache
 //! tells of other programs.
 
+use crate::belljar::belljar;
 use crate::case::{BAD, Case, HERE, Inside, Outside, Script, args, numbers, room};
 use crate::scene::Scene;
-use crate::way::Place;
+use crate::tally::{Tally, Verdict};
+use crate::way::{PROBE, Place};
 use belljar_promises::attempt::{Answer, Argument};
+use belljar_testkit::world::{Ran, World};
 use libc::{
     AF_INET, AF_INET6, EBADF, EFAULT, EINVAL, ENOENT, ENOMEM, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM,
     IPC_CREAT, IPC_PRIVATE, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, MAP_ANONYMOUS, MAP_HUGETLB, MAP_PRIVATE,
@@ -12,6 +15,44 @@ use libc::{
 };
 
 const PAGE: u64 = 4096;
+
+/// What PID 1 counts, how many are no reason to end a sandbox, and how many are.
+const COUNTED: [(&str, &str, &str); 3] =
+    [("locks", "20000", "140000"), ("netlink", "200", "1800"), ("unbound", "600", "2500")];
+
+#[test]
+fn too_much_of_what_the_kernel_charges_to_nothing_ends_the_sandbox() {
+    let tally = Tally::new("uncharged");
+    World::as_everyone(belljar(), |world| {
+        let scene = Scene::lay(world);
+        for (kind, few, many) in COUNTED {
+            let place = format!("{:?}", world.user());
+            tally.count("RS8", &format!("RS8 {kind}"), &place, judge(&scene, kind, few, many));
+        }
+    });
+    tally.close();
+}
+
+fn judge(scene: &Scene<'_>, kind: &str, few: &str, many: &str) -> Verdict {
+    let probe = scene.path("lent/belljar-probe");
+    let folder = scene.path("outside/tmp");
+    let outside = scene.world.command_of(Path::new(&probe), &["take", kind, many, &folder]).output().unwrap();
+    if String::from_utf8_lossy(&outside.stdout).trim() != format!("took {many}") {
+        return Verdict::Invalid(format!("it fails where nothing forbids it: {outside:?}"));
+    }
+    let lent = format!("{}:/lent", scene.path("lent"));
+    let take = |count: &str| {
+        let mut command = scene.making(&["exec"], &["--ro", &lent], &[PROBE, "take", kind, count, "/tmp"]);
+        Ran::from(command.output().unwrap())
+    };
+    let (modest, greedy) = (take(few), take(many));
+    match (modest.code, greedy.code) {
+        (0, 137) if modest.stdout.trim() == format!("took {few}") => Verdict::Held,
+        (0, 0) => Verdict::Escaped(format!("{greedy:?}")),
+        (0, _) => Verdict::Invalid(format!("it fails otherwise than it should: {greedy:?}")),
+        _ => Verdict::Blocked(format!("{modest:?}")),
+    }
+}
 
 pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     let mut cases = socket_options();
