@@ -54,7 +54,7 @@ pub(crate) fn sessions(sessions: &[Description]) -> String {
             session.id,
             harmless(session.name.as_deref().unwrap_or("-")),
             age.as_secs(),
-            size(load.memory_bytes),
+            load.as_ref().map_or_else(|| "?".to_owned(), |load| size(load.memory_bytes)),
             harmless(&session.workspace)
         );
     }

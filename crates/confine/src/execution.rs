@@ -15,7 +15,8 @@ pub(crate) mod attended;
 use crate::kernel::Usage;
 use crate::message;
 use crate::plan::{Command, Program, Stdio, wire};
-use crate::sealed::{Ending, Handle, Outcome, Sealed, is_spoken_to};
+use crate::sealed::{Ending, Handle, Outcome, Sealed, is_spoken_to, timespec};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,12 @@ pub enum ExecutionError {
     /// The sandbox is over.
     #[error("the sandbox has ended")]
     Gone,
+    /// PID 1 has not answered in time.
+    #[error("process 1 of the sandbox did not answer within {} s; end the sandbox", limit.as_secs())]
+    NoAnswer {
+        /// How long it had.
+        limit: Duration,
+    },
     /// It could not be asked for.
     #[error("can't talk to the sandbox")]
     Channel {
@@ -119,6 +126,12 @@ pub struct Load {
     pub cpu: Duration,
 }
 
+/// How long PID 1 may take to tell what runs, and to take a request. It only has to look at the processes that there are.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long it may take until a program has started: the host's files may be slow.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
 // === impl Resident ===
 
 impl Resident {
@@ -130,19 +143,24 @@ impl Resident {
     /// Starts a program. Any number of threads may, at once.
     ///
     /// # Errors
-    /// [`ExecutionError`]; nothing of the program is left then.
+    /// [`ExecutionError`]; nothing of the program is left then. A sandbox whose PID 1 doesn't start programs any more is
+    /// killed: it may not watch the limits any more either.
     pub fn start(&self, command: Command, stdio: Stdio) -> Result<Execution, ExecutionError> {
-        start(self.sealed.control(), command, stdio)
+        let started = start(self.sealed.control(), command, stdio);
+        if matches!(started, Err(ExecutionError::NoAnswer { .. })) {
+            self.kill();
+        }
+        started
     }
 
     /// What runs in it now.
     ///
     /// # Errors
-    /// [`ExecutionError`] when PID 1 doesn't answer.
+    /// [`ExecutionError`] when PID 1 doesn't answer in time.
     pub fn load(&self) -> Result<Load, ExecutionError> {
         let (ours, theirs) = message::pair().map_err(failed)?;
-        Request::Count { channel: theirs }.send(self.sealed.control()).map_err(failed)?;
-        match Told::receive(ours.as_fd()).map_err(failed)? {
+        Request::Count { channel: theirs }.put(self.sealed.control(), ANSWER_LIMIT)?;
+        match answer(ours.as_fd(), ANSWER_LIMIT)? {
             Some((Told::Counted(load), _)) => Ok(load),
             Some(_) => Err(failed(Errno::PROTO)),
             None => Err(ExecutionError::Gone),
@@ -155,8 +173,12 @@ impl Resident {
     /// [`ExecutionError`] when PID 1 can't be told.
     pub fn stop_all(&self, stop: bool) -> Result<(), ExecutionError> {
         let signal = if stop { libc::SIGSTOP } else { libc::SIGCONT };
-        let sent = Request::SignalAll(signal).send(self.sealed.control());
-        sent.map_err(failed)
+        Request::SignalAll(signal).put(self.sealed.control(), ANSWER_LIMIT)
+    }
+
+    /// Kills everything in it at once. Harmless when it has ended.
+    pub fn kill(&self) {
+        self.sealed.kill();
     }
 
     /// Ends everything, and waits until nothing of the sandbox is left.
@@ -188,6 +210,17 @@ fn failed(source: Errno) -> ExecutionError {
     }
 }
 
+/// Waits for the answer to a request.
+fn answer(
+    channel: BorrowedFd<'_>,
+    limit: Duration,
+) -> Result<Option<(Told, Option<OwnedFd>)>, ExecutionError> {
+    match is_spoken_to(channel, Instant::now().checked_add(limit)).map_err(failed)? {
+        true => Told::receive(channel).map_err(failed),
+        false => Err(ExecutionError::NoAnswer { limit }),
+    }
+}
+
 /// Asks PID 1 to start a program.
 pub(crate) fn start(
     control: BorrowedFd<'_>,
@@ -196,8 +229,8 @@ pub(crate) fn start(
 ) -> Result<Execution, ExecutionError> {
     let (ours, theirs) = message::pair().map_err(failed)?;
     let program = Program { command, stdio };
-    Request::Start { program, channel: theirs }.send(control).map_err(failed)?;
-    match Told::receive(ours.as_fd()).map_err(failed)? {
+    Request::Start { program, channel: theirs }.put(control, START_LIMIT)?;
+    match answer(ours.as_fd(), START_LIMIT)? {
         Some((Told::Started, terminal)) => Ok(Execution { channel: ours, terminal, ended: None }),
         Some((Told::NotStarted { errno, subject }, _)) => {
             Err(ExecutionError::NotStarted { subject, source: errno })
@@ -258,9 +291,25 @@ impl Execution {
 // === impl Request ===
 
 impl Request {
+    /// Sends it without waiting; `EAGAIN` when PID 1 has not taken many of those before it.
     pub(crate) fn send(&self, control: BorrowedFd<'_>) -> Result<(), Errno> {
         let (bytes, descriptors) = wire::encode(self)?;
-        message::send(control, &bytes, &message::borrowed(&descriptors))
+        message::send_now(control, &bytes, &message::borrowed(&descriptors))
+    }
+
+    /// Sends it, and waits for room until the limit is over.
+    fn put(&self, control: BorrowedFd<'_>, limit: Duration) -> Result<(), ExecutionError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.send(control) {
+                Err(Errno::AGAIN) if Instant::now() < deadline => {
+                    let left = timespec(deadline.saturating_duration_since(Instant::now()));
+                    let _ = poll(&mut [PollFd::from_borrowed_fd(control, PollFlags::OUT)], Some(&left));
+                }
+                Err(Errno::AGAIN) => return Err(ExecutionError::NoAnswer { limit }),
+                sent => return sent.map_err(failed),
+            }
+        }
     }
 
     /// The next request; nothing when the host is gone.

@@ -136,6 +136,10 @@ pub trait Sandbox: Debug + Send + Sync {
     /// [`BackendError`] when it can't be reached.
     fn resume(&self) -> Result<(), BackendError>;
 
+    /// Kills everything in it, without asking anything in it and without waiting, if the host can do that. It still has to be
+    /// destroyed.
+    fn kill(&self) {}
+
     /// Ends everything in it and clears it away; back when nothing of it is left.
     ///
     /// # Errors

@@ -68,6 +68,8 @@ pub(crate) fn reach(error: ExecutionError) -> BackendError {
             BackendError::NotStarted { program: subject, source }
         }
         ExecutionError::Gone => BackendError::Gone,
-        channel @ ExecutionError::Channel { .. } => BackendError::Reach(channel.into()),
+        error @ (ExecutionError::NoAnswer { .. } | ExecutionError::Channel { .. }) => {
+            BackendError::Reach(error.into())
+        }
     }
 }

@@ -16,7 +16,7 @@ mod interrupted;
 mod keeper;
 mod protocol;
 
-pub use client::{Client, Description, Execution, PendingCommit, SessionError, find, list};
+pub use client::{Client, Description, Execution, PendingCommit, SessionError, describe_all, find, list};
 pub use fork::{Adapt, Forking, keep_fork};
 pub use interrupted::{Interrupted, InterruptedError, interrupted};
 pub use keeper::{Compartment, KEEPER, KeeperError, Keeping, Serve, keep};

@@ -200,11 +200,12 @@ fn run(
         Stdio::Descriptors(descriptors) => Streams::Descriptors(descriptors),
         Stdio::Terminal => Streams::Terminal,
     };
-    let mut execution = match client.exec(command, directory, streams) {
+    let mut execution = match client.exec(command, directory, streams, deadline) {
         Ok(execution) => execution,
         Err(SessionError::NotStarted { program, source }) => {
             return Ok(exec::cant_run(&program, source, client.session().programs.as_ref()));
         }
+        Err(SessionError::OutOfTime) => return Ok(out_of_time()),
         Err(error) => return Err(error.into()),
     };
     let terminal = execution.terminal.take();
@@ -214,18 +215,19 @@ fn run(
     }
     Ok(match relayed {
         Relay::Ended(code) => ExitCode::from(code),
-        Relay::OutOfTime => {
-            crate::output::errln!("belljar: out of time");
-            ExitCode::from(crate::error::OUT_OF_TIME)
-        }
+        Relay::OutOfTime => out_of_time(),
     })
+}
+
+fn out_of_time() -> ExitCode {
+    crate::output::errln!("belljar: out of time");
+    ExitCode::from(crate::error::OUT_OF_TIME)
 }
 
 fn list(arguments: &ListArguments) -> Result<ExitCode, CliError> {
     let state = state::open();
     // One that ends at this very moment is none any more.
-    let sessions: Vec<Description> =
-        session::list(&state).iter().filter_map(|client| client.describe().ok()).collect();
+    let sessions: Vec<Description> = session::describe_all(&session::list(&state));
     let ended = if arguments.all { ending::ended(&state) } else { Vec::new() };
     match (arguments.json, arguments.all) {
         (true, true) => super::printing::print_json(&ending::all(&sessions, &ended))?,

@@ -1,5 +1,8 @@
 //! Answers the questions of guarded processes ([`crate::seccomp::policy::guard`]), and connects sockets in their place.
 //!
+//! PID 1 itself takes nothing that a program gives it: it would wait where the program makes it wait. A worker does, a
+//! process of its own for each question.
+//!
 //! Everything that the caller could change while it waits is taken once, before anything is decided: the socket
 //! itself, the address, the directory that a relative path begins in. A path is opened, and what was opened is
 //! connected to, so that no name leads anywhere else in between.
@@ -18,6 +21,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
 use std::ffi::OsStr;
+use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -26,7 +30,7 @@ use std::rc::Rc;
 pub(super) struct Connector {
     listener: OwnedFd,
     own: Rc<Own>,
-    /// Processes that connect, each with the question that it answers.
+    /// Processes that answer, each with its question.
     workers: Vec<(i32, u64)>,
 }
 
@@ -71,30 +75,38 @@ impl Connector {
         // The caller may be gone already.
         let Ok(question) = ask::take_question(self.listener()) else { return };
         match i64::from(question.number) {
-            libc::SYS_inotify_add_watch => watches::answer(self.listener(), &question, &self.own),
+            // Takes nothing of the caller's but numbers.
             libc::SYS_seccomp | libc::SYS_prctl => filters::answer(self.listener(), &question, &self.own),
-            _ => self.answer_connect(&question),
+            _ => self.answer_in_worker(&question),
         }
     }
 
-    /// Connects in a process of its own: that may take its time.
-    fn answer_connect(&mut self, question: &Question) {
-        let taken = Connection::take(question);
+    /// Answers in a process of its own, which alone takes what the caller names: a descriptor, a path, memory. Each of them
+    /// can make a process wait for as long as the caller likes: the last `close` of a socket with `SO_LINGER`, a lookup in
+    /// a file system that doesn't answer. PID 1 has to go on.
+    fn answer_in_worker(&mut self, question: &Question) {
+        // SAFETY: PID 1 has a single thread.
+        match unsafe { kernel::fork() } {
+            Ok(Some(worker)) => self.workers.push((worker, question.id)),
+            Ok(None) => {
+                match i64::from(question.number) {
+                    libc::SYS_inotify_add_watch => watches::answer(self.listener(), question, &self.own),
+                    _ => self.answer_connect(question),
+                }
+                // Closes what was taken, too: the end of a process doesn't linger at a socket, `close` may.
+                kernel::exit_now(0)
+            }
+            Err(_) => ask::answer_question(self.listener(), question.id, Err(Errno::AGAIN)),
+        }
+    }
+
+    /// Connects. What was taken stays open until the worker ends.
+    fn answer_connect(&self, question: &Question) {
+        let taken = ManuallyDrop::new(Connection::take(question));
         if !ask::is_still_asked(self.listener(), question.id) {
             return;
         }
-        let answer = match taken {
-            // SAFETY: PID 1 has a single thread.
-            Ok(connection) => match unsafe { kernel::fork() } {
-                Ok(Some(worker)) => return self.workers.push((worker, question.id)),
-                Ok(None) => {
-                    ask::answer_question(self.listener(), question.id, self.connect(&connection));
-                    kernel::exit_now(0)
-                }
-                Err(_) => Err(Errno::AGAIN),
-            },
-            Err(errno) => Err(errno),
-        };
+        let answer = taken.as_ref().map_err(|errno| *errno).and_then(|taken| self.connect(taken));
         ask::answer_question(self.listener(), question.id, answer);
     }
 

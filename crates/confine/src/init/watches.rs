@@ -15,6 +15,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
+use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -31,12 +32,14 @@ struct Request {
     mask: u32,
 }
 
-/// Answers one question.
+/// Answers one question, in a worker. What was taken stays open until that ends: it may be any descriptor, and PID 1 must
+/// never be the last to close it.
 pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question, own: &Own) {
-    let request = Request::take(question);
+    let request = ManuallyDrop::new(Request::take(question));
     // What was taken is the caller's only if it still waits: its number may belong to another thread by now.
     if ask::is_still_asked(listener, question.id) {
-        ask::answer_with(listener, question.id, request.and_then(|request| request.fulfil(own)));
+        let answer = request.as_ref().map_err(|errno| *errno).and_then(|request| request.fulfil(own));
+        ask::answer_with(listener, question.id, answer);
     }
 }
 
@@ -55,7 +58,7 @@ impl Request {
         Ok(Self { inotify, file, mask })
     }
 
-    fn fulfil(self, own: &Own) -> Result<i64, Errno> {
+    fn fulfil(&self, own: &Own) -> Result<i64, Errno> {
         if wall!(OwnWatches: !own.has_mount_of(&self.file)?, else false) {
             return Err(Errno::ACCESS);
         }

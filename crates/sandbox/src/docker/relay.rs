@@ -151,7 +151,7 @@ impl Relay {
                     send(&FromInside::Started(id), &[])
                 }
                 // With all that was in the sandbox; the host hears that when the stream ends.
-                Err(ExecutionError::Gone) => Err(Over::Init),
+                Err(ExecutionError::Gone | ExecutionError::NoAnswer { .. }) => Err(Over::Init),
                 Err(ExecutionError::NotStarted { subject, source }) => {
                     send(&FromInside::NotStarted(id, source.raw_os_error(), subject), &[])
                 }

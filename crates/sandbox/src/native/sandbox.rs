@@ -111,6 +111,10 @@ impl Sandbox for NativeSandbox {
         self.made.resident.stop_all(false).map_err(reach)
     }
 
+    fn kill(&self) {
+        self.made.resident.kill();
+    }
+
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {
         let Made { resident, mounts, remains, group, folder, root, workspace, fate: _, hatches: _ } =
             self.made;

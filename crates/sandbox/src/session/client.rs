@@ -63,8 +63,8 @@ pub struct Description {
     pub running: u64,
     /// For how long none has.
     pub idle_for: Duration,
-    /// What it uses.
-    pub load: Load,
+    /// What it uses; nothing if its sandbox doesn't answer.
+    pub load: Option<Load>,
 }
 
 /// Why a session can't be used.
@@ -98,6 +98,9 @@ pub enum SessionError {
         #[source]
         source: Errno,
     },
+    /// A program was not started in time.
+    #[error("the program has not started in time")]
+    OutOfTime,
     /// It would not do what it was asked.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -147,6 +150,15 @@ pub fn find(state: &State, name: &str) -> Result<Client, SessionError> {
     }
 }
 
+/// What goes on in these sessions, in their order. All are asked at once, so that one that doesn't answer holds up no other;
+/// one that has ended meanwhile is left out.
+pub fn describe_all(sessions: &[Client]) -> Vec<Description> {
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = sessions.iter().map(|client| scope.spawn(|| client.describe())).collect();
+        asked.into_iter().filter_map(|description| description.join().ok()?.ok()).collect()
+    })
+}
+
 // === impl Client ===
 
 impl Client {
@@ -166,7 +178,7 @@ impl Client {
         self.session.backend_for(self.category)
     }
 
-    /// Runs a program in it.
+    /// Runs a program in it, which has to be started by `deadline`.
     ///
     /// # Errors
     /// [`SessionError`]; nothing of the program is left then.
@@ -175,6 +187,7 @@ impl Client {
         argv: &[OsString],
         directory: &str,
         streams: Streams,
+        deadline: Option<Instant>,
     ) -> Result<Execution, SessionError> {
         let socket = self.call().map_err(unreachable)?;
         let argv = argv.iter().map(|argument| argument.clone().into_vec()).collect();
@@ -185,6 +198,9 @@ impl Client {
             Streams::Terminal => send(socket.as_fd(), &ask, &[]),
         }
         .map_err(unreachable)?;
+        if !is_readable_by(&socket, deadline)? {
+            return Err(SessionError::OutOfTime);
+        }
         match receive(&socket).map_err(unreachable)? {
             Some((Answer::Started, descriptors)) => {
                 let terminal = descriptors.into_iter().next();
@@ -325,19 +341,8 @@ impl Execution {
     /// # Errors
     /// [`SessionError`] when the session is gone.
     pub fn wait_until(&self, deadline: Option<Instant>) -> Result<Option<Outcome>, SessionError> {
-        loop {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let wait = left.map(|left| Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            });
-            let mut ended = [PollFd::new(&self.socket, PollFlags::IN)];
-            match poll(&mut ended, wait.as_ref()) {
-                Ok(0) if left.is_some_and(|left| left.is_zero()) => return Ok(None),
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => break,
-                Err(errno) => return Err(unreachable(errno)),
-            }
+        if !is_readable_by(&self.socket, deadline)? {
+            return Ok(None);
         }
         let outcome = match receive(&self.socket).map_err(unreachable)? {
             Some((Answer::Ended(outcome), _)) => outcome,
@@ -353,6 +358,23 @@ impl Execution {
         match self.outcome.get() {
             Some(Outcome::Exceeded(limit)) => Some(limit),
             _ => None,
+        }
+    }
+}
+
+/// Waits until there is something to receive, or until `deadline`; false then.
+fn is_readable_by(socket: &OwnedFd, deadline: Option<Instant>) -> Result<bool, SessionError> {
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let wait = left.map(|left| Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match poll(&mut [PollFd::new(socket, PollFlags::IN)], wait.as_ref()) {
+            Ok(0) if left.is_some_and(|left| left.is_zero()) => return Ok(false),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(errno) => return Err(unreachable(errno)),
         }
     }
 }

@@ -317,11 +317,16 @@ impl Keeper {
         if self.sandboxes.are_over() {
             return Err(BackendError::Gone);
         }
-        let stats = self.sandboxes.at_hand().stats()?;
+        let load = match self.sandboxes.at_hand().stats() {
+            Ok(stats) => Some(stats.into()),
+            Err(BackendError::Gone) => return Err(BackendError::Gone),
+            // The session is there, whatever is in it: a caller has to see it to end it.
+            Err(_) => None,
+        };
         let activity = lock(&self.activity);
         let idle_for = if activity.running == 0 { activity.since.elapsed() } else { Duration::ZERO };
         let (session, running) = (self.session.clone(), activity.running);
-        Ok(Answer::Description { session: Box::new(session), running, idle_for, load: stats.into() })
+        Ok(Answer::Description { session: Box::new(session), running, idle_for, load })
     }
 }
 

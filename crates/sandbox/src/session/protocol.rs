@@ -95,17 +95,15 @@ pub(super) enum Answer {
     /// The program runs. Its terminal comes beside this if it has one.
     Started,
     /// It can't be run.
-    NotStarted {
-        program: String,
-        errno: i32,
-    },
+    NotStarted { program: String, errno: i32 },
     /// It has ended.
     Ended(Outcome),
     Description {
         session: Box<Session>,
         running: u64,
         idle_for: Duration,
-        load: Load,
+        /// Nothing if a sandbox doesn't answer.
+        load: Option<Load>,
     },
     /// A document lies in the file whose descriptor comes beside this.
     Document,
@@ -121,13 +119,9 @@ pub(super) enum Answer {
         kept: bool,
     },
     /// There is no sandbox to do it in, as things are.
-    Unavailable {
-        message: String,
-    },
+    Unavailable { message: String },
     /// It could not be done.
-    Failed {
-        message: String,
-    },
+    Failed { message: String },
 }
 
 /// Why a session's workspace is not shown, committed, undone, forked or worked on. Nothing was done then, if not said otherwise.

@@ -106,6 +106,10 @@ impl Sandbox for SubprocessSandbox {
         self.resident.stop_all(false).map_err(reach)
     }
 
+    fn kill(&self) {
+        self.resident.kill();
+    }
+
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {
         let Self { resident, folder, rooms, .. } = *self;
         drop(rooms);

@@ -104,7 +104,7 @@ impl Carrier<'_> {
         let place = if inside.is_root() { "." } else { inside.as_str() };
         let argv = [own_runner(self.client), way.into(), place.into()];
         let streams = Streams::Descriptors([input, output, nothing.into()]);
-        let execution = self.client.exec(&argv, WORKSPACE, streams)?;
+        let execution = self.client.exec(&argv, WORKSPACE, streams, Some(self.until))?;
         let stop = Stop::at(self.until, self.given_up);
         let heard = std::thread::scope(|scope| {
             let feeding = scope.spawn(|| {

@@ -87,7 +87,14 @@ pub(super) fn run(client: &Client, command: Command, given_up: &GivenUp) -> Resu
     let mut silent = false;
     let failed = |source| SessionError::Unreachable { source };
     let (streams, mut pipes) = Pipes::make(command.input, command.most_bytes).map_err(failed)?;
-    let execution = client.exec(&command.argv, &command.directory, Streams::Descriptors(streams))?;
+    let streams = Streams::Descriptors(streams);
+    let execution = match client.exec(&command.argv, &command.directory, streams, Some(deadline)) {
+        Err(SessionError::OutOfTime) => {
+            let [(_, stdout), (_, stderr)] = pipes.outputs;
+            return Ok(Ended { by: Ending::OutOfTime, stdout, stderr });
+        }
+        started => started?,
+    };
     let mut rounds_after_end = 0;
     loop {
         let (has_ended, is_given_up) = pipes.wait(&execution, given_up, deadline).map_err(failed)?;

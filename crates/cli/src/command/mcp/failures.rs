@@ -27,6 +27,7 @@ pub(super) fn of_session(error: &SessionError) -> Failure {
         SessionError::NoSuch { .. } | SessionError::Ambiguous { .. } => DomainCode::NotFound,
         SessionError::Unreachable { .. } | SessionError::Unavailable { .. } => DomainCode::Unavailable,
         SessionError::NotStarted { .. } | SessionError::Failed { .. } => DomainCode::ToolFailed,
+        SessionError::OutOfTime => DomainCode::LimitExceeded,
         SessionError::Refused(refusal) => return of_refusal(refusal),
     };
     Failure::new(code, with_causes(error))

@@ -233,6 +233,10 @@ impl Sandboxes {
     /// Destroys all, and makes none any more.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Release);
+        // First of all: a caller may hold one and wait for an answer of its PID 1, which may never give one.
+        for slot in self.slots.iter().filter_map(|slot| slot.made.try_read().ok()) {
+            slot.iter().for_each(|made| made.sandbox.kill());
+        }
         for slot in 0..self.slots.len() {
             self.destroy(slot, |_| true);
         }

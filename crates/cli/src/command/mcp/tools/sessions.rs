@@ -4,7 +4,7 @@ use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
-use belljar_sandbox::session::Description;
+use belljar_sandbox::session::{Description, describe_all};
 use belljar_tools::answer::{Answer, Page, Success};
 use belljar_tools::definition::Effect;
 use schemars::JsonSchema;
@@ -38,8 +38,7 @@ impl Does for Sessions {
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
         // One that ends at this very moment is none any more.
-        let described = desk.all().into_iter().filter_map(|client| client.describe().ok());
-        let told = described.map(|description| told(&description)).collect();
+        let told = describe_all(&desk.all()).iter().map(told).collect();
         Ok(Success::page(told, Page::new(arguments.offset, arguments.limit)))
     }
 }
@@ -52,7 +51,7 @@ fn told(description: &Description) -> Value {
         "workspace": session.workspace,
         "created_at": session.created_at,
         "running": running,
-        "processes": load.processes,
+        "processes": load.as_ref().map(|load| load.processes),
         "idle_for_seconds": idle_for.as_secs(),
     })
 }
