@@ -130,7 +130,7 @@ pub struct Load {
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// How long it may take until a program has started: the host's files may be slow.
-const START_LIMIT: Duration = Duration::from_secs(30);
+const START_LIMIT: Duration = Duration::from_secs(15);
 
 // === impl Resident ===
 

@@ -7,9 +7,15 @@
 //! Installed filters are added up. A filter is gone when no thread has it any more, which nothing tells. So when there are
 //! too many, PID 1 looks how many there can be: the kernel says of each thread how many it has. Threads that share
 //! filters can't be told from threads that don't, except where a process has always given all its threads the same ones.
+//!
+//! A look counts only if it can't have missed a thread (`look`). Where none does, all filters count as if they were still
+//! there, and the next one is refused.
 
 use super::own::Own;
-use crate::kernel::ask::{self, Question};
+use crate::kernel::{
+    self,
+    ask::{self, Question},
+};
 use crate::seccomp::policy::guard::SECCOMP_SET_MODE_FILTER;
 use crate::wall;
 use rustix::fd::BorrowedFd;
@@ -33,8 +39,8 @@ pub(super) struct Filters {
     expected: HashMap<i32, u64>,
     /// Processes whose threads may have different filters.
     divided: HashSet<i32>,
-    /// When it was looked last.
-    looked: Option<Instant>,
+    /// When it may be looked again.
+    next_look: Option<Instant>,
 }
 
 /// What the kernel says of a thread.
@@ -51,8 +57,11 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// How many the runner gives each program that it starts.
 const FILTERS_OF_RUNNER: u64 = 2;
 
-/// A process that forks while it is looked at may be missed: the largest of so many looks counts.
-const LOOKS: usize = 3;
+/// How long PID 1 looks again when processes began or ended while it looked.
+const LOOK_LIMIT: Duration = Duration::from_millis(50);
+
+/// The threads of a sandbox by their ids, those of PID 1 left out.
+type Threads = HashMap<i32, Thread>;
 
 /// Answers one question.
 pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question, own: &Own) {
@@ -74,7 +83,7 @@ impl Filters {
             runner: None,
             expected: HashMap::new(),
             divided: HashSet::new(),
-            looked: None,
+            next_look: None,
         }
     }
 
@@ -86,7 +95,7 @@ impl Filters {
     /// Counts one more for the thread that asks, if there may be one more.
     fn admit(&mut self, question: &Question) -> Result<(), Errno> {
         // The number is the caller's as long as it waits; an answer to a caller that is gone has no effect.
-        let thread = Thread::read(&format!("/proc/{}/status", question.thread)).ok_or(Errno::SRCH)?;
+        let thread = Thread::read(&format!("/proc/{}/status", question.thread))?.ok_or(Errno::SRCH)?;
         if self.runner == Some(thread.process) {
             return Ok(());
         }
@@ -109,27 +118,32 @@ impl Filters {
         Ok(())
     }
 
-    /// Adds up what the threads that live may have.
+    /// Adds up what the threads that live may have, if that can be told.
     fn look_again(&mut self) {
-        let now = Instant::now();
-        if self.looked.is_some_and(|looked| now.duration_since(looked) < BETWEEN_LOOKS) {
+        let begun = Instant::now();
+        if self.next_look.is_some_and(|next| begun < next) {
             return;
         }
-        let own = || Thread::read("/proc/self/status").map_or(0, |own| own.filters);
-        let of_runner = if self.runner.is_some() { FILTERS_OF_RUNNER } else { 0 };
-        let given = *self.given.get_or_insert_with(|| own() + 1 + of_runner);
-        let looks = (0..LOOKS).map(|_| threads()).collect::<Vec<_>>();
-        let found = looks.iter().map(|look| self.add_up(look, given)).max().unwrap_or(u64::MAX);
-        // No more than were ever installed.
-        self.installed = self.installed.min(found);
-        let lives = |id: i32| looks.iter().flatten().any(|(thread, _)| *thread == id);
-        self.expected.retain(|thread, _| lives(*thread));
-        let runs = |id: i32| looks.iter().flatten().any(|(_, thread)| thread.process == id);
-        self.divided.retain(|process| runs(*process));
-        self.looked = Some(Instant::now());
+        let found = look(begun + LOOK_LIMIT);
+        // PID 1 has more to do than this, however many threads there are.
+        self.next_look = Some(Instant::now() + BETWEEN_LOOKS.max(4 * begun.elapsed()));
+        if let Some(threads) = found {
+            self.take_stock(&threads);
+        }
     }
 
-    fn add_up(&self, threads: &[(i32, Thread)], given: u64) -> u64 {
+    fn take_stock(&mut self, threads: &Threads) {
+        let own = || Thread::read("/proc/self/status").ok().flatten().map_or(0, |own| own.filters);
+        let of_runner = if self.runner.is_some() { FILTERS_OF_RUNNER } else { 0 };
+        let given = *self.given.get_or_insert_with(|| own() + 1 + of_runner);
+        // No more than were ever installed.
+        self.installed = self.installed.min(self.add_up(threads, given));
+        self.expected.retain(|thread, _| threads.contains_key(thread));
+        let processes: HashSet<i32> = threads.values().map(|thread| thread.process).collect();
+        self.divided.retain(|process| processes.contains(process));
+    }
+
+    fn add_up(&self, threads: &Threads, given: u64) -> u64 {
         let mut processes: HashMap<i32, u64> = HashMap::new();
         for (id, thread) in threads {
             let filters = thread.filters.max(self.expected.get(id).copied().unwrap_or_default());
@@ -144,39 +158,113 @@ impl Filters {
     }
 }
 
-/// Every thread of the sandbox but PID 1, by its id.
-fn threads() -> Vec<(i32, Thread)> {
-    let ids = |path: &str| -> Vec<i32> {
-        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-    };
-    let mut found = Vec::new();
-    for process in ids("/proc").into_iter().filter(|process| *process != 1) {
-        for thread in ids(&format!("/proc/{process}/task")) {
-            let status = Thread::read(&format!("/proc/{process}/task/{thread}/status"));
+/// Every thread that there is; nothing if that can't be told by then.
+///
+/// A list of `/proc` misses a process whose parent's parent was there a moment ago and has ended since. So a look counts only
+/// if nothing has begun and nothing has ended meanwhile: two lists have the same threads in them, and the kernel, which
+/// gives ids in a row, has given none in between. A thread that began before and was not in either list yet would be seen
+/// by its parent, which waits for it.
+fn look(until: Instant) -> Option<Threads> {
+    let mut before = next_id()?;
+    loop {
+        let lists = [threads().ok()?, threads().ok()?];
+        let after = next_id()?;
+        if let Some(found) = agreed((before, after), lists) {
+            return Some(found);
+        }
+        if Instant::now() >= until {
+            return None;
+        }
+        before = after;
+    }
+}
+
+/// The threads of both lists, if they are the same ones and no other can have been there in between.
+fn agreed((before, after): (i32, i32), [first, mut second]: [Threads; 2]) -> Option<Threads> {
+    let is_same = first.len() == second.len() && first.keys().all(|id| second.contains_key(id));
+    if after != before + 1 || !is_same {
+        return None;
+    }
+    for (id, thread) in first {
+        let found = second.entry(id).or_insert(thread);
+        found.filters = found.filters.max(thread.filters);
+    }
+    Some(second)
+}
+
+/// The id that a process gets now. It ends at once, and is collected like every other child.
+fn next_id() -> Option<i32> {
+    // SAFETY: PID 1 has a single thread.
+    match unsafe { kernel::fork() } {
+        Ok(Some(child)) => Some(child),
+        Ok(None) => kernel::exit_now(0),
+        Err(_) => None,
+    }
+}
+
+/// Every thread of the sandbox but those of PID 1, as far as a list shows them.
+///
+/// # Errors
+/// The kernel's for what is there and can't be read: it may be anything.
+fn threads() -> Result<Threads, Errno> {
+    let mut found = Threads::new();
+    for process in ids("/proc")?.into_iter().filter(|process| *process != 1) {
+        for thread in ids(&format!("/proc/{process}/task"))? {
+            let status = Thread::read(&format!("/proc/{process}/task/{thread}/status"))?;
             found.extend(status.map(|status| (thread, status)));
         }
     }
-    found
+    Ok(found)
+}
+
+/// The numbers in a directory of `/proc`; none if the process is gone.
+fn ids(path: &str) -> Result<Vec<i32>, Errno> {
+    let mut found = Vec::new();
+    let listed = std::fs::read_dir(path).and_then(|entries| {
+        entries.into_iter().try_for_each(|entry| {
+            found.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+            Ok(())
+        })
+    });
+    match listed.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)) {
+        Ok(()) => Ok(found),
+        Err(errno) if is_gone(errno) => Ok(Vec::new()),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn is_gone(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::SRCH)
 }
 
 // === impl Thread ===
 
 impl Thread {
-    /// Reads a `status` file of `/proc`; nothing for a thread that is gone, or on a kernel that doesn't count filters
-    /// (before Linux 5.9).
-    fn read(path: &str) -> Option<Self> {
+    /// Reads a `status` file of `/proc`; nothing for a thread that is gone.
+    ///
+    /// # Errors
+    /// The kernel's for one that is there and can't be read; [`Errno::NOSYS`] on a kernel that doesn't count filters (before
+    /// Linux 5.9).
+    fn read(path: &str) -> Result<Option<Self>, Errno> {
         let mut text = [0; 4096];
-        let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-        let read = rustix::io::read(&file, &mut text).ok()?;
-        Self::parse(std::str::from_utf8(text.get(..read)?).ok()?)
+        let file = match openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+            Err(errno) if is_gone(errno) => return Ok(None),
+            file => file?,
+        };
+        let read = match rustix::io::read(&file, &mut text) {
+            Err(errno) if is_gone(errno) => return Ok(None),
+            read => read?,
+        };
+        Self::parse(text.get(..read).unwrap_or_default()).ok_or(Errno::NOSYS).map(Some)
     }
 
-    fn parse(status: &str) -> Option<Self> {
-        // The first line holds a name of the program's choosing, which has no line breaks in it.
+    fn parse(status: &[u8]) -> Option<Self> {
+        // The first line holds a name of the program's choosing: any bytes but line breaks.
         let field = |name: &str| {
-            let value = status.lines().skip(1).find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            value.map(str::trim)
+            let lines = status.split(|byte| *byte == b'\n').skip(1);
+            let value =
+                lines.filter_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b":")).next()?;
+            std::str::from_utf8(value).ok().map(str::trim)
         };
         Some(Self {
             process: field("Tgid")?.parse().ok()?,
@@ -191,16 +279,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_of_a_thread_is_read() {
-        let status = "Name:\tSeccomp_filters:\nUmask:\t0022\nTgid:\t12\nThreads:\t4\nSeccomp_filters:\t7\n";
-        assert_eq!(Thread::parse(status), Some(Thread { process: 12, threads: 4, filters: 7 }));
-        assert_eq!(Thread::parse("Name:\tx\nTgid:\t12\nThreads:\t4\n"), None);
+    fn status_of_a_thread_is_read_whatever_its_name() {
+        let rest = b"\nUmask:\t0022\nTgid:\t12\nThreads:\t4\nSeccomp_filters:\t7\n";
+        for name in [&b"Name:\tcat"[..], b"Name:\tSeccomp_filters:", b"Name:\t\xff\xfe\x80"] {
+            let read = Thread::parse(&[name, rest].concat());
+            assert_eq!(read, Some(Thread { process: 12, threads: 4, filters: 7 }), "{name:?}");
+        }
+        assert_eq!(Thread::parse(b"Name:\tx\nTgid:\t12\nThreads:\t4\n"), None);
+    }
+
+    #[test]
+    fn look_counts_only_if_nothing_began_or_ended_meanwhile() {
+        let thread = |filters| Thread { process: 10, threads: 1, filters };
+        let list = |threads: &[(i32, u64)]| -> Threads {
+            threads.iter().map(|(id, filters)| (*id, thread(*filters))).collect()
+        };
+        let quiet = agreed((20, 21), [list(&[(10, 5), (11, 4)]), list(&[(10, 4), (11, 6)])]);
+        assert_eq!(quiet, Some(list(&[(10, 5), (11, 6)])), "more than one list shows counts");
+        assert_eq!(agreed((20, 22), [list(&[(10, 5)]), list(&[(10, 5)])]), None, "one began");
+        assert_eq!(
+            agreed((20, 21), [list(&[(10, 5)]), list(&[(11, 5)])]),
+            None,
+            "one took the other's place"
+        );
+        assert_eq!(agreed((20, 21), [list(&[(10, 5), (11, 1)]), list(&[(10, 5)])]), None, "one ended");
+    }
+
+    #[test]
+    fn thread_that_is_gone_is_none_and_one_that_cannot_be_read_is_an_error() {
+        assert_eq!(Thread::read("/proc/self/task/1/status").unwrap(), None);
+        assert_eq!(Thread::read("/proc/self/status/").unwrap_err(), Errno::NOTDIR);
+        assert!(Thread::read("/proc/self/status").unwrap().is_some());
+        assert!(threads().unwrap().contains_key(&rustix::process::getpid().as_raw_pid()));
     }
 
     #[test]
     fn threads_count_once_where_all_have_the_same_filters_and_each_where_they_may_differ() {
         let thread = |process, filters| Thread { process, threads: 2, filters };
         let threads = [(10, thread(10, 5)), (11, thread(10, 5)), (12, thread(12, 3)), (13, thread(13, 4))];
+        let threads = Threads::from(threads);
         let mut counted = Filters::new(8);
         assert_eq!(counted.add_up(&threads, 3), 3);
         counted.divided.insert(10);
