@@ -34,6 +34,8 @@ pub struct Sealed {
 pub struct Handle {
     pid: i32,
     pidfd: OwnedFd,
+    /// Where PID 1 takes requests, if it is ours.
+    control: Option<OwnedFd>,
 }
 
 /// How a sandbox ended.
@@ -112,7 +114,8 @@ impl Sealed {
         if self.is_supervisor {
             return Err(Errno::OPNOTSUPP);
         }
-        Ok(Handle { pid: self.pid, pidfd: rustix::io::fcntl_dupfd_cloexec(&self.pidfd, 3)? })
+        let copy = |descriptor| rustix::io::fcntl_dupfd_cloexec(descriptor, 3);
+        Ok(Handle { pid: self.pid, pidfd: copy(&self.pidfd)?, control: Some(copy(&self.control)?) })
     }
 
     /// Becomes readable when the sandbox has ended.
@@ -235,7 +238,7 @@ impl Handle {
     /// [`Errno::SRCH`] when there is none of that number.
     pub fn of_process(pid: i32) -> Result<Self, Errno> {
         let found = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
-        Ok(Self { pid, pidfd: pidfd_open(found, PidfdFlags::empty())? })
+        Ok(Self { pid, pidfd: pidfd_open(found, PidfdFlags::empty())?, control: None })
     }
 
     /// Its PID 1 as the host sees it. Somebody else's number once [`Self::has_ended`].
@@ -248,6 +251,17 @@ impl Handle {
         let mut gone = [PollFd::new(&self.pidfd, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut gone, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Has PID 1 stop every process, or let them go on; that takes a moment. All of them get the signal at once, none that is
+    /// being started is left out.
+    ///
+    /// # Errors
+    /// [`Errno::OPNOTSUPP`] if its PID 1 takes no requests from here; the kernel's when it can't be told.
+    pub fn stop_all(&self, stop: bool) -> Result<(), Errno> {
+        let control = self.control.as_ref().ok_or(Errno::OPNOTSUPP)?;
+        let signal = if stop { libc::SIGSTOP } else { libc::SIGCONT };
+        Request::SignalAll(signal).send(control.as_fd())
     }
 
     /// Kills everything in it at once. Harmless when it has ended.

@@ -23,6 +23,11 @@ impl ThreadState {
         self.0 == b'Z'
     }
 
+    /// Whether it sleeps in the kernel and hears no signals.
+    pub fn waits_deaf(self) -> bool {
+        self.0 == b'D'
+    }
+
     /// Whether it is neither stopped nor over.
     pub fn runs(self) -> bool {
         !self.is_over() && !matches!(self.0, b'T' | b't')

@@ -3,10 +3,12 @@
 //! The kernel has no limit for a directory that works on every file system. So it is looked, the more often the less is
 //! left: first at what is free on the whole file system, in bytes and in files, which costs nothing, and only if that has
 //! become less at every file. What was deleted and is still held counts too. What is held in ways that nobody can look into,
-//! such as a descriptor that was sent and not received, shows in that the file system has lost more than is found, while
-//! the sandbox has written more than it may have.
+//! such as a descriptor that was sent and not received, shows in that the file system has lost more than is found. Others
+//! may have taken that. So it counts if the sandbox has written more than it may have, or if it holds something out of
+//! sight at several looks in a row, for which it is stopped.
 
 mod processes;
+mod standstill;
 
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::sealed::Handle;
@@ -28,6 +30,10 @@ pub struct Growth {
     free_at_first: Free,
     last: Option<Last>,
     next_look: Instant,
+    /// How often in a row it may have held something out of sight.
+    suspicions: u32,
+    /// What others had taken when it held nothing out of sight, and when that was.
+    excused: Option<(u64, Instant)>,
 }
 
 /// How much a directory has grown.
@@ -73,6 +79,12 @@ const SMALLEST_FILE_BYTES: u64 = 1 << 10;
 
 /// So many files are not looked at.
 const MOST_FILES: usize = 4_000_000;
+
+/// A program may just be passing a descriptor on.
+const MOST_SUSPICIONS: u32 = 3;
+
+/// What others have taken, they may give back, and the sandbox take.
+const LONGEST_EXCUSED: Duration = Duration::from_secs(10);
 
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -124,7 +136,16 @@ impl Growth {
         let bytes_at_first = measure_all(&trees).map_or(0, |measured| measured.bytes);
         let free_at_first = free(&trees)?;
         let next_look = Instant::now();
-        Ok(Self { trees, most_bytes, bytes_at_first, free_at_first, last: None, next_look })
+        Ok(Self {
+            trees,
+            most_bytes,
+            bytes_at_first,
+            free_at_first,
+            last: None,
+            next_look,
+            suspicions: 0,
+            excused: None,
+        })
     }
 
     /// When it is to be looked at again.
@@ -148,7 +169,11 @@ impl Growth {
             Some(grown) => grown,
             None => self.measure(sandbox, (lost, lost_bytes)),
         };
-        self.next_look = Instant::now() + pause(self.most_bytes.saturating_sub(grown));
+        let pause = match self.suspicions {
+            0 => pause(self.most_bytes.saturating_sub(grown)),
+            _ => SHORTEST_PAUSE,
+        };
+        self.next_look = Instant::now() + pause;
         grown > self.most_bytes
     }
 
@@ -170,19 +195,40 @@ impl Growth {
         let found = measured.bytes.saturating_sub(self.bytes_at_first).saturating_add(held.bytes);
         let is_whole = measured.is_whole && held.is_whole;
         let was_whole = self.last.is_none_or(|last| last.is_whole);
-        let unexplained = lost_bytes.saturating_sub(found);
-        let is_hidden = || {
-            unexplained > self.most_bytes
-                && sandbox.is_some_and(|sandbox| processes::written(sandbox) > self.most_bytes)
-        };
-        let grown = match is_whole {
+        let grown = match (is_whole, sandbox) {
             // A process that is just being started may not be looked at for a moment.
-            false if !was_whole => found.max(lost_bytes),
-            true if is_hidden() => lost_bytes,
+            (false, _) if !was_whole => found.max(lost_bytes),
+            (true, Some(sandbox)) => {
+                found + self.out_of_sight(sandbox, held.bytes, lost_bytes.saturating_sub(found))
+            }
             _ => found,
         };
         self.last = Some(Last { at: begun, took: begun.elapsed(), grown, lost, is_whole });
         grown
+    }
+
+    /// How much of what the file system has lost, and nothing explains, is the sandbox's, beyond what was seen to be held.
+    fn out_of_sight(&mut self, sandbox: &Handle, seen_bytes: u64, unexplained: u64) -> u64 {
+        let is_excused = |(excused, at): (u64, Instant)| {
+            at.elapsed() < LONGEST_EXCUSED && unexplained <= excused.saturating_add(self.most_bytes / 4)
+        };
+        if unexplained <= self.most_bytes || self.excused.is_some_and(is_excused) {
+            self.suspicions = 0;
+            return 0;
+        }
+        if processes::written(sandbox) > self.most_bytes {
+            return unexplained;
+        }
+        let found = standstill::inspect(sandbox);
+        match found.may_hide {
+            true => self.suspicions += 1,
+            false => (self.suspicions, self.excused) = (0, Some((unexplained, Instant::now()))),
+        }
+        match self.suspicions >= MOST_SUSPICIONS {
+            true => unexplained,
+            // What was passed around before is in sight now.
+            false => found.held.bytes.saturating_sub(seen_bytes),
+        }
     }
 }
 

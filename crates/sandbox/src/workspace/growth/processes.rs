@@ -9,37 +9,36 @@ use rustix::io::Errno;
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Where the directories of the host are, inside.
 const ON_DISK: [&str; 2] = ["/workspace", "/job"];
 
+/// What the name of a socket begins with.
+const SOCKET: &[u8] = b"socket:";
+
 /// What follows the name of a file that is gone.
 const GONE: &str = " (deleted)";
 
+/// What the processes of a sandbox hold.
 #[derive(Default)]
-struct Held {
+pub(super) struct Held {
     counted: HashSet<(u64, u64)>,
     bytes: u64,
     is_partial: bool,
+    /// Whether a local socket has descriptors in it that were sent and not received.
+    pub(super) has_some_in_flight: bool,
 }
 
 /// What the files take that have no name any more.
 pub(super) fn deleted(sandbox: &Handle) -> Measured {
-    let mut held = Held::default();
-    for pid in descendants(sandbox.pid()) {
-        held.look_at(pid);
-    }
-    // The numbers are somebody else's by now, if the sandbox is gone.
-    match sandbox.has_ended() {
-        true => Measured { bytes: 0, is_whole: true },
-        false => Measured { bytes: held.bytes, is_whole: !held.is_partial },
-    }
+    Held::of(sandbox).measured()
 }
 
-/// What all its processes have written to disks since they began, those that are over included. A part of it, where not all
-/// may be looked at.
+/// What its processes have written to disks since they began, those that are over included as far as others have waited for
+/// them. No more than a part: one that ends while its parent ignores the signal of that is counted with nobody.
 pub(super) fn written(sandbox: &Handle) -> u64 {
     let of_one = |pid: i32| {
         let told = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
@@ -52,7 +51,7 @@ pub(super) fn written(sandbox: &Handle) -> u64 {
     if sandbox.has_ended() { 0 } else { bytes }
 }
 
-fn descendants(pid: i32) -> Vec<i32> {
+pub(super) fn descendants(pid: i32) -> Vec<i32> {
     let (mut found, mut pending) = (Vec::new(), vec![pid]);
     while let Some(pid) = pending.pop() {
         for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
@@ -67,6 +66,21 @@ fn descendants(pid: i32) -> Vec<i32> {
 // === impl Held ===
 
 impl Held {
+    /// Looks at every process of a sandbox.
+    pub(super) fn of(sandbox: &Handle) -> Self {
+        let mut held = Self::default();
+        for pid in descendants(sandbox.pid()) {
+            held.look_at(pid);
+        }
+        // The numbers are somebody else's by now, if the sandbox is gone.
+        if sandbox.has_ended() { Self::default() } else { held }
+    }
+
+    /// What the files take that have no name any more.
+    pub(super) fn measured(&self) -> Measured {
+        Measured { bytes: self.bytes, is_whole: !self.is_partial }
+    }
+
     fn look_at(&mut self, pid: i32) {
         let done = self.descriptors(pid).and_then(|()| self.mappings(pid));
         self.is_partial |= done.is_err_and(|error| !is_gone(&error));
@@ -82,11 +96,15 @@ impl Held {
             for descriptor in descriptors {
                 let Ok(descriptor) = descriptor else { continue };
                 let path = descriptor.path();
+                let Ok(target) = fs::read_link(&path) else { continue };
                 // As the process sees it; what is in memory has a limit of its own.
-                if fs::read_link(&path).is_ok_and(|target| is_on_disk(&target))
+                if is_on_disk(&target)
                     && let Ok(found) = fs::metadata(&path)
                 {
                     self.count(&found);
+                }
+                if !self.has_some_in_flight && target.as_os_str().as_bytes().starts_with(SOCKET) {
+                    self.has_some_in_flight = has_some_in_flight(&path);
                 }
             }
         }
@@ -119,10 +137,38 @@ impl Held {
     }
 }
 
+/// Whether descriptors wait in a socket to be received; those in connections that wait to be accepted count with the socket
+/// that listens. `path` is that of the socket below `fd`.
+fn has_some_in_flight(path: &Path) -> bool {
+    let (Some(number), Some(task)) = (path.file_name(), path.parent().and_then(Path::parent)) else {
+        return false;
+    };
+    let told = fs::read_to_string(task.join("fdinfo").join(number)).unwrap_or_default();
+    let count = told.lines().find_map(|line| line.strip_prefix("scm_fds:")?.trim().parse::<u64>().ok());
+    count.is_some_and(|count| count > 0)
+}
+
 fn is_on_disk(target: &Path) -> bool {
     ON_DISK.iter().any(|place| target.starts_with(place))
 }
 
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fd::{AsFd, AsRawFd};
+
+    #[test]
+    fn descriptors_in_flight_show_until_they_are_received() {
+        let (ours, theirs) = belljar_confine::message::pair().unwrap();
+        let path = format!("/proc/self/task/{}/fd/{}", rustix::thread::gettid(), theirs.as_raw_fd());
+        assert!(!has_some_in_flight(Path::new(&path)));
+        belljar_confine::message::send(ours.as_fd(), &[1], &[ours.as_fd()]).unwrap();
+        assert!(has_some_in_flight(Path::new(&path)));
+        drop(belljar_confine::message::receive(theirs.as_fd()).unwrap());
+        assert!(!has_some_in_flight(Path::new(&path)));
+    }
 }
