@@ -1,6 +1,7 @@
 //! Finding and hashing the files that are kept: everything in the artifacts folder, and what the job names.
 //!
-//! At most 10 000 files, and a minute for all of them; more than that fails the job. No symbolic link is followed, and
+//! At most 10 000 files of 4 GiB together, and a minute for all of them; more than that fails the job. A size counts as the
+//! file tells it, before it is read: a file with holes is as large as it says, however little disk it takes. No symbolic link is followed, and
 //! what is no regular file is left out. Sizes and hashes are those of the bytes that were read.
 
 use crate::deadline::{Deadline, Interrupted};
@@ -27,6 +28,9 @@ const ARTIFACTS: &str = "/job/artifacts";
 /// How many files are kept at most.
 const MAX_ARTIFACTS: usize = 10_000;
 
+/// How large the files kept may be together: the host stores no more.
+const MAX_ARTIFACT_BYTES: u64 = 4 << 30;
+
 /// How long finding and hashing them may take.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
@@ -37,6 +41,7 @@ pub(crate) struct Collected {
     pub(crate) artifacts: Vec<Artifact>,
     /// How many links and special files of the folder were left out.
     pub(crate) left_out: usize,
+    bytes: u64,
 }
 
 /// Why files are missing among those kept.
@@ -60,6 +65,12 @@ pub(crate) enum CollectError {
     Unnameable { path: PathBuf },
     #[error("more than {MAX_ARTIFACTS} artifacts")]
     TooMany,
+    #[error(
+        "the artifacts take more than {} GiB; the one that is too much is {} ({size_bytes} bytes)",
+        MAX_ARTIFACT_BYTES >> 30,
+        path.display()
+    )]
+    TooLarge { path: PathBuf, size_bytes: u64 },
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
@@ -126,6 +137,11 @@ impl Collected {
         if self.artifacts.len() >= MAX_ARTIFACTS {
             return Err(CollectError::TooMany);
         }
+        let most = MAX_ARTIFACT_BYTES.saturating_sub(self.bytes);
+        let too_large = |size_bytes| CollectError::TooLarge { path: PathBuf::from(&path), size_bytes };
+        if opened.size_bytes > most {
+            return Err(too_large(opened.size_bytes));
+        }
         let mut hash = Sha256::new();
         let mut size_bytes: u64 = 0;
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -136,11 +152,16 @@ impl Collected {
                 Ok(read) => {
                     hash.update(&buffer[..read]);
                     size_bytes += u64::try_from(read).unwrap_or(0);
+                    // It grows meanwhile.
+                    if size_bytes > most {
+                        return Err(too_large(size_bytes));
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => return Err(CollectError::Read { path: path.into(), source }),
             }
         }
+        self.bytes += size_bytes;
         self.artifacts.push(Artifact { path, sha256: in_hexadecimal(&hash.finalize()), size_bytes });
         Ok(())
     }
@@ -162,7 +183,7 @@ impl Fault for CollectError {
             Self::Named { .. } | Self::Unnameable { .. } => FailureCode::StepFailed,
             Self::Open(error) => error.code(),
             Self::Read { source, .. } => code_of_io(source),
-            Self::TooMany => FailureCode::ConstraintViolation,
+            Self::TooMany | Self::TooLarge { .. } => FailureCode::ConstraintViolation,
             Self::Interrupted(interrupted) => interrupted.code(),
         }
     }

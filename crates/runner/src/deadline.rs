@@ -66,6 +66,9 @@ struct Limit {
 /// What the host says and the runner counts differs by this much at least if something else is meant.
 const NOTABLE: Duration = Duration::from_millis(500);
 
+/// How long files are collected once the job's time is over. The host kills the runner three seconds after that.
+const AFTER_END: Duration = Duration::from_secs(2);
+
 // === impl JobTime ===
 
 impl<'c> JobTime<'c> {
@@ -140,9 +143,12 @@ impl<'c> Deadline<'c> {
         Self { job, own: None, cancellation }
     }
 
-    /// The deadline of collecting what is kept, which is done also for a job that ran out of time.
+    /// The deadline of collecting what is kept, which is done also for a job that ran out of time: within the limit, and
+    /// before the host kills the runner, so that there is a result.
     pub(crate) fn of_collecting(self, limit: Duration) -> Self {
-        Self { own: Some(Own { at: Instant::now() + limit, limit, whose: Whose::Collecting }), ..self }
+        let now = Instant::now();
+        let limit = limit.min(self.job.end().saturating_duration_since(now) + AFTER_END);
+        Self { own: Some(Own { at: now + limit, limit, whose: Whose::Collecting }), ..self }
     }
 
     /// The deadline of a step that starts now: its own, unless the job's comes first.
@@ -220,6 +226,19 @@ mod tests {
         assert_eq!(deadline.check(), Err(Interrupted::JobOutOfTime { limit: TICK }));
         // What it has left is collected all the same.
         assert_eq!(deadline.of_collecting(TICK * 100).check(), Ok(()));
+    }
+
+    #[test]
+    fn collecting_ends_soon_after_the_jobs_time_and_has_its_whole_limit_within_it() {
+        let cancellation = Cancellation::new().unwrap();
+        let limit = Duration::from_secs(60);
+        for (job, at_most, at_least) in [(TICK, AFTER_END + TICK, AFTER_END), (limit * 2, limit, limit)] {
+            let job = JobTime::alone(job);
+            let begun = Instant::now();
+            let at = Deadline::of_job(&job, &cancellation).of_collecting(limit).at();
+            let left = at.saturating_duration_since(begun);
+            assert!(left >= at_least.saturating_sub(TICK) && left <= at_most + TICK, "{left:?}");
+        }
     }
 
     #[test]

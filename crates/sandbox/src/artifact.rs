@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags, fsync, openat, renameat};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -171,6 +171,10 @@ impl<'a> Collector<'a> {
     /// Copies while it hashes; nothing when there is more than may be kept. A file that grows meanwhile is cut off by
     /// the same cap.
     fn store(&self, file: &mut File) -> std::io::Result<Option<(String, u64)>> {
+        // Before anything is copied: a file with holes is as large as it likes.
+        if file.metadata()?.len() > self.bytes_left {
+            return Ok(None);
+        }
         let temporary = format!(".incoming-{}", uuid::Uuid::now_v7());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mut copy = File::from(openat(self.store, &temporary, flags, Mode::from_raw_mode(0o600))?);
@@ -201,6 +205,8 @@ pub fn path_in(store: &Path, sha256: &str) -> PathBuf {
     store.join(sha256.get(..2).unwrap_or_default()).join(sha256)
 }
 
+/// Copies and hashes up to so many bytes; nothing if there are more. What is all zeros becomes a hole, so that a copy takes no
+/// more disk than the file.
 fn copy_and_hash(from: &mut File, to: &mut File, most: u64) -> std::io::Result<Option<(String, u64)>> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 256 << 10];
@@ -208,6 +214,7 @@ fn copy_and_hash(from: &mut File, to: &mut File, most: u64) -> std::io::Result<O
     loop {
         let read = from.read(&mut buffer)?;
         if read == 0 {
+            to.set_len(size)?;
             let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
             return Ok(Some((sha256, size)));
         }
@@ -216,6 +223,44 @@ fn copy_and_hash(from: &mut File, to: &mut File, most: u64) -> std::io::Result<O
             return Ok(None);
         }
         hash.update(&buffer[..read]);
-        to.write_all(&buffer[..read])?;
+        match buffer[..read].iter().all(|byte| *byte == 0) {
+            true => drop(to.seek(SeekFrom::Current(read as i64))?),
+            false => to.write_all(&buffer[..read])?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn file_with_holes_counts_by_its_size_before_it_is_read_and_its_copy_takes_no_more_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let (left, store) = (folder.path().join("left"), folder.path().join("store"));
+        for made in [&left, &store] {
+            std::fs::create_dir(made).unwrap();
+        }
+        let of = |path: &Path| Directory::open_host(path).unwrap();
+        let (left_directory, store_directory) = (of(&left), of(&store));
+        File::create(left.join("holes")).unwrap().set_len(8 << 40).unwrap();
+        let begun = std::time::Instant::now();
+        let mut collector = Collector::new(&store_directory, Caps::default());
+        let refused = collector.take_folder(&left_directory);
+        assert!(matches!(refused, Err(ArtifactError::TooMuch { .. })), "{refused:?}");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(5));
+        // The control: one that is small enough is kept as it is.
+        File::options().write(true).open(left.join("holes")).unwrap().set_len(8 << 20).unwrap();
+        std::fs::write(left.join("text"), "text").unwrap();
+        let mut collector = Collector::new(&store_directory, Caps::default());
+        collector.take_folder(&left_directory).unwrap();
+        for Artifact { sha256, size_bytes, .. } in collector.finish() {
+            let copy = std::fs::read(path_in(&store, &sha256)).unwrap();
+            assert_eq!(copy.len() as u64, size_bytes);
+            assert!(copy == b"text" || copy.iter().all(|byte| *byte == 0));
+            let blocks = std::fs::metadata(path_in(&store, &sha256)).unwrap().blocks();
+            assert!(blocks * 512 < 1 << 20, "{blocks} blocks for {size_bytes} bytes");
+        }
     }
 }

@@ -94,6 +94,17 @@ fn more_artifacts_than_are_kept_fail_the_job() {
 }
 
 #[test]
+fn file_with_holes_that_is_too_large_costs_no_step_its_result() {
+    let scene = Scene::new();
+    let ran = scene.run(&job(vec![sh("truncate -s 8T $CYNODE_ARTIFACTS_DIR/holes"), sh("echo second")]));
+    assert_eq!(ran.outcome(), "constraint_violation");
+    assert_eq!(ran.result["steps"].as_array().unwrap().len(), 2, "{ran:#?}");
+    // The control: the same with a size that is kept.
+    let control = scene.run(&job(vec![sh("truncate -s 1M $CYNODE_ARTIFACTS_DIR/holes"), sh("echo second")]));
+    assert_eq!((control.outcome(), kept(&control)), ("success", vec![("/job/artifacts/holes", 1 << 20)]));
+}
+
+#[test]
 fn a_failed_jobs_artifacts_are_kept_too() {
     let scene = Scene::new();
     let ran = scene.run(&job(vec![sh("touch $CYNODE_ARTIFACTS_DIR/evidence; exit 3")]));
