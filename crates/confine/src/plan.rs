@@ -10,6 +10,7 @@ use self::programs::Programs;
 use crate::group::Entrance;
 use crate::seccomp::policy::Audience;
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -365,6 +366,22 @@ impl Source {
 }
 
 // === impl Limits ===
+
+impl Limits {
+    /// What is in force where this process starts a sandbox: a host that allows less keeps its own limit.
+    #[must_use]
+    pub fn in_force(self) -> Self {
+        let lowered = |resource, most: u64| getrlimit(resource).maximum.map_or(most, |host| host.min(most));
+        Self {
+            open_files: lowered(Resource::Nofile, self.open_files),
+            processes: lowered(Resource::Nproc, self.processes),
+            locked_memory_bytes: lowered(Resource::Memlock, self.locked_memory_bytes),
+            pending_signals: lowered(Resource::Sigpending, self.pending_signals),
+            message_queue_bytes: lowered(Resource::Msgqueue, self.message_queue_bytes),
+            ..self
+        }
+    }
+}
 
 impl Default for Limits {
     fn default() -> Self {

@@ -21,7 +21,7 @@ pub(super) struct Keepers<'a> {
 
 /// The report for a sandbox that is launched from that plan, or not at all.
 pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: Keepers<'_>) -> Isolation {
-    let identity = plan.identity;
+    let (identity, in_force_limits) = (plan.identity, plan.limits.in_force());
     let in_force = [
         (
             "user_namespace",
@@ -42,8 +42,8 @@ pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: Keepers<'_>) -> I
         ("capabilities", "none, in any set".to_owned()),
         ("no_new_privs", "set-user-id programs gain nothing".to_owned()),
         ("seccomp", "system calls by allowlist; foreign architectures kill the process".to_owned()),
-        ("resource_limits", format!("{} open files of one process, no core dumps", plan.limits.open_files)),
-        ("kernel_tables", tables(plan.limits)),
+        ("resource_limits", open_files(plan.limits.open_files, in_force_limits.open_files)),
+        ("kernel_tables", tables(in_force_limits)),
     ];
     let mut layers: Vec<Layer> =
         in_force.into_iter().map(|(name, detail)| layer(name, true, detail)).collect();
@@ -61,6 +61,15 @@ pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: Keepers<'_>) -> I
     layers.push(unprivileged(&spec.user));
     layers.extend(limits(plan, spec, keepers));
     Isolation { backend: "native".to_owned(), layers }
+}
+
+/// The limit that is in force, and the one that was asked for if that is another.
+fn open_files(asked: u64, in_force: u64) -> String {
+    let lowered = match in_force < asked {
+        true => format!(" (the host's hard limit, lower than the {asked} asked for)"),
+        false => String::new(),
+    };
+    format!("{in_force} open files of one process{lowered}, no core dumps")
 }
 
 /// What it may take of tables that all programs of the machine share.
@@ -116,7 +125,7 @@ fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Ke
 /// The kernel counts the processes of a user, but never stops its own root, in whatever namespace and by whatever number
 /// that one goes.
 fn process_limit(plan: &Plan, held: &Held) -> Layer {
-    let most = plan.limits.processes;
+    let most = plan.limits.in_force().processes;
     let is_by_group = held.version == Ok(2) && held.limits.processes.is_some();
     let (in_force, how) = match is_by_group {
         true => (true, "by control groups, version 2".to_owned()),
@@ -150,4 +159,25 @@ fn unprivileged(chosen: &HostUser) -> Layer {
 
 fn layer(name: &str, in_force: bool, detail: String) -> Layer {
     Layer { name: name.to_owned(), in_force, detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lower_hard_limit_of_the_host_is_what_the_report_tells() {
+        let hard = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+        let hard = hard.unwrap_or(u64::MAX - 1);
+        let told = |asked| {
+            let limits = belljar_confine::plan::Limits { open_files: asked, ..Default::default() };
+            open_files(asked, limits.in_force().open_files)
+        };
+        let lowered = told(hard + 1);
+        assert!(
+            lowered.starts_with(&format!("{hard} open files")) && lowered.contains("asked for"),
+            "{lowered}"
+        );
+        assert_eq!(told(8), "8 open files of one process, no core dumps");
+    }
 }

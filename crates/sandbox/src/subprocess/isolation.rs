@@ -37,7 +37,8 @@ pub(super) fn report(
         false => layer("seccomp", false, "left out on demand".to_owned()),
     });
     layers.push(landlock(settings, walls, landlock_abi));
-    let each = format!("{} open files of each process, no core dumps", limits.open_files);
+    let asked = belljar_confine::plan::Limits { open_files: limits.open_files, ..Default::default() };
+    let each = format!("{} open files of each process, no core dumps", asked.in_force().open_files);
     layers.push(layer("resource_limits", true, each));
     layers.extend(UNLIMITED.iter().map(|(name, detail)| layer(name, false, (*detail).to_owned())));
     Isolation { backend: super::SubprocessBackend::NAME.to_owned(), layers }
