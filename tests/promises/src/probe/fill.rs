@@ -1,8 +1,8 @@
 //! Takes disk space, in every way that is easily overlooked.
 
-use super::kernel::call_named;
+use super::kernel::{self, call_named};
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
@@ -18,6 +18,7 @@ pub(super) fn take(kind: &str, folder: &str, mebibytes: &str) -> Result<(), Stri
         "mapped" => mapped(count),
         "by-a-thread" => by_a_thread(count),
         "in-flight" => in_flight(count),
+        "in-flight-by-others" => in_flight_by_others(count),
         "reserved" => reserved(count),
         "requested" => requested(count),
         "holes" => holes(count),
@@ -70,14 +71,43 @@ fn by_a_thread(count: usize) -> std::io::Result<()> {
 /// Sent to nobody who takes it: in no table at all.
 fn in_flight(count: usize) -> std::io::Result<()> {
     let (from, to) = std::os::unix::net::UnixStream::pair()?;
-    let file = unnamed("in-flight", count)?;
+    send(&from, &unnamed("in-flight", count)?)?;
+    std::mem::forget((from, to));
+    Ok(())
+}
+
+fn send(from: &impl AsRawFd, file: &File) -> std::io::Result<()> {
     // One byte of a message, and with it one descriptor.
     let byte = [0_u8; 1];
     let part = [byte.as_ptr() as u64, byte.len() as u64];
     let rights = (libc::SCM_RIGHTS as u64) << 32 | libc::SOL_SOCKET as u64;
-    let control = [20, rights, number(&file)];
+    let control = [20, rights, number(file)];
     let message = [0, 0, part.as_ptr() as u64, 1, control.as_ptr() as u64, 24, 0];
-    by_hand(libc::SYS_sendmsg, [number(&from), message.as_ptr() as u64, 0, 0, 0, 0])?;
+    by_hand(libc::SYS_sendmsg, [number(from), message.as_ptr() as u64, 0, 0, 0, 0])
+}
+
+/// The same, written by processes that nobody waits for: the kernel adds what they have written to nothing.
+fn in_flight_by_others(count: usize) -> std::io::Result<()> {
+    kernel::ignore(libc::SIGCHLD);
+    let (from, to) = std::os::unix::net::UnixStream::pair()?;
+    for number in 0..count {
+        let (mut done, says) = std::io::pipe()?;
+        match kernel::fork().map_err(|error| std::io::Error::from_raw_os_error(error.0))? {
+            None => {
+                let sent = unnamed(&format!("others{number}"), 1).and_then(|file| send(&from, &file));
+                let _ = (&says).write_all(&[u8::from(sent.is_ok())]);
+                kernel::end(0)
+            }
+            Some(_) => {
+                drop(says);
+                let mut said = [0];
+                done.read_exact(&mut said)?;
+                if said != [1] {
+                    return Err(std::io::ErrorKind::Other.into());
+                }
+            }
+        }
+    }
     std::mem::forget((from, to));
     Ok(())
 }

@@ -14,13 +14,14 @@ const LARGE: &str = "1g";
 const TAKEN: &str = "12";
 
 /// Each way to fill, and whether it is another one for an ordinary user.
-const KINDS: [(&str, bool); 9] = [
+const KINDS: [(&str, bool); 10] = [
     ("plain", true),
     ("deleted", true),
     ("hidden", true),
     ("mapped", false),
     ("by-a-thread", false),
     ("in-flight", false),
+    ("in-flight-by-others", true),
     ("holes", false),
     ("tiny", false),
     ("deep", false),

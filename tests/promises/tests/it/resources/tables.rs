@@ -31,10 +31,12 @@ struct Table {
     needs_group: bool,
 }
 
-const TABLES: [Table; 8] = [
+const TABLES: [Table; 10] = [
     Table { control: 8, beside: 0, ..Table::new("contexts", 0) },
     Table::new("terminals", 64),
     Table::new("filters", 64),
+    Table::new("filters-without-a-name", 64),
+    Table { beside: 0, ..Table::new("filters-on-the-run", 64) },
     Table::new("instances", 32),
     Table { control: 4_200, ..Table::new("timers", 4_096) },
     // Landlock lets none be opened, see `known_holes`; what counts is that nothing is taken from others.
