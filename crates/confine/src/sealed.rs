@@ -164,7 +164,12 @@ impl Sealed {
     pub(crate) fn has_run_out_of_memory(&self) -> bool {
         let mut word = [0; 64];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let said = recv(&self.control, &mut word, flags).ok().and_then(|(length, _)| word.get(..length));
+        let said = match recv(&self.control, &mut word, flags) {
+            // As for the last word.
+            Err(Errno::CONNRESET) => recv(&self.control, &mut word, flags),
+            said => said,
+        };
+        let said = said.ok().and_then(|(length, _)| word.get(..length));
         matches!(said.and_then(Report::decode), Some(Report::OutOfMemory { .. }))
     }
 
@@ -176,7 +181,12 @@ impl Sealed {
 
     /// PID 1 speaks once more before it ends; one that doesn't was killed, and all others with it.
     fn last_word(&mut self) -> Result<Ending, Errno> {
-        match receive(self)? {
+        let said = match receive(self) {
+            // PID 1 has left a request unread; what it has said before that is still there.
+            Err(Errno::CONNRESET) => receive(self),
+            said => said,
+        };
+        match said? {
             (Some(Report::Ended { status, usage }), _) => Ok(Ending { outcome: Outcome::of(status), usage }),
             (Some(Report::OutOfMemory { usage }), _) => Ok(Ending { outcome: Outcome::OutOfMemory, usage }),
             _ => {

@@ -10,6 +10,7 @@ mod flood;
 #[expect(unsafe_code, reason = "the calls that must be refused are calls that no safe library makes")]
 mod kernel;
 mod leave;
+mod linger;
 mod machine;
 mod namespaces;
 mod places;
@@ -32,6 +33,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         ["flood", kind, bytes] => flood::write(kind, bytes),
         ["take", kind, most, folder] => tables::take(kind, most, folder),
         ["wait", kind, path] => wait::forever(kind, path),
+        ["linger", folder] => linger::run(folder),
         ["leave", mark] => leave::everyone(mark),
         [leave::STAY, ..] => leave::stay(arguments),
         _ => Err(format!("don't know {arguments:?}")),

@@ -119,3 +119,47 @@ pub(crate) fn keeper_of(folder: &std::path::Path) -> rustix::process::Pid {
         .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     rustix::process::Pid::from_raw(pids.into_iter().find(|pid| holds(*pid)).unwrap()).unwrap()
 }
+
+#[test]
+fn session_whose_pid_1_does_not_answer_is_listed_timed_out_and_ended() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let (stuck, other) = (create(world, &["--name", "stuck"]), create(world, &["--name", "other"]));
+        let mark = format!("3600.{}", std::process::id());
+        exec(world, "stuck", &format!("sleep {mark} >/dev/null 2>&1 &")).succeeded();
+        let first = parent_of_sleep(&mark);
+        rustix::process::kill_process(first, rustix::process::Signal::STOP).unwrap();
+        let begun = std::time::Instant::now();
+        let listed = list(world);
+        let memory = |id: &str| listed.iter().find(|one| one["id"] == id).map(|one| one["load"].is_null());
+        assert_eq!((memory(&stuck), memory(&other)), (Some(true), Some(false)), "{listed:?}");
+        let ran = world.run(&["session", "exec", "--timeout", "1s", "stuck", "--", "true"]);
+        assert_eq!(ran.code, 124, "{ran:?}");
+        // The control: the other session does all of that.
+        world.run(&["session", "exec", "--timeout", "30s", "other", "--", "true"]).succeeded();
+        world.run(&["session", "end", "--discard", "stuck"]).succeeded();
+        assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
+        assert_eq!(list(world).len(), 1);
+    });
+}
+
+/// The process that has taken a program of a sandbox over, as the host sees it: PID 1 of that.
+fn parent_of_sleep(mark: &str) -> rustix::process::Pid {
+    let find = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        processes.map(|process| process.path()).find_map(|process| {
+            let arguments = std::fs::read(process.join("cmdline")).ok()?;
+            (arguments == format!("sleep\0{mark}\0").as_bytes()).then_some(())?;
+            let status = std::fs::read_to_string(process.join("status")).ok()?;
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())?;
+            let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).ok()?;
+            (name.trim() == "belljar-init").then(|| rustix::process::Pid::from_raw(parent))?
+        })
+    };
+    let mut found = None;
+    until(|| {
+        found = find();
+        found.is_some()
+    });
+    found.unwrap()
+}

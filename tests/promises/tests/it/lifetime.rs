@@ -1,5 +1,6 @@
 //! Lifetime: what is in a sandbox ends with it, ends in time, and ends nobody outside.
 
+mod first;
 mod others;
 pub(crate) mod remains;
 pub(crate) mod timeouts;
