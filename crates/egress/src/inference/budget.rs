@@ -156,8 +156,8 @@ impl Budget {
 // === impl Reservation ===
 
 impl Reservation<'_> {
-    /// Settles what the call has cost. One that ends before its provider has reported pays all that was reserved for it: hanging up
-    /// in time would save something otherwise.
+    /// Settles what the call has cost. One that ends before its provider has reported pays all that was reserved for it, or what has
+    /// come if that is more: hanging up in time would save something otherwise.
     pub(crate) fn spend(self, reported: Option<&ReportedUsage>, seen: &Usage, extent: Extent) {
         if !self.is_sent {
             return;
@@ -175,11 +175,13 @@ impl Reservation<'_> {
         let reported = counts.into_iter().flatten().fold(0, u64::saturating_add);
         // A token has a byte at least. What isn't limited isn't reserved.
         let most = if self.budget.limits_tokens() { self.tokens } else { extent.bytes };
+        // A provider may not hold the limit that it was sent: more may have come than was reserved.
+        let received = if self.output.is_some() { seen.received_tokens } else { 0 };
         match (extent.is_whole, is_reported) {
-            (false, _) => reported.max(most),
+            (false, _) => reported.max(most).max(received),
             (true, true) => reported,
             (true, false) if extent.is_error => 0,
-            (true, false) if self.budget.limits_tokens() => most.min(extent.bytes),
+            (true, false) if self.budget.limits_tokens() => most.min(extent.bytes).max(received),
             (true, false) => 0,
         }
     }

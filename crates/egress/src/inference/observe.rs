@@ -1,5 +1,8 @@
 //! Reads what a call has cost out of its answer, while that passes untouched.
 
+mod received;
+
+use self::received::Received;
 use belljar_contract::inference::{Cost, Surface};
 use memchr::memmem::Finder;
 use serde::Deserialize;
@@ -15,6 +18,8 @@ pub(crate) struct Usage {
     pub(crate) cache_tokens: Option<u64>,
     /// In dollars.
     pub(crate) cost: Option<Cost>,
+    /// Tokens of output that have come, estimated from the size of what has come.
+    pub(crate) received_tokens: u64,
 }
 
 /// Looks at the bytes of one answer as they pass.
@@ -26,6 +31,7 @@ pub(crate) struct Observer {
     /// Of what is too long to be kept only the end is: there it stands with everybody who writes so much.
     is_end: bool,
     usage: Usage,
+    received: Received,
 }
 
 /// How an answer is written.
@@ -79,11 +85,13 @@ fn number(value: Option<&RawValue>) -> Option<u64> {
 
 impl Observer {
     pub(crate) fn new(surface: Surface, shape: Shape) -> Self {
-        Self { shape, surface, kept: Vec::new(), is_end: false, usage: Usage::default() }
+        let received = Received::new(shape);
+        Self { shape, surface, kept: Vec::new(), is_end: false, usage: Usage::default(), received }
     }
 
     /// Looks at bytes that follow those before.
     pub(crate) fn see(&mut self, bytes: &[u8]) {
+        self.received.see(bytes);
         match self.shape {
             Shape::Whole => self.keep(bytes),
             Shape::Lines => self.lines(bytes),
@@ -93,7 +101,8 @@ impl Observer {
     /// What it has cost, as far as it is known by now.
     pub(crate) fn finish(&mut self) -> Usage {
         self.kept_line();
-        std::mem::take(&mut self.usage)
+        let received_tokens = self.received.tokens();
+        Usage { received_tokens, ..std::mem::take(&mut self.usage) }
     }
 
     fn lines(&mut self, mut bytes: &[u8]) {

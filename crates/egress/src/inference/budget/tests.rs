@@ -118,6 +118,25 @@ fn hanging_up_before_the_usage_is_reported_pays_all_that_was_reserved() {
 }
 
 #[test]
+fn call_that_is_cut_off_pays_what_has_come_where_that_is_more_than_was_reserved() {
+    for is_whole in [false, true] {
+        let budget = Budget::new(limits(1_000));
+        let mut reservation = begin(&budget, r#"{"max_tokens":10}"#).unwrap();
+        reservation.is_sent = true;
+        let seen = Usage { received_tokens: 700, ..Usage::default() };
+        reservation.spend(None, &seen, Extent { is_whole, is_error: false, bytes: 90_000 });
+        assert_eq!(budget.spent().tokens, 700, "the provider doesn't hold the limit");
+    }
+    // The control: one that holds it, of which less has come.
+    let budget = Budget::new(limits(1_000));
+    let mut reservation = begin(&budget, r#"{"max_tokens":10}"#).unwrap();
+    reservation.is_sent = true;
+    let seen = Usage { received_tokens: 7, ..Usage::default() };
+    reservation.spend(None, &seen, Extent { is_whole: false, is_error: false, bytes: 1_000 });
+    assert_eq!(budget.spent().tokens, 27);
+}
+
+#[test]
 fn provider_that_reports_no_usage_is_paid_by_bytes_and_one_that_refuses_is_not() {
     let budget = Budget::new(limits(1_000));
     call(&budget, (None, None), true).unwrap();

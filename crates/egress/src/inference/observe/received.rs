@@ -1,0 +1,76 @@
+//! How many tokens an answer may have had, estimated from its size: for calls that end without a report.
+//!
+//! An estimate, not a bound: with an event for each token, what stands around a token is many times its size.
+
+use super::Shape;
+
+/// The size of an answer so far.
+#[derive(Debug)]
+pub(super) struct Received {
+    shape: Shape,
+    /// Tokens of the lines that are complete; bytes of a document.
+    complete: u64,
+    /// Bytes of the line that isn't complete.
+    line_bytes: u64,
+}
+
+/// Bytes of text that a token has, on average.
+const BYTES_OF_TOKEN: u64 = 4;
+/// Shorter lines hold no output: they are empty, or name an event.
+const SHORTEST_EVENT: u64 = 48;
+/// What an event has around its text. It holds one token at least.
+const AROUND_TEXT: u64 = 300;
+
+// === impl Received ===
+
+impl Received {
+    pub(super) fn new(shape: Shape) -> Self {
+        Self { shape, complete: 0, line_bytes: 0 }
+    }
+
+    pub(super) fn see(&mut self, bytes: &[u8]) {
+        if self.shape == Shape::Whole {
+            self.complete = self.complete.saturating_add(bytes.len() as u64);
+            return;
+        }
+        let mut begin = 0;
+        for end in memchr::memchr_iter(b'\n', bytes) {
+            let line_bytes = self.line_bytes.saturating_add((end - begin) as u64);
+            self.complete = self.complete.saturating_add(of_line(line_bytes));
+            self.line_bytes = 0;
+            begin = end + 1;
+        }
+        self.line_bytes = self.line_bytes.saturating_add((bytes.len() - begin) as u64);
+    }
+
+    pub(super) fn tokens(&self) -> u64 {
+        match self.shape {
+            Shape::Whole => self.complete / BYTES_OF_TOKEN,
+            Shape::Lines => self.complete.saturating_add(of_line(self.line_bytes)),
+        }
+    }
+}
+
+fn of_line(bytes: u64) -> u64 {
+    if bytes < SHORTEST_EVENT { 0 } else { 1 + bytes.saturating_sub(AROUND_TEXT) / BYTES_OF_TOKEN }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_count_as_a_token_each_and_long_ones_by_their_text_however_they_are_cut() {
+        let event = format!("event: content_block_delta\ndata: {{\"text\":\"a\",{}}}\n\n", " ".repeat(60));
+        let long = format!("data: {}\n", "a".repeat(4_300));
+        let all = [event.repeat(10), long].concat();
+        for piece in [1, 7, all.len()] {
+            let mut lines = Received::new(Shape::Lines);
+            all.as_bytes().chunks(piece).for_each(|piece| lines.see(piece));
+            assert_eq!(lines.tokens(), 10 + 1 + 4_006 / 4, "{piece}");
+        }
+        let mut whole = Received::new(Shape::Whole);
+        whole.see(&[b'a'; 400]);
+        assert_eq!(whole.tokens(), 100);
+    }
+}
