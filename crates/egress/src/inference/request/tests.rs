@@ -118,3 +118,15 @@ fn what_is_not_known_here_is_the_hosts_to_decide() {
         assert!(prepared(ProviderKind::LiteLlm, path, &with(name)).is_ok(), "{name}");
     }
 }
+
+#[test]
+fn context_that_ollama_is_asked_for_is_bounded() {
+    let with = |num_ctx: Value| json!({"model": "small", "prompt": "a", "options": {"num_ctx": num_ctx}});
+    for size in [json!(0), json!(-1), json!(262_145), json!(1e9), json!("8192"), json!([1])] {
+        let refused = prepared(ProviderKind::Ollama, "/api/generate", &with(size.clone())).unwrap_err();
+        assert_eq!(refused.code(), "invalid_body", "{size}");
+    }
+    for size in [json!(8_192), json!(262_144), json!(null)] {
+        prepared(ProviderKind::Ollama, "/api/generate", &with(size)).unwrap();
+    }
+}
