@@ -42,6 +42,9 @@ const OPTIONS: &str = "options";
 const NUM_PREDICT: &str = "num_predict";
 const THINKING: &str = "thinking";
 const BUDGET_TOKENS: &str = "budget_tokens";
+const TEMPLATE: &str = "template";
+
+const MULTIPLIES: &str = "it can make any number of tokens of a small request, and tokens are limited";
 
 /// The member that limits a call's output, and others that do the same at that provider.
 struct LimitMembers {
@@ -61,19 +64,22 @@ impl Demand {
     /// Reads the body that a provider is to be sent.
     pub(crate) fn read(body: &[u8], call: Call, kind: ProviderKind) -> Result<Self, Refusal> {
         let members = Members::parse(body).map_err(|error| Refusal::not_json(&error))?;
-        let bytes = (body.len() as u64).saturating_add(attachments::allowance(body, &members));
+        if said(&members, TEMPLATE).is_some() {
+            return Err(Refusal::Forbidden { member: Excerpt::of(TEMPLATE), why: MULTIPLIES });
+        }
+        let bytes = (body.len() as u64).saturating_add(attachments::allowance(body)?);
         if call.operation == Operation::CountTokens {
             return Ok(Self::default());
         }
         let generates = call.operation != Operation::Embedding;
-        let thinking = thinking(&members).map_or(0, |(_, tokens)| tokens);
+        let thinking = thinking(&members)?.map_or(0, |(_, tokens)| tokens);
         let limit = match call.surface {
             Surface::Ollama => num_predict(&members)?,
             _ => limit_members(call, kind).largest(&members),
         };
         // Predicted output that isn't taken is charged as output.
         let predicted = if members.get("prediction").is_some() { body.len() as u64 } else { 0 };
-        let choices = [count(&members, "n")?, count(&members, "best_of")?, prompts(&members)];
+        let choices = [count(&members, "n")?, count(&members, "best_of")?, prompts(&members)?];
         Ok(Self {
             input: bytes.saturating_add(predicted),
             output: limit.map(|limit| limit.saturating_add(thinking)).filter(|_| generates),
@@ -169,10 +175,10 @@ impl LimitMembers {
         std::iter::once(self.main).chain(self.others.iter().copied())
     }
 
-    /// The largest that is there; nothing if one of them is no whole number, which a provider may read as anything.
+    /// The largest that is there; nothing if one of them is no limit that counts ([`limit_of`]).
     fn largest(&self, members: &Members<'_>) -> Option<u64> {
         let there: Vec<&str> = self.names().filter_map(|name| said(members, name)).collect();
-        let limits: Option<Vec<u64>> = there.iter().map(|text| text.parse().ok()).collect();
+        let limits: Option<Vec<u64>> = there.iter().map(|text| limit_of(text)).collect();
         limits?.into_iter().max()
     }
 
@@ -180,7 +186,7 @@ impl LimitMembers {
     fn set(&self, members: &mut Members<'_>, limit: u64) {
         let is_there = self.names().any(|name| said(members, name).is_some());
         for name in self.names() {
-            let own = said(members, name).map(|text| text.parse::<u64>().unwrap_or(u64::MAX));
+            let own = said(members, name).map(|text| limit_of(text).unwrap_or(u64::MAX));
             match own {
                 Some(own) if own > limit => members.set(name, limit.to_string()),
                 None if !is_there && name == self.main => members.set(name, limit.to_string()),
@@ -188,6 +194,12 @@ impl LimitMembers {
             }
         }
     }
+}
+
+/// An output limit that counts. 0, a negative number and what is no whole number are none: Ollama reads the first two as
+/// "unlimited", and a provider may read the last as anything.
+fn limit_of(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|limit| *limit > 0)
 }
 
 /// The JSON of a member that isn't null.
@@ -200,36 +212,59 @@ fn count(members: &Members<'_>, name: &'static str) -> Result<u64, Refusal> {
     let Some(text) = said(members, name) else { return Ok(1) };
     match text.parse() {
         Ok(count @ 1..) => Ok(count),
-        _ => Err(Refusal::NotJson { why: Excerpt::of(&format!("`{name}` is no whole number from 1 on")) }),
+        _ => Err(not_json(&format!("`{name}` is no whole number from 1 on"))),
     }
 }
 
 /// How many prompts there are: an array of numbers is one, as tokens.
-fn prompts(members: &Members<'_>) -> u64 {
-    let Some(elements) = members.read::<Elements>("prompt") else { return 1 };
-    if elements.are_numbers { 1 } else { elements.count.max(1) }
+fn prompts(members: &Members<'_>) -> Result<u64, Refusal> {
+    let Some(prompt) = said(members, "prompt").filter(|prompt| !prompt.starts_with('"')) else {
+        return Ok(1);
+    };
+    let elements: Elements = serde_json::from_str(prompt).map_err(|error| Refusal::not_json(&error))?;
+    Ok(if elements.are_numbers { 1 } else { elements.count.max(1) })
 }
 
 /// Where thinking is enabled with a number of tokens: the member, and that number.
-fn thinking<'m>(members: &'m Members<'_>) -> Option<(Members<'m>, u64)> {
-    let thinking = Members::parse(said(members, THINKING)?.as_bytes()).ok()?;
-    let tokens = said(&thinking, BUDGET_TOKENS).map(|text| text.parse().unwrap_or(u64::MAX))?;
-    Some((thinking, tokens))
+fn thinking<'m>(members: &'m Members<'_>) -> Result<Option<(Members<'m>, u64)>, Refusal> {
+    let Some(thinking) = object(members, THINKING, BUDGET_TOKENS)? else { return Ok(None) };
+    let tokens = match said(&thinking, BUDGET_TOKENS).map(|text| text.parse::<u64>()) {
+        None => return Ok(None),
+        // To one provider it is none, to another one it may be any number.
+        Some(Ok(0)) => return Err(not_json("`thinking.budget_tokens` is 0: leave `thinking` out instead")),
+        Some(tokens) => tokens.unwrap_or(u64::MAX),
+    };
+    Ok(Some((thinking, tokens)))
 }
 
 fn set_thinking(members: &mut Members<'_>, tokens: u64) -> Result<(), Refusal> {
-    let changed = thinking(members).and_then(|(mut thinking, _)| {
+    let changed = thinking(members)?.and_then(|(mut thinking, _)| {
         thinking.set(BUDGET_TOKENS, tokens.to_string());
         thinking.changed()
     });
     set_object(members, THINKING, changed)
 }
 
-/// Ollama's `options.num_predict`; a negative one is no limit.
+/// Ollama's `options.num_predict`, if it is a limit that counts.
 fn num_predict(members: &Members<'_>) -> Result<Option<u64>, Refusal> {
-    let Some(options) = said(members, OPTIONS) else { return Ok(None) };
-    let options = Members::parse(options.as_bytes()).map_err(|error| Refusal::not_json(&error))?;
-    Ok(said(&options, NUM_PREDICT).and_then(|text| text.parse().ok()))
+    let options = object(members, OPTIONS, NUM_PREDICT)?;
+    Ok(options.and_then(|options| limit_of(said(&options, NUM_PREDICT)?)))
+}
+
+/// A member that is an object, of which `inner` is read. An object that has it by another case is refused: some providers ignore
+/// the case of names.
+fn object<'m>(members: &'m Members<'_>, name: &str, inner: &str) -> Result<Option<Members<'m>>, Refusal> {
+    let Some(text) = said(members, name) else { return Ok(None) };
+    let object = Members::parse(text.as_bytes()).map_err(|error| Refusal::not_json(&error))?;
+    let is_in_other_case = object.names().any(|own| own != inner && own.eq_ignore_ascii_case(inner));
+    match is_in_other_case {
+        true => Err(not_json(&format!("`{inner}` in `{name}` is written in another case"))),
+        false => Ok(Some(object)),
+    }
+}
+
+fn not_json(why: &str) -> Refusal {
+    Refusal::NotJson { why: Excerpt::of(why) }
 }
 
 fn set_num_predict(members: &mut Members<'_>, limit: u64) -> Result<(), Refusal> {
@@ -242,7 +277,7 @@ fn set_num_predict(members: &mut Members<'_>, limit: u64) -> Result<(), Refusal>
 
 fn set_object(members: &mut Members<'_>, name: &'static str, object: Option<Vec<u8>>) -> Result<(), Refusal> {
     let Some(object) = object else { return Ok(()) };
-    let text = String::from_utf8(object).map_err(|_| Refusal::NotJson { why: Excerpt::of("not UTF-8") })?;
+    let text = String::from_utf8(object).map_err(|_| not_json("not UTF-8"))?;
     members.set(name, text);
     Ok(())
 }

@@ -1,9 +1,13 @@
 //! Files and images in a request: a few bytes of one may be many tokens.
+//!
+//! They are counted in the decoded JSON: an escaped letter, digit or colon hides none. What can't be read is refused, never
+//! counted as none.
 
-use super::{Elements, Members};
+use super::super::members::Name;
+use super::{Elements, not_json};
+use crate::inference::refusal::Refusal;
 use aho_corasick::AhoCorasick;
-use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -11,64 +15,149 @@ use std::sync::LazyLock;
 /// full detail at a small model.
 const OF_EACH: u64 = 50_000;
 
-/// How the content of an attachment begins or is announced, where providers take it in a request. A quote within a text is escaped.
-const SIGNS: [&str; 3] = ["\"data:", "\"base64\"", "\"file_data\""];
+/// A request with none of these has no attachment, and needn't be decoded. The last is how any letter may be written.
+const SIGNS: [&str; 5] = ["data:", "base64", "file_data", "image", "\\u"];
 
-/// Escapes of letters, which could hide one of these; no client writes any.
-const ESCAPED_LETTERS: [&str; 4] = ["\\u004", "\\u005", "\\u006", "\\u007"];
+static FINDER: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(SIGNS).ok());
 
-static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    AhoCorasick::builder().ascii_case_insensitive(true).build(SIGNS.iter().chain(&ESCAPED_LETTERS)).ok()
-});
+/// Tokens that are added to the bytes of a request.
+pub(super) fn allowance(body: &[u8]) -> Result<u64, Refusal> {
+    if FINDER.as_ref().is_some_and(|finder| !finder.is_match(body)) {
+        return Ok(0);
+    }
+    let mut count = 0;
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let walked = Walk { place: Place::Request, count: &mut count }.deserialize(&mut reader);
+    walked.and_then(|()| reader.end()).map_err(|error| not_json(&error.to_string()))?;
+    Ok(count.saturating_mul(OF_EACH))
+}
 
-/// What is added to the bytes of a request.
-pub(super) fn allowance(body: &[u8], members: &Members<'_>) -> u64 {
-    // One that can't be looked for could be everywhere.
-    let found = FINDER.as_ref().map_or(body.len(), |finder| {
-        finder.find_iter(body).filter(|sign| !is_in_text(body, sign.start())).count()
+/// Where in a request a value stands, as far as it matters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Request,
+    /// The value of `messages`.
+    Messages,
+    /// An element of `messages`.
+    Message,
+    Elsewhere,
+}
+
+/// A walk through a value, which counts the attachments in it.
+struct Walk<'c> {
+    place: Place,
+    count: &'c mut u64,
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Whether an object there may have images as a list of texts (Ollama's requests and messages).
+    fn has_images(self) -> bool {
+        matches!(self, Self::Request | Self::Message)
+    }
+
+    fn of_member(self, name: &str) -> Self {
+        if self == Self::Request && is(name, "messages") { Self::Messages } else { Self::Elsewhere }
+    }
+}
+
+/// Whether a name is another one in any case. Go's decoder takes the long s and the Kelvin sign for `s` and `k` as well.
+fn is(name: &str, other: &str) -> bool {
+    let folded = name.chars().map(|letter| match letter {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        letter => letter.to_ascii_lowercase(),
     });
-    let images = members.read::<Elements>("images").map_or(0, |elements| elements.count);
-    let in_messages = of_messages(members);
-    (found as u64).saturating_add(images).saturating_add(in_messages).saturating_mul(OF_EACH)
+    folded.eq(other.chars())
 }
 
-/// Whether a quote there is escaped, and so within a text.
-fn is_in_text(body: &[u8], at: usize) -> bool {
-    body.get(at) == Some(&b'"') && at.checked_sub(1).and_then(|before| body.get(before)) == Some(&b'\\')
+/// Whether a text begins with `data:`, as those who read URLs see it.
+fn is_data_url(text: &str) -> bool {
+    const SCHEME: &str = "data:";
+    let text = text.trim_start_matches(|letter: char| letter.is_whitespace() || letter.is_control());
+    text.get(..SCHEME.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(SCHEME))
 }
 
-/// An element of `messages`, of which only its images count.
-#[derive(Deserialize)]
-struct Message {
-    images: Option<Elements>,
+// === impl Walk ===
+
+impl Walk<'_> {
+    fn add(&mut self, count: u64) {
+        *self.count = self.count.saturating_add(count);
+    }
+
+    fn inner(&mut self, place: Place) -> Walk<'_> {
+        Walk { place, count: self.count }
+    }
 }
 
-/// The images of all of them. They are never held as one list.
-struct Images(u64);
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
 
-/// Images of Ollama's messages.
-fn of_messages(members: &Members<'_>) -> u64 {
-    members.read::<Images>("messages").map_or(0, |images| images.0)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
 }
 
-impl<'de> Deserialize<'de> for Images {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Images;
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an array")
-            }
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Images, A::Error> {
-                let mut count: u64 = 0;
-                while let Some(message) = array.next_element::<Message>()? {
-                    count = count.saturating_add(message.images.map_or(0, |images| images.count));
-                }
-                Ok(Images(count))
-            }
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(mut self, text: &str) -> Result<(), E> {
+        // `{"type": "base64"}` and `{"encoding": "base64"}` stand beside the content.
+        if is_data_url(text) || is(text, "base64") {
+            self.add(1);
         }
-        deserializer.deserialize_seq(Reader)
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
+        let place = if self.place == Place::Messages { Place::Message } else { Place::Elsewhere };
+        while elements.next_element_seed(self.inner(place))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
+        let mut has_images = false;
+        while let Some(Name(name)) = members.next_key()? {
+            if self.place.has_images() && is(&name, "images") {
+                if std::mem::replace(&mut has_images, true) {
+                    return Err(A::Error::custom("the member `images` is there twice"));
+                }
+                let images: Option<Elements> = members.next_value()?;
+                self.add(images.map_or(0, |images| images.count));
+                continue;
+            }
+            if is(&name, "file_data") || is(&name, "base64") {
+                self.add(1);
+            }
+            let place = self.place.of_member(&name);
+            members.next_value_seed(self.inner(place))?;
+        }
+        Ok(())
     }
 }

@@ -34,6 +34,15 @@ fn all_that_multiplies_a_call_is_counted() {
         (OpenAi, CHAT, json!({"max_tokens": 1.0e3}), None, 1),
         (OpenAi, CHAT, json!({"max_tokens": "100"}), None, 1),
         (OpenAi, CHAT, json!({"max_tokens": -1}), None, 1),
+        // 0 may mean "no limit".
+        (OpenAi, CHAT, json!({"max_tokens": 0}), None, 1),
+        (OpenAi, CHAT, json!({"max_tokens": 5, "max_completion_tokens": 0}), None, 1),
+        (LiteLlm, CHAT, json!({"max_completion_tokens": 0}), None, 1),
+        (Ollama, CHAT, json!({"max_tokens": 0}), None, 1),
+        (OpenAi, "/v1/completions", json!({"max_tokens": 0}), None, 1),
+        (OpenAi, "/v1/responses", json!({"max_output_tokens": 0}), None, 1),
+        (Anthropic, "/v1/messages", json!({"max_tokens": 0}), None, 1),
+        (Ollama, "/api/chat", json!({"options": {"num_predict": 0}}), None, 1),
         (OpenAi, "/v1/completions", json!({"max_tokens": 5, "n": 2, "best_of": 3}), Some(5), 6),
         (OpenAi, "/v1/completions", json!({"prompt": ["a", "b"], "n": 2}), None, 4),
         (OpenAi, "/v1/completions", json!({"prompt": [[1, 2], [3]], "max_tokens": 5}), Some(5), 2),
@@ -79,9 +88,76 @@ fn small_attachments_are_counted_as_many_tokens() {
         let demand = read(ProviderKind::LiteLlm, path, &body).unwrap();
         assert_eq!(demand.input - body.to_string().len() as u64, count * 50_000, "{body}");
     }
-    let hidden = br#"{"messages":[{"content":[{"url":"\u0064ata:image/png;base64,AA"}]}]}"#;
-    let demand = Demand::read(hidden, call(CHAT), ProviderKind::OpenAi).unwrap();
-    assert!(demand.input >= 50_000);
+}
+
+#[test]
+fn attachment_is_counted_however_it_is_spelled() {
+    for (path, body) in [
+        (CHAT, r#"{"messages":[{"content":[{"url":"\u0064ata:image/png;base64,AA"}]}]}"#),
+        (CHAT, r#"{"messages":[{"content":[{"url":"data\u003aimage/png;base64,AA"}]}]}"#),
+        (CHAT, r#"{"messages":[{"content":[{"url":" DATA:image/png,AA"}]}]}"#),
+        (CHAT, r#"{"messages":[{"content":[{"file":{"file\u005fdata":"AA"}}]}]}"#),
+        (
+            "/v1/messages",
+            r#"{"messages":[{"content":[{"source":{"type":"base\u0036\u0034","data":"AA"}}]}]}"#,
+        ),
+        ("/api/chat", r#"{"messages":[{"content":"","Images":["AA"]}]}"#),
+        ("/api/chat", r#"{"messages":[{"content":"","\u0069mages":["AA"]}]}"#),
+        ("/api/chat", r#"{"messages":[{"content":"","imageſ":["AA"]}]}"#),
+        ("/api/chat", r#"{"messages":[{"content":"","images":["AA"]},null]}"#),
+        ("/api/chat", r#"{"messages":[{"content":"","images":["AA"]},{"images":null}]}"#),
+    ] {
+        let demand = Demand::read(body.as_bytes(), call(path), ProviderKind::LiteLlm).unwrap();
+        assert_eq!(demand.input, body.len() as u64 + 50_000, "{body}");
+    }
+    // The control: text that speaks of them, and a tool that is called with some.
+    for (path, body) in [
+        (CHAT, r#"{"messages":[{"content":"\u00e4 data: base64 images file_data"}]}"#),
+        ("/api/chat", r#"{"messages":[{"tool_calls":[{"function":{"arguments":{"images":["AA"]}}}]}]}"#),
+    ] {
+        let demand = Demand::read(body.as_bytes(), call(path), ProviderKind::LiteLlm).unwrap();
+        assert_eq!(demand.input, body.len() as u64, "{body}");
+    }
+}
+
+#[test]
+fn what_cannot_be_estimated_is_refused_and_never_counted_as_nothing() {
+    let think = |thinking: &str| format!(r#"{{"max_tokens":9000,"thinking":{thinking}}}"#);
+    let images = |images: &str| format!(r#"{{"messages":[{{{images}}}]}}"#);
+    for (path, body) in [
+        ("/api/chat", images(r#""images":["AA"],"images":[]"#)),
+        ("/api/chat", images(r#""images":["AA"],"Images":null"#)),
+        ("/api/chat", images(r#""images":["AA"]},{"images":"AA""#)),
+        ("/api/chat", images(r#""images":["AA"],"content":"\ud800""#)),
+        ("/v1/messages", think(r#"{"budget_tokens":1024,"budget_tokens":40000}"#)),
+        ("/v1/messages", think(r#"{"budget_tokens":1024,"Budget_Tokens":40000}"#)),
+        ("/v1/messages", think(r#"{"budget_tokens":0}"#)),
+        ("/v1/messages", think("40000")),
+        ("/api/chat", r#"{"options":{"num_predict":1,"Num_Predict":9}}"#.to_owned()),
+        ("/api/chat", r#"{"options":{"num_predict":1,"num_predict":9}}"#.to_owned()),
+        ("/v1/completions", r#"{"prompt":{"a":["b"]}}"#.to_owned()),
+    ] {
+        let refused = Demand::read(body.as_bytes(), call(path), ProviderKind::LiteLlm).unwrap_err();
+        assert_eq!((refused.code(), refused.status()), ("invalid_body", 400), "{body}");
+    }
+    for (path, body) in [
+        ("/v1/messages", think(r#"{"type":"enabled","budget_tokens":2048}"#)),
+        ("/v1/messages", think(r#"{"type":"disabled"}"#)),
+        ("/v1/messages", think("null")),
+        ("/api/chat", images(r#""images":["AA"],"content":"a""#)),
+    ] {
+        Demand::read(body.as_bytes(), call(path), ProviderKind::LiteLlm).unwrap();
+    }
+}
+
+#[test]
+fn template_that_multiplies_a_prompt_is_refused_where_tokens_are_limited() {
+    let template = json!({"prompt": "x", "template": "{{printf \"%0100000d\" 1}}"});
+    let refused = read(ProviderKind::Ollama, "/api/generate", &template).unwrap_err();
+    assert_eq!((refused.code(), refused.status()), ("member_not_allowed", 400));
+    let plain = json!({"prompt": "x", "system": "y", "suffix": "z", "context": [1, 2], "template": null});
+    let demand = read(ProviderKind::Ollama, "/api/generate", &plain).unwrap();
+    assert_eq!(demand.input, plain.to_string().len() as u64);
 }
 
 #[test]
@@ -103,6 +179,22 @@ fn output_limit_is_set_where_none_is_or_a_larger_one_by_the_name_that_the_provid
         (OpenAi, "/v1/completions", json!({"prompt": "a"}), json!({"prompt": "a", "max_tokens": 50})),
         (OpenAi, "/v1/responses", json!({"input": "a"}), json!({"input": "a", "max_output_tokens": 50})),
         (Anthropic, "/v1/messages", json!({"max_tokens": 900}), json!({"max_tokens": 50})),
+        (OpenAi, CHAT, json!({"max_completion_tokens": 0}), json!({"max_completion_tokens": 50})),
+        (
+            LiteLlm,
+            CHAT,
+            json!({"max_tokens": 5, "max_completion_tokens": 0}),
+            json!({"max_tokens": 5, "max_completion_tokens": 50}),
+        ),
+        (Ollama, CHAT, json!({"max_tokens": 0}), json!({"max_tokens": 50})),
+        (OpenAi, "/v1/responses", json!({"max_output_tokens": 0}), json!({"max_output_tokens": 50})),
+        (Anthropic, "/v1/messages", json!({"max_tokens": 0}), json!({"max_tokens": 50})),
+        (
+            Ollama,
+            "/api/chat",
+            json!({"options": {"num_predict": 0}}),
+            json!({"options": {"num_predict": 50}}),
+        ),
         (Ollama, "/api/chat", json!({}), json!({"options": {"num_predict": 50}})),
         (
             Ollama,
