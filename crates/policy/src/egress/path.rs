@@ -83,10 +83,39 @@ pub(super) fn is_plain(path: &str) -> bool {
         }
         rest = behind.get(2..).unwrap_or_default();
     }
-    if std::str::from_utf8(&said).is_err() {
+    let Ok(said) = std::str::from_utf8(&said) else { return false };
+    !said.chars().any(is_ambiguous) && !said.split('/').any(is_of_dots)
+}
+
+/// Whether some servers read a part as one that goes up or stays: it is made of dots, perhaps with blanks that Windows strips, or
+/// in front of what ends a path once it is decoded a second time.
+fn is_of_dots(part: &str) -> bool {
+    let name = part.split(['?', '#', ':']).next().unwrap_or_default();
+    name.contains('.') && name.chars().all(|letter| letter == '.' || letter.is_whitespace())
+}
+
+/// Whether a character beyond ASCII becomes a delimiter, or nothing, where names are normalized (NFKC, best fit of code pages).
+fn is_ambiguous(letter: char) -> bool {
+    if letter.is_ascii() {
         return false;
     }
-    path.split('/').all(|part| part != "." && part != "..")
+    let is_delimiter = matches!(letter,
+        // Full stops, also in sequences and behind digits.
+        '\u{2024}'..='\u{2026}' | '\u{2488}'..='\u{249b}' | '\u{3002}' | '\u{fe12}' | '\u{fe19}' | '\u{fe30}'
+        | '\u{fe52}' | '\u{ff0e}' | '\u{ff61}' | '\u{1f100}'
+        // Slashes, and signs with one in them.
+        | '\u{2044}' | '\u{2100}' | '\u{2101}' | '\u{2105}' | '\u{2106}' | '\u{2215}' | '\u{29f8}' | '\u{ff0f}'
+        // Backslashes, also those of Japanese and Korean code pages.
+        | '\u{a5}' | '\u{20a9}' | '\u{2216}' | '\u{29f5}' | '\u{29f9}' | '\u{fe68}' | '\u{ff3c}' | '\u{ffe5}' | '\u{ffe6}'
+        // Percent and number signs, semicolons and question marks.
+        | '\u{37e}' | '\u{fe14}' | '\u{fe16}' | '\u{fe54}' | '\u{fe56}' | '\u{fe5f}' | '\u{fe6a}' | '\u{ff03}'
+        | '\u{ff05}' | '\u{ff1b}' | '\u{ff1f}' | '\u{203d}' | '\u{2047}'..='\u{2049}');
+    let is_ignored = matches!(letter,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}');
+    is_delimiter || is_ignored || letter.is_control()
 }
 
 #[cfg(test)]
@@ -158,9 +187,19 @@ mod tests {
 
     #[test]
     fn what_could_be_read_as_another_path_is_not_plain() {
-        for plain in
-            ["/", "/a/b.c", "/a%20b", "/%C3%A4", "/a?x=../y", "/.well-known/x", "/a..b", "/@scope%40x/y"]
-        {
+        for plain in [
+            "/",
+            "/a/b.c",
+            "/a%20b",
+            "/%C3%A4",
+            "/a?x=../y",
+            "/.well-known/x",
+            "/a..b",
+            "/@scope%40x/y",
+            "/..a/.%20b/c..",
+            "/a%23b/c%3fd/e:f",
+            "/%E6%97%A5%E6%9C%AC/%E2%80%99",
+        ] {
             assert!(is_plain(plain), "{plain}");
         }
         for odd in [
@@ -191,6 +230,23 @@ mod tests {
             "/a%7f",
             "/%c0%ae%c0%ae/b",
             "/a%ff",
+            "/a/%ef%bc%8e%ef%bc%8e/b",
+            "/a/%E2%80%A5/b",
+            "/a/%E2%80%A4%E2%80%A4/b",
+            "/a%E2%81%84b",
+            "/a%ef%bc%8fb",
+            "/a%ef%bc%bcb",
+            "/a/.%E2%80%8B./b",
+            "/a%C2%85b",
+            "/a/...",
+            "/a/..../b",
+            "/a/..%20/b",
+            "/a/%20../b",
+            "/a/.%20./b",
+            "/a/..%23/b",
+            "/a/..%3fx/b",
+            "/a/..:x/b",
+            "/a/.%C2%A0/b",
         ] {
             assert!(!is_plain(odd), "{odd}");
         }
