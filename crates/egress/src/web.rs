@@ -26,6 +26,7 @@ pub mod ledger;
 pub mod limits;
 pub mod live;
 mod opening;
+mod other_resource;
 mod passage;
 mod passed_on;
 mod placeholder;

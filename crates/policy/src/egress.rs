@@ -77,6 +77,8 @@ pub struct Allowed<T> {
     is_inspected: bool,
     /// Whether all that it may be is by rules about methods or paths.
     is_about_requests: bool,
+    /// Whether all that it may be is by rules about paths.
+    is_about_paths: bool,
     /// Credentials whose placeholders are filled in there.
     credentials: Vec<String>,
     /// The patterns that let its name in, where no rule names it.
@@ -190,6 +192,7 @@ impl EgressPolicy {
         let wildcards: Option<Vec<_>> = allowing.iter().map(|(_, rule)| rule.wildcard()).collect();
         let networks = allowing.iter().flat_map(|(_, rule)| rule.networks.iter().copied()).collect();
         let is_about_requests = allowing.iter().all(|(_, rule)| rule.is_about_requests());
+        let is_about_paths = allowing.iter().all(|(_, rule)| !rule.paths.is_empty());
         let credentials = allowing.iter().flat_map(|(_, rule)| rule.credentials.iter().cloned()).collect();
         let wildcards = wildcards.unwrap_or_default();
         let value = destination;
@@ -199,6 +202,7 @@ impl EgressPolicy {
             networks,
             is_inspected,
             is_about_requests,
+            is_about_paths,
             credentials,
             wildcards,
             tunnel_start,
@@ -239,6 +243,11 @@ impl<T> Allowed<T> {
         !self.is_about_requests || !matches!(method, "GET" | "HEAD" | "TRACE")
     }
 
+    /// Whether it is allowed by its path: no rule allows all paths there. What else a request names counts, too, then.
+    pub fn is_about_paths(&self) -> bool {
+        self.is_about_paths
+    }
+
     /// The credentials whose placeholders are filled in there, by their names.
     pub fn credentials(&self) -> &[String] {
         &self.credentials
@@ -261,6 +270,7 @@ impl<T> Allowed<T> {
             networks: self.networks,
             is_inspected: self.is_inspected,
             is_about_requests: self.is_about_requests,
+            is_about_paths: self.is_about_paths,
             credentials: self.credentials,
             wildcards: self.wildcards,
             tunnel_start: self.tunnel_start,

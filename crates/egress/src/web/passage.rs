@@ -11,6 +11,7 @@ use super::forward;
 use super::gate::Gate;
 use super::inside;
 use super::live::Generation;
+use super::other_resource;
 use super::refusal::Refusal;
 use super::tunnel;
 use super::tunnel::socket::Socket;
@@ -219,10 +220,27 @@ impl<'g> Passage<'g> {
         if self.has_content && !allowed.may_have_content(&head.method) {
             return Err(Refusal::BodyOfReading { method: head.method.clone() });
         }
+        if way.is_request() {
+            self.check_other_resource(head, &allowed)?;
+        }
         if !self.gate.run.asked_names.may_ask(&allowed, Instant::now()) {
             return Err(Refusal::Denied(allowed.too_many_names(&self.wanted())));
         }
         Ok(allowed)
+    }
+
+    /// Holds what a header names besides the request's own resource to the host and the paths of the rules.
+    fn check_other_resource(
+        &self,
+        head: &RequestHead,
+        allowed: &Allowed<Destination>,
+    ) -> Result<(), Refusal> {
+        let (there, policy) = (allowed.value(), &self.generation.config.policy);
+        let is_allowed = |path: &str| {
+            let wanted = Wanted::Request { method: &head.method, path };
+            policy.decide(there.clone(), wanted).is_ok()
+        };
+        other_resource::check(&head.headers, (there, allowed.is_about_paths()), is_allowed)
     }
 
     fn wanted(&self) -> Wanted<'_> {

@@ -29,6 +29,8 @@ pub(crate) enum Refusal {
     BodyOfTunnel,
     #[error("the content of {method} means nothing, and where methods or paths count it isn't let through")]
     BodyOfReading { method: String },
+    #[error("{header} names another resource, which the request is not allowed to use")]
+    OtherResource { header: String },
     #[error("{} is not allowed{}", .0.destination, because(.0.reason))]
     Denied(Denied),
     #[error(
@@ -134,6 +136,7 @@ impl Refusal {
                 reason @ (DenyReason::NameSaysTooMuch | DenyReason::TooManyNames) => reason.code(),
                 _ => "not_allowed",
             },
+            Self::OtherResource { .. } => "other_resource_not_allowed",
             Self::Uninspected { .. } => "inspection_needed",
             Self::Unfilled { .. } => "credential_unresolved",
             Self::NoCredential => "credential_unavailable",
@@ -176,7 +179,7 @@ impl Refusal {
             Self::BodyTooLarge { .. } => 413,
             Self::TooSlow => 408,
             Self::Denied(_) | Self::Uninspected { .. } | Self::Unfilled { .. } | Self::Spent => 403,
-            Self::NoLongerAllowed { .. } | Self::AuditQuota => 403,
+            Self::OtherResource { .. } | Self::NoLongerAllowed { .. } | Self::AuditQuota => 403,
             Self::NoSuchHost { .. }
             | Self::Unreachable { .. }
             | Self::RefusedElsewhere { .. }

@@ -7,6 +7,7 @@ use crate::http1::{BodyLength, RequestHead};
 use crate::web::config::Held;
 use crate::web::forward;
 use crate::web::gate::Gate;
+use crate::web::other_resource::names_source;
 use crate::web::placeholder::{Piece, pieces};
 use crate::web::refusal::Refusal;
 use crate::web::sigv4::{self, Claim};
@@ -17,9 +18,6 @@ const PAYLOAD: &str = "x-amz-content-sha256";
 
 /// A body is held whole where its digest is signed and the client has not said it.
 const MOST_SIGNED: usize = 8 << 20;
-
-/// With these, what is signed for one place would be about another.
-const COPIES: &[u8] = b"x-amz-copy-source";
 
 // === impl Filler ===
 
@@ -46,7 +44,8 @@ impl Filler<'_> {
         if !claim.is_for(services, regions) {
             return Err(Refusal::Unsigned { why: "its key is not for that service and region" });
         }
-        if head.headers.iter().any(|(name, _)| name.starts_with(COPIES)) {
+        // What is signed for one place would be about another.
+        if head.headers.iter().any(|(name, _)| names_source(name)) {
             return Err(Refusal::Unsigned { why: "it is about another place than it is for" });
         }
         let id = self.secret(name, access_key_id).await?;

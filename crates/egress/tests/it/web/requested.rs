@@ -79,6 +79,15 @@ fn a_request_that_the_policy_does_not_allow_by_host_method_or_path_is_not_made()
         let FetchError::Denied { code, .. } = refused else { panic!("{method:?} {url}: {refused}") };
         assert_eq!(code, expected, "{method:?} {url}");
     }
+    for (name, value) in
+        [("Destination", "/told"), ("X-Amz-Copy-Source", "/told"), ("destination", "http://other.test/open")]
+    {
+        let mut named = with_headers(&[(name, value)]);
+        named.url = "https://up.test:PORT/open".to_owned();
+        let refused = house.request(named).unwrap_err();
+        let FetchError::Denied { code, .. } = refused else { panic!("{name}: {refused}") };
+        assert_eq!(code, "other_resource_not_allowed", "{name}: {value}");
+    }
     let body = Request { body: b"x".to_vec(), ..request(Method::Get, "https://up.test:PORT/open") };
     assert!(house.request(body).is_err(), "who may only read says nothing by a body");
     assert_eq!((house.names.asked(), house.upstream.connections()), (0, 0));

@@ -72,12 +72,44 @@ fn methods_and_paths_count_over_plain_http_and_need_a_look_inside_of_tunnels() {
     assert_eq!(house.get("http://up.test:PORT/v1/a").status, 200);
     assert_eq!(house.get("http://up.test:PORT/v2/a").code(), "not_allowed");
     assert_eq!(house.get("http://up.test:PORT/v1/../v2/a").code(), "ambiguous_path");
-    assert_eq!(house.get("http://up.test:PORT/v1/%2e%2e/v2/a").code(), "ambiguous_path");
+    for up in ["%2e%2e", "%ef%bc%8e%ef%bc%8e", "%E2%80%A5", "...", "..%20", "..%23", "..%3f"] {
+        let path = format!("http://up.test:PORT/v1/{up}/v2/a");
+        assert_eq!(house.get(&path).code(), "ambiguous_path", "{path}");
+    }
     let post = house
         .send(b"POST http://up.test:PORT/v1/a HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(post.code(), "not_allowed");
     assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "inspection_needed");
     assert_eq!(house.upstream.heads().len(), 1);
+}
+
+#[test]
+fn resource_that_a_header_names_is_held_to_the_paths_of_the_request() {
+    let house = House::with("- {host: up.test, ports: [PORT], networks: [127.0.0.1], paths: [/pub/]}\n");
+    let send = |method: &str, header: &str| {
+        let head =
+            format!("{method} http://up.test:PORT/pub/a HTTP/1.1\r\nHost: up.test:PORT\r\n{header}\r\n");
+        house.send(format!("{head}Content-Length: 0\r\n\r\n").as_bytes())
+    };
+    for (method, header) in [
+        ("COPY", "Destination: http://up.test:PORT/priv/evil"),
+        ("MOVE", "Destination: /priv/evil"),
+        ("COPY", "Destination: http://other.test/pub/a"),
+        ("PUT", "X-Amz-Copy-Source: /priv/secret"),
+        ("PUT", "X-Ms-Rename-Source: /priv/secret"),
+    ] {
+        let refused = send(method, header);
+        assert_eq!(
+            (refused.status, refused.code()),
+            (403, "other_resource_not_allowed"),
+            "{method} {header}"
+        );
+    }
+    assert_eq!(house.upstream.connections(), 0);
+    // The control.
+    assert_eq!(send("COPY", "Destination: http://up.test:PORT/pub/b").status, 200);
+    assert_eq!(send("PUT", "X-Source: /priv/secret").status, 200);
+    assert_eq!(house.upstream.heads().len(), 2);
 }
 
 #[test]
