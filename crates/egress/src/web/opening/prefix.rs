@@ -13,6 +13,11 @@ const HIGHEST_MAJOR: u8 = 15;
 /// The message type of a ClientHello, in TLS as in SSL 2.
 const CLIENT_HELLO: u8 = 1;
 
+/// How headers of the PROXY protocol begin, of its versions 1 and 2.
+const PROXY_HEADERS: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
+/// No protocol begins with more blank lines or NULs.
+const MOST_PADDING: usize = 256;
+
 /// The request of another protocol to go on with TLS, in the clear.
 struct UpgradeRequest {
     prefix: &'static [u8],
@@ -33,7 +38,31 @@ pub(super) fn judge(all: &[u8]) -> Opening {
     match all {
         [kind, ..] if RECORDS.contains(kind) => record(all),
         [first, ..] if first & 0x80 != 0 => sslv2(all),
-        _ => UPGRADES.iter().find_map(|request| request.judge(all)).unwrap_or(Opening::Plain),
+        _ => UPGRADES
+            .iter()
+            .find_map(|request| request.judge(all))
+            .or_else(|| proxied(all))
+            .or_else(|| padded(all))
+            .unwrap_or(Opening::Plain),
+    }
+}
+
+/// A header of the PROXY protocol: servers behind a load balancer take it off, and what follows for the beginning.
+fn proxied(all: &[u8]) -> Option<Opening> {
+    let signature =
+        PROXY_HEADERS.iter().find(|signature| all.starts_with(signature) || signature.starts_with(all))?;
+    Some(if all.len() < signature.len() { Opening::Incomplete } else { Opening::Malformed })
+}
+
+/// A handshake record behind blank lines or NULs, which a server may pass over.
+fn padded(all: &[u8]) -> Option<Opening> {
+    let padding = all.iter().take_while(|byte| matches!(byte, 0 | b'\r' | b'\n')).count();
+    match all.get(padding..)? {
+        _ if padding == 0 => None,
+        _ if padding > MOST_PADDING => Some(Opening::Malformed),
+        [] | [HANDSHAKE] => Some(Opening::Incomplete),
+        [HANDSHAKE, MAJOR, ..] => Some(Opening::Malformed),
+        _ => None,
     }
 }
 

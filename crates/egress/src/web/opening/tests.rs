@@ -73,6 +73,12 @@ fn bytes_that_a_tls_server_may_accept_first_are_malformed() {
         ("DTLS 1.0", records([0xfe, 0xff])),
         ("SSL 2.0", vec![0x80, 0x2e, 1, 0, 2, 0, 0x15, 0, 0, 0, 0x10]),
         ("a hello of SSL 2 for TLS 1.2", vec![0x80, 0x2e, 1, 3, 3, 0, 0x15, 0, 0, 0, 0x10]),
+        ("a PROXY header", before(b"PROXY TCP4 192.0.2.1 192.0.2.2 1 443\r\n")),
+        ("a PROXY header without addresses", before(b"PROXY UNKNOWN\r\n")),
+        ("a PROXY header of version 2", before(b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0")),
+        ("a blank line", before(b"\r\n")),
+        ("a NUL", before(b"\0")),
+        ("many NULs", vec![0; 1_000]),
         ("a long hello of SSL 2", vec![0xff, 0xfd, 1, 3, 1, 0, 0x15]),
     ] {
         assert_eq!(opening(&bytes), Opening::Malformed, "{what}");
@@ -90,6 +96,12 @@ fn other_protocols_are_told_at_once() {
         b"GET / HTTP/1.1\r\n",
         b"PRI * HTTP/2.0\r\n",
         b"a",
+        b"PRO\r\n",
+        b"PROXYING",
+        b"\r\nroot\r\n",
+        b"\0user\0user\0xterm/38400\0",
+        // A message of PostgreSQL whose length is a content type.
+        b"\0\0\0\x16\0\x03\0\0user\0a\0\0",
         b"\x10\x00",
         // The lengths that MySQL and MongoDB begin with may be content types of records.
         b"\x16\x01\x00\x01\x85\xa6\xff\x01",
