@@ -12,21 +12,13 @@ pub(crate) use folding::Folding;
 use belljar_contract::audit::FoldedRecords;
 use belljar_contract::id::RunId;
 use belljar_contract::yaml::{Log, Members, Node, size};
+pub use belljar_policy::audit_pace::AuditLimits;
+use belljar_policy::audit_pace::{AuditUse, FRAME_BYTES};
+use belljar_policy::untrusted::escaped_length;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How much that is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AuditLimits {
-    /// Bytes of records in all. Beyond it nothing is let through.
-    pub bytes: u64,
-    /// Bytes of records that may come at once.
-    pub burst_bytes: u64,
-    /// Bytes of records each second, once a burst is used up.
-    pub bytes_per_second: u64,
-}
+use std::time::Instant;
 
 /// What one run has had of it.
 #[derive(Debug)]
@@ -46,38 +38,22 @@ pub(crate) struct Entered {
 
 #[derive(Debug, Default)]
 struct State {
-    bytes: u64,
-    /// When the next record would be due, if all of them came evenly.
-    due: Option<Instant>,
+    spent: AuditUse,
     folding: Folding,
 }
 
-/// What the log adds to a record: its number, its time, its run and three digests.
-const FRAME_BYTES: u64 = 360;
+/// What a record that can't be written as JSON counts as: the largest that the log takes.
+const LARGEST_BYTES: u64 = 256 << 10;
 
-// === impl AuditLimits ===
-
-impl AuditLimits {
-    /// Those that hold where nothing is said: 512 MiB, 32 MiB of them at once, then 32 KiB (some twenty requests) a second.
-    pub const USUAL: Self = Self { bytes: 512 << 20, burst_bytes: 32 << 20, bytes_per_second: 32 << 10 };
-}
-
-impl AuditLimits {
-    /// Reads `audit_bytes` and `audit_bytes_per_second` of a section.
-    pub(crate) fn read(members: &mut Members<'_, '_>) -> Self {
-        let bytes = |node: &Node, log: &mut Log| size(node, log, 1 << 20);
-        let per_second = |node: &Node, log: &mut Log| size(node, log, 1 << 10);
-        Self {
-            bytes: members.or("audit_bytes", Self::USUAL.bytes, bytes),
-            bytes_per_second: members.or("audit_bytes_per_second", Self::USUAL.bytes_per_second, per_second),
-            ..Self::USUAL
-        }
-    }
-}
-
-impl Default for AuditLimits {
-    fn default() -> Self {
-        Self::USUAL
+/// Reads `audit_bytes` and `audit_bytes_per_second` of a section.
+pub(crate) fn limits(members: &mut Members<'_, '_>) -> AuditLimits {
+    let bytes = |node: &Node, log: &mut Log| size(node, log, 1 << 20);
+    let per_second = |node: &Node, log: &mut Log| size(node, log, 1 << 10);
+    let usual = AuditLimits::USUAL;
+    AuditLimits {
+        bytes: members.or("audit_bytes", usual.bytes, bytes),
+        bytes_per_second: members.or("audit_bytes_per_second", usual.bytes_per_second, per_second),
+        ..usual
     }
 }
 
@@ -90,12 +66,12 @@ impl AuditQuota {
 
     /// Whether there may be more records.
     pub(crate) fn has_left(&self) -> bool {
-        self.state().bytes < self.limits.bytes
+        self.state().spent.has_left(&self.limits)
     }
 
     /// Waits until the records so far are within the pace.
     pub(crate) async fn wait(&self) {
-        let due = self.state().due;
+        let due = self.state().spent.due();
         if let Some(due) = due.filter(|due| *due > Instant::now()) {
             tokio::time::sleep_until(due.into()).await;
         }
@@ -103,7 +79,7 @@ impl AuditQuota {
 
     /// Counts a record that is written.
     pub(crate) fn count(&self, record: &impl Serialize) {
-        self.state().count(&self.limits, size_of(record), Instant::now());
+        self.state().spent.count(&self.limits, size_of(record), Instant::now());
     }
 
     /// Enters a record. `key` is what a denial has in common with those that repeat it; nothing for what is no denial, which is always
@@ -115,17 +91,17 @@ impl AuditQuota {
         (key, at): (Option<String>, Timestamp),
     ) -> Entered {
         let mut state = self.state();
-        let is_beyond = state.bytes >= self.limits.bytes;
+        let is_beyond = !state.spent.has_left(&self.limits);
         let entered = match key {
             Some(key) => state.folding.take(run_id, (key, id), (at, is_beyond)),
             None => Entered { folded: state.folding.flush(run_id), is_whole: true },
         };
         let now = Instant::now();
         if let Some(folded) = &entered.folded {
-            state.count(&self.limits, size_of(folded), now);
+            state.spent.count(&self.limits, size_of(folded), now);
         }
         if entered.is_whole {
-            state.count(&self.limits, size_of(record), now);
+            state.spent.count(&self.limits, size_of(record), now);
         }
         entered
     }
@@ -141,23 +117,10 @@ impl AuditQuota {
     }
 }
 
-// === impl State ===
-
-impl State {
-    fn count(&mut self, limits: &AuditLimits, bytes: u64, now: Instant) {
-        self.bytes = self.bytes.saturating_add(bytes);
-        let takes =
-            |bytes: u64| Duration::from_secs_f64(bytes as f64 / limits.bytes_per_second.max(1) as f64);
-        let earliest = now.checked_sub(takes(limits.burst_bytes)).unwrap_or(now);
-        let due = self.due.map_or(earliest, |due| due.max(earliest));
-        self.due = due.checked_add(takes(bytes)).or(Some(due));
-    }
-}
-
-/// How long a record is in the log.
+/// How long a record is in the log, where hidden characters are escaped.
 fn size_of(record: &impl Serialize) -> u64 {
-    let length = serde_json::to_vec(record).map_or(0, |bytes| bytes.len());
-    FRAME_BYTES.saturating_add(length as u64)
+    let length = serde_json::to_string(record).map(|text| escaped_length(&text) as u64);
+    FRAME_BYTES.saturating_add(length.unwrap_or(LARGEST_BYTES))
 }
 
 #[cfg(test)]
@@ -172,18 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn records_are_paced_by_their_size_once_a_burst_is_used_up() {
-        let (mut state, now) = (State::default(), Instant::now() + Duration::from_secs(60));
-        state.count(&LIMITS, 600, now);
-        assert!(state.due.unwrap() < now);
-        state.count(&LIMITS, 400, now);
-        assert_eq!(state.due.unwrap(), now);
-        state.count(&LIMITS, 2_000, now);
-        assert_eq!(state.due.unwrap(), now + Duration::from_secs(2));
-        // Silence earns a burst, and no more.
-        let later = now + Duration::from_secs(3_600);
-        state.count(&LIMITS, 1_000, later);
-        assert_eq!(state.due.unwrap(), later);
+    fn record_counts_as_long_as_it_is_once_the_log_has_escaped_it() {
+        let plain = size_of(&"a".repeat(100));
+        assert_eq!(plain, FRAME_BYTES + 102);
+        assert_eq!(size_of(&"\u{e0041}".repeat(100)), FRAME_BYTES + 2 + 1_200);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What a call must say besides what its schema asks for, whether a person can be shown it, and what of it is recorded.
 
 use belljar_contract::approval::{DEEPEST_ARGUMENTS, LARGEST_ARGUMENTS_BYTES};
-use belljar_contract::tool::DomainCode;
+use belljar_contract::tool::{DomainCode, ToolCallRecord};
 use belljar_policy::secret::{self, KnownSecrets};
+use belljar_policy::untrusted::{escaped_length, escaped_prefix};
 use belljar_sandbox::shipping::Redactor;
 use belljar_tools::answer::Failure;
 use belljar_tools::caller::Caller;
@@ -10,11 +11,14 @@ use belljar_tools::definition::{Definition, SECRET_MARK};
 use belljar_tools::{Arguments, canonical};
 use serde_json::{Map, Value, json};
 
-/// Arguments up to this length, as JSON in bytes, are recorded whole; of longer ones the audit has a preview.
+/// Arguments up to this length, in bytes of JSON as the log escapes it, are recorded whole; of longer ones the audit has a preview.
 const LONGEST_RECORDED_BYTES: usize = 16 << 10;
 
-/// The length of a preview.
+/// The length of a preview, as it stands in the log.
 const PREVIEW_BYTES: usize = 4 << 10;
+
+/// The same of a call that was refused, whose arguments may be no longer to be recorded whole.
+const REFUSED_BYTES: usize = 1 << 10;
 
 /// Refuses ids of other tasks, jobs and projects than the caller is bound to, however they are spelled.
 pub(crate) fn within_bounds(caller: &Caller, arguments: &Arguments) -> Result<(), &'static str> {
@@ -117,16 +121,21 @@ pub(crate) struct LeftOut<'a> {
 impl LeftOut<'_> {
     /// What of arguments is recorded: all of them, or a preview that is marked as one. In it `***` stands for known secrets and tokens.
     pub(crate) fn recorded(&self, arguments: &Arguments) -> Recorded {
-        let bytes = canonical::text(arguments).len();
+        let text = canonical::text(arguments);
+        let bytes = text.len();
         let is_deep = arguments.values().any(|value| is_deeper(value, DEEPEST_ARGUMENTS - 1));
         let left = match is_deep {
             // Nothing so deep is walked through; of its text the forms of secrets are found all the same.
-            true => Value::from(self.text(&canonical::text(arguments))),
+            true => Value::from(self.text(&text)),
             false => self.value(self.schema, &Value::Object(arguments.clone())),
         };
-        let is_preview = is_deep || bytes > LONGEST_RECORDED_BYTES;
+        let is_preview = is_deep || escaped_length(&text) > LONGEST_RECORDED_BYTES;
         let arguments = match is_preview {
-            true => Value::from(preview(&left, (bytes, &canonical::digest(arguments)))),
+            true => {
+                let text = left.as_str().map_or_else(|| left.to_string(), str::to_owned);
+                let of = (bytes as u64, canonical::digest(arguments));
+                Value::from(preview(&text, PREVIEW_BYTES, (of.0, &of.1)))
+            }
             false => left,
         };
         Recorded { arguments, bytes: bytes as u64, is_preview }
@@ -174,13 +183,29 @@ fn marked(value: &Value) -> Value {
     }
 }
 
-fn preview(left: &Value, (bytes, digest): (usize, &str)) -> String {
-    let text = match left {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+/// Leaves of the arguments of a refused call a preview, unless they are short.
+pub(crate) fn shorten(record: &mut ToolCallRecord) {
+    let text = match &record.arguments {
+        // It is one already, with what a preview ends with.
+        Value::String(text) if record.is_preview => {
+            text.rsplit_once(CUT).map_or(text.as_str(), |(shown, _)| shown).to_owned()
+        }
+        whole => whole.to_string(),
     };
-    let shown = &text[..text.floor_char_boundary(PREVIEW_BYTES)];
-    format!("{shown}… ({} of {bytes} bytes; sha256 {digest})", shown.len())
+    if !record.is_preview && escaped_length(&text) <= REFUSED_BYTES {
+        return;
+    }
+    let of = (record.arguments_bytes, record.arguments_sha256.as_str());
+    record.arguments = Value::from(preview(&text, REFUSED_BYTES, of));
+    record.is_preview = true;
+}
+
+/// What stands behind the text of a preview.
+const CUT: char = '…';
+
+fn preview(text: &str, longest: usize, (bytes, digest): (u64, &str)) -> String {
+    let shown = escaped_prefix(text, longest);
+    format!("{shown}{CUT} ({} of {bytes} bytes; sha256 {digest})", shown.len())
 }
 
 fn is_deeper(value: &Value, levels: usize) -> bool {

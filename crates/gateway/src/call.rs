@@ -85,7 +85,7 @@ impl Gateway {
         if let Err(used_up) = seat.turn().await {
             // The first, the second, the fourth and so on stand for all of them.
             if used_up.beyond.is_power_of_two() {
-                self.recording(caller, (name, None), &arguments)
+                self.recording(seat, (name, None), &arguments)
                     .deny("audit_quota")
                     .await
                     .map_err(unrecorded)?;
@@ -98,7 +98,7 @@ impl Gateway {
         // What another server marks as secret in its schema is recorded: it would hide from the audit what its tools are told.
         let own = entry.as_ref().map(|entry| entry.tool.definition()).filter(|own| !own.is_installed);
         let schema = own.map(|definition| &definition.input);
-        let mut recording = self.recording(caller, (name, schema), &arguments);
+        let mut recording = self.recording(seat, (name, schema), &arguments);
         let Some(entry) = entry else {
             recording.deny("unknown").await.map_err(unrecorded)?;
             let name = name[..name.floor_char_boundary(LONGEST_REPEATED)].to_owned();

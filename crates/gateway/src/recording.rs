@@ -2,7 +2,8 @@
 
 use crate::Gateway;
 use crate::access::{Case, ExactCall};
-use crate::arguments::LeftOut;
+use crate::arguments::{self, LeftOut};
+use crate::seat::{Seat, Turn};
 use belljar_contract::tool::{
     DomainCode, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName, ToolStatus, ToolSubject,
 };
@@ -20,6 +21,8 @@ use uuid::Uuid;
 /// A call that is under way. However it ends, that is recorded; if it is merely dropped, as cancelled.
 pub(crate) struct Recording {
     audit: Arc<AuditLog>,
+    /// What counts its records.
+    counter: Option<Arc<Turn>>,
     /// Nothing once it has been recorded.
     record: Option<ToolCallRecord>,
     since: Instant,
@@ -44,7 +47,7 @@ impl Gateway {
     /// Begins the record of a call of whatever was named.
     pub(crate) fn recording(
         &self,
-        caller: &Caller,
+        seat: &Seat,
         (name, schema): (&str, Option<&Value>),
         arguments: &Arguments,
     ) -> Recording {
@@ -53,7 +56,7 @@ impl Gateway {
         let record = ToolCallRecord {
             call_id: Uuid::now_v7(),
             tool_name: name[..name.floor_char_boundary(LONGEST_NAME)].to_owned(),
-            subject: subject(caller),
+            subject: subject(seat.caller()),
             decision: ToolDecision::Deny,
             denied_by: None,
             judged: None,
@@ -67,6 +70,7 @@ impl Gateway {
         };
         Recording {
             audit: Arc::clone(&self.audit),
+            counter: seat.counter(),
             record: Some(record),
             since: Instant::now(),
             autonomy: None,
@@ -171,7 +175,7 @@ impl Recording {
     /// Records that it is about to be made, and waits until that is on the disk.
     pub(crate) async fn begin(&self) -> Result<(), RecordError> {
         match &self.record {
-            Some(record) => put(&self.audit, TOOL_BEGUN, record).await,
+            Some(record) => self.put(TOOL_BEGUN, record).await,
             None => Ok(()),
         }
     }
@@ -180,6 +184,8 @@ impl Recording {
     pub(crate) async fn deny(mut self, by: &str) -> Result<(), RecordError> {
         if let Some(record) = &mut self.record {
             record.denied_by = Some(by.to_owned());
+            // A refused call costs whoever makes it nothing; of its arguments a little is enough.
+            arguments::shorten(record);
         }
         self.end(ToolStatus::Error, Some(DomainCode::PermissionDenied)).await
     }
@@ -191,7 +197,25 @@ impl Recording {
         error_type: Option<DomainCode>,
     ) -> Result<(), RecordError> {
         let Some(record) = self.finished(status, error_type) else { return Ok(()) };
-        put(&self.audit, TOOL_CALLED, &record).await
+        self.put(TOOL_CALLED, &record).await
+    }
+
+    /// Has a record be on the disk.
+    async fn put(&self, kind: &str, record: &ToolCallRecord) -> Result<(), RecordError> {
+        let event = self.event(kind, record)?;
+        let (done, outcome) = oneshot::channel();
+        self.audit.submit_urgent(event, move |result| drop(done.send(result)));
+        outcome.await.unwrap_or(Err(AuditError::Closed))?;
+        Ok(())
+    }
+
+    /// A record in its final form, counted.
+    fn event(&self, kind: &str, record: &ToolCallRecord) -> Result<Event, EventError> {
+        let event = Event::new(kind, record.subject.run_id.as_ref(), record)?;
+        if let Some(counter) = &self.counter {
+            counter.count_record(event.bytes());
+        }
+        Ok(event)
     }
 
     fn finished(&mut self, status: ToolStatus, error_type: Option<DomainCode>) -> Option<ToolCallRecord> {
@@ -207,18 +231,10 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         let Some(record) = self.finished(ToolStatus::Cancelled, None) else { return };
-        match Event::new(TOOL_CALLED, record.subject.run_id.as_ref(), &record) {
+        match self.event(TOOL_CALLED, &record) {
             // Nobody waits for it any more.
             Ok(event) => self.audit.submit(event, drop),
             Err(error) => tracing::error!(%error, "a call of a tool can't be recorded"),
         }
     }
-}
-
-async fn put(audit: &AuditLog, kind: &str, record: &ToolCallRecord) -> Result<(), RecordError> {
-    let event = Event::new(kind, record.subject.run_id.as_ref(), record)?;
-    let (done, outcome) = oneshot::channel();
-    audit.submit_urgent(event, move |result| drop(done.send(result)));
-    outcome.await.unwrap_or(Err(AuditError::Closed))?;
-    Ok(())
 }

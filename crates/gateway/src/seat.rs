@@ -1,9 +1,11 @@
 //! The place from which somebody calls: it is theirs until it is taken away, and what they call ends with it.
 
+use belljar_policy::audit_pace::{AuditLimits, AuditUse, FRAME_BYTES};
 use belljar_tools::caller::Caller;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A caller, for as long as they may call.
@@ -17,11 +19,20 @@ pub struct Seat {
     room: Option<Arc<Semaphore>>,
 }
 
-/// How often somebody has called.
+/// How often somebody has called, and how much of that was recorded.
 #[derive(Debug)]
-struct Turn {
+pub(crate) struct Turn {
     unpaced: u32,
-    calls: Mutex<u32>,
+    calls: Mutex<Calls>,
+    limits: AuditLimits,
+    recorded: std::sync::Mutex<AuditUse>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    count: u32,
+    /// Those that were refused because of the quota.
+    beyond: u32,
 }
 
 /// As many requests are under way as may be.
@@ -29,7 +40,8 @@ struct Turn {
 #[error("too many requests are under way")]
 pub struct NoRoom;
 
-/// As many calls were made from a seat that is counted as may be: each has two records in the audit log.
+/// As many calls were made from a seat that is counted as may be, or their records are as long as they may be: each has two records in
+/// the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UsedUp {
     /// Which call beyond those it is, from 1.
@@ -54,7 +66,7 @@ impl Seat {
 
     /// The same, from which calls take their time after so many: each fills a line of the audit.
     pub fn paced_after(self, unpaced: u32) -> Self {
-        Self { turn: Some(Arc::new(Turn { unpaced, calls: Mutex::default() })), ..self }
+        Self { turn: Some(Arc::new(Turn::new(unpaced, AuditLimits::USUAL))), ..self }
     }
 
     /// The same, from which so many requests may be under way at once.
@@ -98,21 +110,44 @@ impl Seat {
     pub(crate) async fn turn(&self) -> Result<(), UsedUp> {
         let Some(turn) = &self.turn else { return Ok(()) };
         let mut calls = turn.calls.lock().await;
-        *calls = calls.saturating_add(1);
-        let pause = turn.pause(*calls);
-        if !pause.is_zero() {
-            tokio::time::sleep(pause).await;
+        calls.count = calls.count.saturating_add(1);
+        let now = Instant::now();
+        let paced = now + turn.pause(calls.count);
+        let next = turn.recorded().due().map_or(paced, |due| paced.max(due.into()));
+        if next > now {
+            tokio::time::sleep_until(next).await;
         }
-        match calls.checked_sub(MOST_CALLS) {
-            None | Some(0) => Ok(()),
-            Some(beyond) => Err(UsedUp { beyond }),
+        if calls.count <= MOST_CALLS && turn.recorded().has_left(&turn.limits) {
+            return Ok(());
         }
+        calls.beyond = calls.beyond.saturating_add(1);
+        Err(UsedUp { beyond: calls.beyond })
+    }
+
+    /// What counts the records of its calls; nothing where nobody counts.
+    pub(crate) fn counter(&self) -> Option<Arc<Turn>> {
+        self.turn.clone()
     }
 }
 
 // === impl Turn ===
 
 impl Turn {
+    fn new(unpaced: u32, limits: AuditLimits) -> Self {
+        Self { unpaced, calls: Mutex::default(), limits, recorded: std::sync::Mutex::default() }
+    }
+
+    /// Counts a record of so many bytes, without what the log adds to it.
+    pub(crate) fn count_record(&self, bytes: usize) {
+        let bytes = FRAME_BYTES.saturating_add(bytes as u64);
+        self.recorded().count(&self.limits, bytes, Instant::now().into_std());
+    }
+
+    fn recorded(&self) -> std::sync::MutexGuard<'_, AuditUse> {
+        // Nothing in there is ever half done.
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn pause(&self, call: u32) -> Duration {
         match call {
             _ if call <= self.unpaced => Duration::ZERO,
@@ -130,7 +165,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn calls_take_longer_the_more_there_are_and_end_at_a_quota() {
         let seat = Seat::new(Caller::of(AgentKind::Sandbox), CancellationToken::new()).paced_after(1_000);
-        let since = tokio::time::Instant::now();
+        let since = Instant::now();
         for _ in 0..MOST_CALLS {
             assert_eq!(seat.turn().await, Ok(()));
         }
@@ -143,5 +178,26 @@ mod tests {
         for _ in 0..=MOST_CALLS {
             assert_eq!(free.turn().await, Ok(()));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_take_longer_the_more_is_recorded_of_them_and_end_at_a_quota_of_bytes() {
+        let limits = AuditLimits { bytes: 1 << 20, burst_bytes: 256 << 10, bytes_per_second: 32 << 10 };
+        let large_after = |bytes: usize| async move {
+            let turn = Some(Arc::new(Turn::new(1_000, limits)));
+            let seat = Seat { turn, ..Seat::new(Caller::of(AgentKind::Sandbox), CancellationToken::new()) };
+            let since = Instant::now();
+            let mut calls = 0;
+            while calls < 1_000 && seat.turn().await.is_ok() {
+                seat.counter().unwrap().count_record(bytes);
+                calls += 1;
+            }
+            (calls, since.elapsed().as_secs())
+        };
+        let (calls, seconds) = large_after(50_000).await;
+        assert_eq!(calls, (1_usize << 20).div_ceil(50_000 + FRAME_BYTES as usize));
+        assert!((20..=30).contains(&seconds), "{seconds}");
+        // The control: short records.
+        assert_eq!(large_after(200).await, (1_000, 9));
     }
 }

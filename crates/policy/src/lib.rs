@@ -9,6 +9,7 @@ pub mod access;
 pub mod action;
 pub mod admission;
 pub mod approval;
+pub mod audit_pace;
 pub mod autonomy;
 pub mod constraint;
 pub mod egress;

@@ -74,6 +74,29 @@ pub fn escape_as_json(character: char, into: &mut String) {
     }
 }
 
+/// The length of a text in bytes once its hidden characters are escaped as JSON escapes them. That is how long it is in the audit log.
+pub fn escaped_length(text: &str) -> usize {
+    text.chars().map(escaped_width).sum()
+}
+
+/// The part of a text that comes first and is at most so long in a string of JSON with its hidden characters escaped.
+pub fn escaped_prefix(text: &str, longest: usize) -> &str {
+    let mut length: usize = 0;
+    for (at, character) in text.char_indices() {
+        let width = if matches!(character, '"' | '\\') { 2 } else { escaped_width(character) };
+        length = length.saturating_add(width);
+        if length > longest {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+fn escaped_width(character: char) -> usize {
+    const UNIT: usize = "\\u0000".len();
+    if is_hidden(character) { UNIT * character.len_utf16() } else { character.len_utf8() }
+}
+
 /// The path as a text for programs: itself if it is UTF-8, else with escapes for the bytes that aren't.
 pub fn name(path: &Path) -> String {
     path.to_str().map_or_else(|| self::path(path).to_string(), str::to_owned)
@@ -137,6 +160,17 @@ mod tests {
             rest = after;
         }
         text + rest
+    }
+
+    #[test]
+    fn escaped_length_is_that_of_the_escaped_text() {
+        for text in ["", "plain", "é漢🦀", "\u{202e}a\u{e0041}\u{7f}"] {
+            assert_eq!(escaped_length(text), json(text).len(), "{text:?}");
+        }
+        assert_eq!(escaped_prefix("a\u{e0041}b\"c", 13), "a\u{e0041}");
+        assert_eq!(escaped_prefix("a\u{e0041}b\"c", 12), "a");
+        assert_eq!(escaped_prefix("ab\"c", 4), "ab\"");
+        assert_eq!(escaped_prefix("abc", 3), "abc");
     }
 
     #[test]

@@ -19,7 +19,7 @@
 
 use super::budget::{BudgetLimits, OUTPUT_TOKENS};
 use super::models::{Model, Models, Provider, ProviderKind};
-use crate::audit_quota::AuditLimits;
+use crate::audit_quota::{self, AuditLimits};
 use crate::credential::{Credential, read_source};
 use crate::upstream::Upstream;
 use belljar_contract::yaml::{
@@ -163,7 +163,7 @@ fn budget(node: &Node, log: &mut Log) -> BudgetLimits {
             text_or_number(node, log, "dollars, such as 2.5", |text| Some(thousandths(text)? as f64 / 1000.0))
         }),
         output_tokens: members.optional("output_tokens", count).or(Some(OUTPUT_TOKENS)),
-        audit: AuditLimits::read(&mut members),
+        audit: audit_quota::limits(&mut members),
         at_once: members.optional("at_once", count).and_then(|most| usize::try_from(most).ok()).or(AT_ONCE),
     };
     members.finish();

@@ -30,7 +30,7 @@
 
 use super::passed_on::may_pass;
 use crate::api::{ApiConnection, Connections};
-use crate::audit_quota::AuditLimits;
+use crate::audit_quota::{self, AuditLimits};
 use crate::credential::{Credential, read_source};
 use crate::upstream::{Resolver, Through, Upstream};
 use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text};
@@ -138,7 +138,7 @@ impl WebConfig {
             members.optional("connections", |node, log| Some(ApiConnection::read_all(node, log)));
         let connections = connections.unwrap_or_default();
         let search = members.optional("search", |node, log| search(&connections, node, log));
-        let audit = AuditLimits::read(&mut members);
+        let audit = audit_quota::limits(&mut members);
         members.finish();
         Self { policy, credentials, authorities, through, connections, search, audit }
     }

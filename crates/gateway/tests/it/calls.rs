@@ -110,6 +110,29 @@ async fn what_may_not_be_called_is_not_and_is_recorded() {
 }
 
 #[tokio::test]
+async fn arguments_of_a_refused_call_are_recorded_as_a_short_preview_however_the_log_writes_them() {
+    let rig = Rig::new();
+    let tags = "\u{e0041}".repeat(4_000);
+    for name in ["no.such", "sandbox.exec", "artifact.get"] {
+        let arguments = json!({ "task_id": "other", "text": tags, "more": "x".repeat(10_000) });
+        refusal(call(&rig, in_sandbox(), name, arguments).await);
+    }
+    for (_, event) in rig.records() {
+        let shown = event["arguments"].as_str().unwrap();
+        assert_eq!((&event["decision"], &event["is_preview"]), (&json!("deny"), &json!(true)));
+        assert!(belljar_policy::untrusted::escaped_length(shown) < 1_200, "{shown}");
+        assert!(shown.contains(event["arguments_sha256"].as_str().unwrap()), "{shown}");
+    }
+    assert!(rig.lines().iter().all(|line| line.len() < 3_000));
+    // The control: short ones, and those of a call that may be made.
+    refusal(call(&rig, in_sandbox(), "no.such", json!({ "text": "a" })).await);
+    let whole = json!({ "task_id": TASK, "text": "x".repeat(3_000) });
+    assert!(matches!(call(&rig, in_sandbox(), "artifact.get", whole.clone()).await, Called::Answered(_)));
+    let records = rig.records();
+    assert_eq!((&records[3].1["arguments"], &records[4].1["arguments"]), (&json!({ "text": "a" }), &whole));
+}
+
+#[tokio::test]
 async fn the_list_is_what_may_be_called() {
     let rig = Rig::new();
     let names = |caller: &Caller| -> Vec<_> {

@@ -64,18 +64,29 @@ impl Rig {
     pub(crate) fn records(&self) -> Vec<(String, Value)> {
         records(&folder_in(self.state.path()))
     }
+
+    /// The lines of the audit about calls.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let lines = lines(&folder_in(self.state.path()));
+        lines.into_iter().filter(|line| line.contains("\"kind\":\"tool_")).collect()
+    }
 }
 
 /// Every record of calls of tools in that audit.
 fn records(folder: &Path) -> Vec<(String, Value)> {
+    let values = lines(folder);
+    let values = values.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let tools = values.filter(|value| value["kind"].as_str().is_some_and(|kind| kind.starts_with("tool_")));
+    tools.map(|value| (value["kind"].as_str().unwrap().to_owned(), value["event"].clone())).collect()
+}
+
+/// Every line of that audit.
+fn lines(folder: &Path) -> Vec<String> {
     let mut segments: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     segments.sort();
     let lines = segments.iter().filter_map(|path| std::fs::read_to_string(path).ok());
-    let lines: Vec<_> = lines.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
-    let values = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let tools = values.filter(|value| value["kind"].as_str().is_some_and(|kind| kind.starts_with("tool_")));
-    tools.map(|value| (value["kind"].as_str().unwrap().to_owned(), value["event"].clone())).collect()
+    lines.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 fn definitions() -> Vec<Definition> {

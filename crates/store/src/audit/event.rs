@@ -86,6 +86,11 @@ impl Event {
         }
     }
 
+    /// Its length in the log, in bytes, without what the log adds to each record.
+    pub fn bytes(&self) -> usize {
+        self.body.len()
+    }
+
     pub(super) fn body(&self) -> &[u8] {
         &self.body
     }
