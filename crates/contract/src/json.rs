@@ -6,6 +6,7 @@
 use crate::problem::Problem;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
+use std::collections::HashSet;
 use std::fmt;
 
 /// The largest document read at all, in bytes.
@@ -95,6 +96,20 @@ impl Node {
     pub fn member(&self, name: &str) -> Option<&Node> {
         match self {
             Self::Object(members) => members.iter().find(|(key, _)| key == name).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// A member's name that is twice in one object, at any depth.
+    pub fn repeated_member(&self) -> Option<&str> {
+        match self {
+            Self::Array(elements) => elements.iter().find_map(Self::repeated_member),
+            Self::Object(members) => {
+                let mut names = HashSet::with_capacity(members.len());
+                members.iter().find_map(|(name, value)| {
+                    if names.insert(name.as_str()) { value.repeated_member() } else { Some(name.as_str()) }
+                })
+            }
             _ => None,
         }
     }

@@ -3,16 +3,19 @@
 use crate::Gateway;
 use crate::mcp::Server;
 use crate::seat::Seat;
-use axum::Router;
+use crate::strict;
 use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
 use futures_util::StreamExt;
+use rmcp::model::{JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -88,6 +91,12 @@ async fn read_whole(request: Request, next: Next) -> Response {
         }
         message.extend_from_slice(&chunk);
     }
+    if parts.method == Method::POST
+        && let Err(error) = strict::read(&message)
+    {
+        let answer: ServerJsonRpcMessage = JsonRpcMessage::error(error, None);
+        return (StatusCode::BAD_REQUEST, Json(answer)).into_response();
+    }
     next.run(Request::from_parts(parts, Body::from(message))).await
 }
 
@@ -102,12 +111,49 @@ async fn discard(mut chunks: BodyDataStream) {
     }
 }
 
-/// Refuses a request that says twice what it is judged by: whoever reads the other one would judge otherwise.
+/// Refuses a request that says twice what it is judged by, or a host that can be read in two ways: whoever reads it otherwise would judge
+/// otherwise.
 async fn said_once(request: Request, next: Next) -> Response {
-    match said_twice(request.headers()) {
-        Some(name) => (StatusCode::BAD_REQUEST, format!("the header {name} is there twice")).into_response(),
-        None => next.run(request).await,
+    let refuse = |reason: String| (StatusCode::BAD_REQUEST, reason).into_response();
+    if let Some(name) = said_twice(request.headers()) {
+        return refuse(format!("the header {name} is there twice"));
     }
+    match is_of_one_host(&request) {
+        false => refuse("the host is not readable, or is not the one of the request's target".to_owned()),
+        true => next.run(request).await,
+    }
+}
+
+/// Whether `Host` is a host with a port or without one, and a target that names a host names that one.
+fn is_of_one_host(request: &Request) -> bool {
+    let named = match request.headers().get(HOST).map(HeaderValue::to_str) {
+        Some(Ok(named)) => named,
+        Some(Err(_)) => return false,
+        // Whether there has to be one isn't decided here.
+        None => return request.uri().authority().is_none_or(|target| is_host(target.as_str())),
+    };
+    is_host(named)
+        && request.uri().authority().is_none_or(|target| target.as_str().eq_ignore_ascii_case(named))
+}
+
+/// Whether a text is a host, and what stands behind it a port: some readers of `127.0.0.1:80.other.example` pass over what follows the
+/// digits.
+fn is_host(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        // A colon within brackets belongs to an address.
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    let is_port = |port: &str| {
+        let is_number = (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && port.parse::<u16>().is_ok_and(|port| port > 0)
+    };
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    let is_good = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.bytes().all(is_name),
+    };
+    is_good && port.is_none_or(is_port)
 }
 
 fn said_twice(headers: &HeaderMap) -> Option<HeaderName> {

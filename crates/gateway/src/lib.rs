@@ -25,6 +25,7 @@ mod scan;
 pub mod seat;
 mod serving;
 mod stdio;
+mod strict;
 
 pub use admission::{ConnectionLimits, Place};
 pub use http::{Door, routes};

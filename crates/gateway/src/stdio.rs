@@ -1,11 +1,13 @@
 //! MCP by standard input and output: one client, which is whoever has started this process. Standard output carries messages and
 //! nothing else.
 
+mod lines;
+
+use self::lines::Lines;
 use crate::Gateway;
 use crate::mcp::Server;
 use crate::seat::Seat;
-use rmcp::service::{RoleServer, ServerInitializeError, serve_server_with_ct};
-use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::io::stdio_pipes;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -30,9 +32,6 @@ pub enum StdioError {
     },
 }
 
-/// The largest message, in bytes. What is longer is passed over.
-const LARGEST_MESSAGE_BYTES: usize = 8 << 20;
-
 /// Serves whoever is at the other end of standard input and output, until it closes the one or everything stops. What it has asked for
 /// by then is answered, if that doesn't take long.
 ///
@@ -47,9 +46,7 @@ async fn serve(
     (input, output): (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
     stopped: CancellationToken,
 ) -> Result<(), StdioError> {
-    let transport =
-        AsyncRwTransport::<RoleServer, _, _>::new(input, output).with_max_line_length(LARGEST_MESSAGE_BYTES);
-    let running = match serve_server_with_ct(server, transport, stopped).await {
+    let running = match serve_server_with_ct(server, Lines::new(input, output), stopped).await {
         Ok(running) => running,
         // It has gone before it wanted anything.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),

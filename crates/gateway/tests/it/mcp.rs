@@ -119,6 +119,12 @@ async fn a_page_of_another_site_calls_nothing() {
         &[("origin", "http://localhost:7070"), ("origin", "http://evil.example")],
         &[("host", "evil.example")],
         &[("host", "127.0.0.1.evil.example:7070")],
+        &[("host", "127.0.0.1:7070.evil.example")],
+        &[("host", "127.0.0.1:evil.example")],
+        &[("host", "127.0.0.1:70700")],
+        &[("host", "127.0.0.1:")],
+        &[("host", "evil@127.0.0.1")],
+        &[("host", "[::1].evil.example")],
         &[("host", "127.0.0.1:7070"), ("host", "evil.example")],
         &[("host", "")],
     ] {
@@ -127,5 +133,63 @@ async fn a_page_of_another_site_calls_nothing() {
     }
     assert_eq!(rig.called(), 0);
     assert_eq!(send(&router, &[], &call).await.0, StatusCode::OK);
+    assert_eq!(rig.called(), 1);
+}
+
+#[tokio::test]
+async fn target_of_another_host_than_the_header_calls_nothing() {
+    let rig = Rig::new();
+    let router = router(&rig);
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "artifact.get", "arguments": { "task_id": TASK }
+    }});
+    let ask = |target: &'static str| {
+        let request = Request::post(target)
+            .header("host", "127.0.0.1:7070")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .body(Body::from(message.to_string()))
+            .unwrap();
+        router.clone().oneshot(request)
+    };
+    for target in ["http://evil.example/mcp", "http://127.0.0.1:7071/mcp", "http://127.0.0.1/mcp"] {
+        assert_eq!(ask(target).await.unwrap().status(), StatusCode::BAD_REQUEST, "{target}");
+    }
+    assert_eq!(rig.called(), 0);
+    for target in ["/mcp", "http://127.0.0.1:7070/mcp"] {
+        assert_eq!(ask(target).await.unwrap().status(), StatusCode::OK, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn message_that_is_no_json_or_says_something_twice_is_a_bad_request() {
+    let rig = Rig::new();
+    let router = router(&rig);
+    let call = |arguments: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"artifact.get","arguments":{arguments}}}}}"#
+        )
+    };
+    let given = |text: &str| format!(r#"{{"task_id":"{TASK}","text":{text}}}"#);
+    let ask = |message: String| {
+        let request = Request::post("/mcp")
+            .header("host", "127.0.0.1:7070")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .body(Body::from(message))
+            .unwrap();
+        router.clone().oneshot(request)
+    };
+    let twice = given(r#""a","te\u0078t":"b""#);
+    let bad = [String::new(), "{".to_owned(), call(&given(r#""\ud800""#)), call(&twice), "[NaN]".to_owned()];
+    for message in bad {
+        let answer = ask(message.clone()).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{message}");
+        let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert!(body["error"]["code"].as_i64().is_some_and(|code| code < 0), "{body}");
+    }
+    assert_eq!(rig.called(), 0);
+    assert_eq!(ask(call(&given("\"a\""))).await.unwrap().status(), StatusCode::OK);
     assert_eq!(rig.called(), 1);
 }
