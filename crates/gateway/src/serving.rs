@@ -3,7 +3,9 @@
 use crate::admission::{Admission, ConnectionLimits, Place};
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
-use axum::response::Response;
+use axum::http::StatusCode;
+use axum::http::header::CONNECTION;
+use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -125,8 +127,9 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(head_within).max_buf_size(LARGEST_HEAD_BYTES);
-    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
-        answer(request.map(axum::body::Body::new))
+    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| match head_bytes(&request) {
+        0..=LARGEST_HEAD_BYTES => answer(request.map(axum::body::Body::new)),
+        _ => Box::pin(std::future::ready(Ok(head_too_large()))),
     });
     let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
@@ -136,6 +139,22 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
+}
+
+/// How long a head is, without blanks that mean nothing. The parser's buffer bounds it only roughly: it may end in the middle of what
+/// was read last.
+fn head_bytes<T>(request: &hyper::Request<T>) -> usize {
+    const LINE: usize = "  HTTP/1.1\r\n\r\n".len();
+    const FIELD: usize = ": \r\n".len();
+    let uri = request.uri();
+    let target = uri.path_and_query().map_or(0, |path| path.as_str().len());
+    let authority = uri.authority().map_or(0, |authority| authority.as_str().len());
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD);
+    LINE + request.method().as_str().len() + target + authority + fields.sum::<usize>()
+}
+
+fn head_too_large() -> Response {
+    (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, [(CONNECTION, "close")]).into_response()
 }
 
 // === impl Within ===
@@ -158,5 +177,34 @@ impl Drop for Within {
         // What is given back, like connections of a database, is given back there, too.
         let _inside = self.runtime.enter();
         self.answering = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    async fn status(head: String) -> String {
+        let (mut client, server) = tokio::io::duplex(1 << 20);
+        let routes = Router::new().route("/", get(|| async { "here" }));
+        tokio::spawn(hatch_connection(server, routes, None, Handle::current()));
+        client.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 12];
+        client.read_exact(&mut answer).await.unwrap();
+        String::from_utf8(answer).unwrap()
+    }
+
+    #[tokio::test]
+    async fn head_of_more_than_64_kib_is_refused() {
+        let head = |bytes: usize| {
+            let begun = "GET / HTTP/1.1\r\nhost: a\r\nx: ";
+            format!("{begun}{}\r\n\r\n", "y".repeat(bytes - begun.len() - 4))
+        };
+        assert_eq!(status(head(LARGEST_HEAD_BYTES)).await, "HTTP/1.1 200");
+        for bytes in [LARGEST_HEAD_BYTES + 1, 100_000, 131_000, 1 << 19] {
+            assert_eq!(status(head(bytes)).await, "HTTP/1.1 431", "{bytes}");
+        }
     }
 }

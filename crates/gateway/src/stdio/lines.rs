@@ -50,8 +50,10 @@ enum Line {
 /// The largest message, in bytes.
 const LARGEST_MESSAGE_BYTES: usize = 8 << 20;
 
-/// Requests under way, with answers that wait to be written.
-const MOST_AT_ONCE: usize = 64;
+/// Requests without an answer. More than tools allow at once, which refuse what is beyond that.
+const MOST_RUNNING: usize = 160;
+/// Messages that wait to be written before no more is read.
+const MOST_WRITING: usize = 32;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -197,9 +199,9 @@ impl<W> Output<W> {
         self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is room for another request.
+    /// Waits until there is room for another message.
     async fn room(&self) {
-        while self.load().size() >= MOST_AT_ONCE {
+        while self.load().is_full() {
             self.is_less.notified().await;
         }
     }
@@ -234,8 +236,8 @@ impl<W> Output<W> {
 // === impl Load ===
 
 impl Load {
-    fn size(&self) -> usize {
-        self.running.len() + self.writing
+    fn is_full(&self) -> bool {
+        self.running.len() >= MOST_RUNNING || self.writing >= MOST_WRITING
     }
 }
 
