@@ -83,8 +83,12 @@ fn an_answer_that_ends_in_the_middle_of_it_is_cut_before_it() {
         let rig = Rig::new(Script::always(Answer::own(200, &[("X-Request-Id", &KEY[..length])], "{}")));
         assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, 502);
     }
+    // The first half of it tells as much wherever it stands.
+    let cut = format!("{{\"you sent\": \"{}...\"}}", &KEY[..KEY.len() / 2]);
+    let rig = Rig::new(Script::always(Answer::own(200, &json, cut)));
+    assert!(!rig.post(CHAT, "", &json!({"model": "small"})).body.contains(&KEY[..6]));
     // The control: so few characters end anything, and what something follows is not the end.
-    for said in [format!("you sent {}", &KEY[..4]), format!("{{\"you sent\": \"{}\"}}", &KEY[..12])] {
+    for said in [format!("you sent {}", &KEY[..4]), format!("{{\"you sent\": \"{}\"}}", &KEY[..11])] {
         let rig = Rig::new(Script::always(Answer::own(200, &json, said.clone())));
         assert!(rig.post(CHAT, "", &json!({"model": "small"})).body.ends_with(&said), "{said}");
     }

@@ -27,6 +27,9 @@ const MOST_PLACEHOLDERS: usize = 8;
 /// A scheme of authentication that stands before one.
 const LONGEST_SCHEME: usize = 16;
 
+/// A user of basic authentication that stands before a password.
+const LONGEST_USER: usize = 64;
+
 // === impl Filler ===
 
 impl<'f> Filler<'f> {
@@ -149,10 +152,12 @@ fn stands_alone(value: &[u8], may_have_scheme: bool) -> bool {
     }
 }
 
-/// The same for a user and a password: a placeholder is all of one of them.
+/// The same for a user and a password: a placeholder is all of one of them, and a user before it is no longer than users are.
 fn basic_stands_alone(said: &[u8]) -> bool {
     match pieces(said)[..] {
-        [Piece::Text(before), Piece::Placeholder(_)] => before.ends_with(b":"),
+        [Piece::Text(before), Piece::Placeholder(_)] => {
+            before.strip_suffix(b":").is_some_and(|user| user.len() <= LONGEST_USER)
+        }
         [Piece::Placeholder(_), Piece::Text(after)] => after.starts_with(b":"),
         [Piece::Placeholder(_), Piece::Text(b":"), Piece::Placeholder(_)] => true,
         _ => false,

@@ -146,6 +146,10 @@ fn what_can_not_be_filled_in_does_not_go_out() {
     for said in ["user:belljar:cred:nothing", "belljar:cred:elsewhere:x", "user:xbelljar:cred:house"] {
         rig.assert_refused("/v1", &basic(said), "credential_unresolved");
     }
+    // A user long enough to move a password to where a server cuts what it repeats; the control is one of the longest length.
+    let padded = |length: usize| format!("{}:belljar:cred:house", "u".repeat(length));
+    rig.assert_refused("/v1", &basic(&padded(65)), "credential_unresolved");
+    rig.assert_filled("/v1", &basic(&padded(64)), "authorization: Basic dXV1");
     // Nor does anything without TLS: over plain HTTP, or a tunnel with that in it.
     let told = rig.house.send(
         b"GET http://up.test:PORT/v1 HTTP/1.1\r\nHost: up.test:PORT\r\nAuthorization: belljar:cred:house\r\nConnection: close\r\n\r\n",
