@@ -29,6 +29,7 @@ mod why;
 pub(crate) use audit::table::plain;
 
 use crate::error::CliError;
+use crate::state;
 use clap::ArgMatches;
 use std::process::ExitCode;
 
@@ -48,6 +49,8 @@ struct Entry {
     about: &'static str,
     define: fn(clap::Command) -> clap::Command,
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
+    /// Whether the usual state directory is checked before the subcommand runs.
+    uses_state: fn(&ArgMatches) -> bool,
 }
 
 const SUBCOMMANDS: [Entry; 23] = [
@@ -59,7 +62,8 @@ const SUBCOMMANDS: [Entry; 23] = [
     Entry::of::<agents::AgentsArguments>(),
     Entry::of::<mcp::McpArguments>(),
     Entry::of::<tools::ToolsArguments>(),
-    Entry::of::<node::NodeArguments>(),
+    // A node checks the state directory that it is given when it takes it.
+    Entry::of::<node::NodeArguments>().using_state_if(|matches| !matches.contains_id("state_dir")),
     Entry::of::<job::JobArguments>(),
     Entry::of::<approval::ApprovalArguments>(),
     Entry::of::<policy::PolicyArguments>(),
@@ -68,12 +72,14 @@ const SUBCOMMANDS: [Entry; 23] = [
     Entry::of::<egress::EgressArguments>(),
     Entry::of::<git::GitArguments>(),
     Entry::of::<doctor::DoctorArguments>(),
-    Entry::of::<validate::ValidateArguments>(),
+    Entry::of::<validate::ValidateArguments>().using_state_if(|_| false),
     Entry::of::<config::ConfigArguments>(),
-    Entry::of::<audit::AuditArguments>(),
+    // A log is judged by what is in it, also by auditors who are not its user. Only `anchor` writes to it.
+    Entry::of::<audit::AuditArguments>()
+        .using_state_if(|matches| matches.subcommand_name() == Some("anchor")),
     Entry::of::<usage::UsageArguments>(),
-    Entry::of::<completions::CompletionsArguments>(),
-    Entry::of::<man::ManArguments>(),
+    Entry::of::<completions::CompletionsArguments>().using_state_if(|_| false),
+    Entry::of::<man::ManArguments>().using_state_if(|_| false),
 ];
 
 const ABOUT: &str = "Runs AI agents and their jobs sealed and in plain view";
@@ -119,7 +125,13 @@ fn dispatch(matches: &ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Er
         Some((entry, matches))
     });
     match chosen {
-        Some((entry, matches)) => (entry.run)(matches),
+        Some((entry, matches)) => {
+            let checked = if (entry.uses_state)(matches) { state::check() } else { Ok(()) };
+            match checked {
+                Ok(()) => (entry.run)(matches),
+                Err(error) => Ok(Err(error)),
+            }
+        }
         None => Err(definition().error(clap::error::ErrorKind::MissingSubcommand, "a subcommand is missing")),
     }
 }
@@ -148,6 +160,12 @@ impl Entry {
             about: S::ABOUT,
             define: S::augment_args,
             run: |matches| S::from_arg_matches(matches).map(|arguments| arguments.run()),
+            uses_state: |_| true,
         }
+    }
+
+    const fn using_state_if(mut self, uses_state: fn(&ArgMatches) -> bool) -> Self {
+        self.uses_state = uses_state;
+        self
     }
 }

@@ -76,6 +76,13 @@ pub(crate) enum CliError {
         #[source]
         source: std::io::Error,
     },
+    /// The state directory can't be used.
+    #[error("can't use the state directory {}", crate::output::path(path))]
+    StateDirectory {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     /// A job that can't be one.
     #[error("{name} is no job")]
     Invalid { name: String, problems: Problems },

@@ -6,25 +6,39 @@ use std::path::PathBuf;
 
 const AGENTS: &str = "agents.db";
 
-/// The state directory: `BELLJAR_STATE_DIR`, else the system's for root, else the user's.
+/// The state directory of root, and of the system.
 ///
 /// Root's is not in a home directory: those are closed to everybody else, the sandbox's user included.
+const OF_SYSTEM: &str = "/var/lib/belljar";
+
+/// The state directory: `BELLJAR_STATE_DIR`, else the system's for root, else the user's. [`check`] has refused commands that have none;
+/// the system's stands for it then, in which another user can make nothing.
 pub(crate) fn open() -> State {
-    let explicit = std::env::var_os("BELLJAR_STATE_DIR").map(PathBuf::from);
-    let users = || {
-        let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        state
-            .or_else(|| std::env::home_dir().map(|home| home.join(".local/state")))
-            .map(|state| state.join("belljar"))
-    };
-    let path = match (explicit, rustix::process::geteuid().is_root()) {
-        (Some(path), _) => Some(path),
-        (None, true) => Some(PathBuf::from("/var/lib/belljar")),
-        (None, false) => users(),
-    };
-    let state = State::at(path.unwrap_or_else(|| std::env::temp_dir().join("belljar")));
+    let state = State::at(location().unwrap_or_else(|| PathBuf::from(OF_SYSTEM)));
     state.begin_use();
     state
+}
+
+/// Checks that there is a state directory, and that no other local user can replace what is in it. Nothing is made.
+pub(crate) fn check() -> Result<(), CliError> {
+    let path = location().ok_or_else(|| CliError::usage(NO_LOCATION.to_owned()))?;
+    State::at(&path).check().map_err(|source| CliError::StateDirectory { path, source })
+}
+
+const NO_LOCATION: &str =
+    "no state directory: HOME is not set; set BELLJAR_STATE_DIR to a directory of your own, or set HOME";
+
+fn location() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(explicit) = std::env::var_os("BELLJAR_STATE_DIR").filter(|path| !path.is_empty()) {
+        return Some(PathBuf::from(explicit));
+    }
+    if rustix::process::geteuid().is_root() {
+        return Some(PathBuf::from(OF_SYSTEM));
+    }
+    // Never `home_dir()`: without HOME it asks the system's user database, for which glibc loads modules into this static program.
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    state.map(|state| state.join("belljar"))
 }
 
 /// The file that this program was started from, which is the runner too.

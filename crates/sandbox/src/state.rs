@@ -15,6 +15,10 @@
 //!         control-groups              below which directories control groups were made, a line each
 //! ```
 
+mod trusted;
+
+pub use trusted::UntrustedStateError;
+
 use crate::directory::{Directory, DirectoryError};
 use crate::kept::{self, RECORD, Settled};
 use belljar_confine::plan::{HostPath, HostPathError, Identity};
@@ -163,13 +167,20 @@ impl State {
     /// umask; the directories in it are closed where they must be.
     ///
     /// # Errors
-    /// That of making it.
+    /// [`UntrustedStateError`] as the source if another local user could replace what is in it; that of making it.
     pub fn create(&self) -> std::io::Result<()> {
-        if self.path.is_dir() {
-            return Ok(());
+        match trusted::create(&self.path)? {
+            true => std::fs::set_permissions(&self.path, Permissions::from_mode(0o711)),
+            false => Ok(()),
         }
-        std::fs::create_dir_all(&self.path)?;
-        std::fs::set_permissions(&self.path, Permissions::from_mode(0o711))
+    }
+
+    /// Checks that no other local user can replace the directory or what is in it. Nothing is made.
+    ///
+    /// # Errors
+    /// [`UntrustedStateError`] as the source if one could.
+    pub fn check(&self) -> std::io::Result<()> {
+        Ok(trusted::check(&self.path)?)
     }
 
     /// What tells this deployment from others on the same host: twelve hexadecimal digits.

@@ -33,6 +33,7 @@ mod sealed;
 mod secrets;
 mod session;
 mod session_workspace;
+mod state;
 mod tools;
 mod trust;
 mod usage;

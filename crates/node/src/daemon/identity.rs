@@ -1,10 +1,11 @@
 //! Which node this is, for as long as its state directory is there, and which instance of it.
 
 use super::DaemonError;
+use belljar_sandbox::state::State;
 use belljar_store::jobs::Owner;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The lock on a state directory, and who has it.
@@ -27,8 +28,7 @@ impl Identity {
     pub(super) fn take(state: &Path) -> Result<Self, DaemonError> {
         let failed = |path: &Path, source| DaemonError::State { path: path.to_owned(), source };
         // Sandboxes get through to what is theirs; nobody else looks around.
-        let made = DirBuilder::new().recursive(true).mode(0o711).create(state);
-        made.map_err(|error| failed(state, error))?;
+        State::at(state).create().map_err(|error| failed(state, error))?;
         let path = state.join(LOCK);
         let lock = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(&path);
         let lock = lock.map_err(|error| failed(&path, error))?;
@@ -78,6 +78,21 @@ mod tests {
         let second = Identity::take(state.path()).unwrap();
         assert_eq!(second.owner.node, was.node);
         assert_ne!(second.owner.instance, was.instance);
+    }
+
+    #[test]
+    fn state_that_another_user_could_replace_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = tempfile::tempdir().unwrap();
+        let set =
+            |mode| std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+        let state = place.path().join("node");
+        set(0o777);
+        assert!(matches!(Identity::take(&state), Err(DaemonError::State { .. })));
+        assert!(!state.exists());
+        set(0o755);
+        Identity::take(&state).unwrap();
+        assert_eq!(state.metadata().unwrap().permissions().mode() & 0o7777, 0o711);
     }
 
     #[test]

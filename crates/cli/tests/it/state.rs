@@ -1,0 +1,74 @@
+//! The state directory: where it is, and whose it may be.
+
+use crate::BELLJAR;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// A user id that no database of users knows.
+const UNKNOWN: u32 = 54_321;
+
+fn trust_list(state: &Path) -> Output {
+    Command::new(BELLJAR).args(["trust", "list"]).env("BELLJAR_STATE_DIR", state).output().unwrap()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn state_directory_of_another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = TempDir::new().unwrap();
+    let state = place.path().join("state");
+    std::fs::create_dir(&state).unwrap();
+    // Control: the state directory of this user is used.
+    let own = trust_list(&state);
+    assert!(own.status.success(), "{}", errors(&own));
+    chown(&state, Some(UNKNOWN), None).unwrap();
+    let refused = trust_list(&state);
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(errors(&refused).contains("belongs to the user with the id 54321"), "{}", errors(&refused));
+}
+
+#[test]
+fn state_directory_below_one_that_others_can_write_is_refused() {
+    let place = TempDir::new().unwrap();
+    let state = place.path().join("state");
+    let set = |mode| std::fs::set_permissions(place.path(), PermissionsExt::from_mode(mode)).unwrap();
+    set(0o777);
+    let refused = trust_list(&state);
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(errors(&refused).contains("chmod go-w"), "{}", errors(&refused));
+    // Control: with a sticky bit others can replace nothing of this user's.
+    set(0o1777);
+    assert!(trust_list(&state).status.success());
+}
+
+#[test]
+fn command_without_home_names_what_to_set() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = TempDir::new().unwrap();
+    std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let program = place.path().join("belljar");
+    std::fs::copy(BELLJAR, &program).unwrap();
+    let listed = |home: Option<&Path>| {
+        let mut command = Command::new(&program);
+        command.args(["session", "list"]).env_clear().envs(home.map(|home| ("HOME", home)));
+        command.uid(UNKNOWN).gid(UNKNOWN).current_dir("/").output().unwrap()
+    };
+    let without = listed(None);
+    assert_eq!(without.status.code(), Some(125), "{without:?}");
+    assert!(errors(&without).contains("set BELLJAR_STATE_DIR"), "{}", errors(&without));
+    let home = place.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    chown(&home, Some(UNKNOWN), Some(UNKNOWN)).unwrap();
+    let with = listed(Some(&home));
+    assert!(with.status.success(), "{with:?}");
+}
