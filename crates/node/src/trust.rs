@@ -85,7 +85,7 @@ impl NodeTrust {
                 content: content_of(assignment),
                 is_checked: assignment.is_checked(),
             },
-            Ending::Failed | Ending::Timeout if outcome.failure_code.is_some_and(is_of_agent) => {
+            Ending::Failed | Ending::Timeout if is_of_agent(outcome) => {
                 TrustEventKind::TaskFailed { category }
             }
             // It was stopped, or its node or its rules have failed it.
@@ -119,16 +119,77 @@ fn id(parts: [&str; 2]) -> Uuid {
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// Whether a failure is the agent's, and not of those who run it or who have asked for what can't be.
-fn is_of_agent(code: FailureCode) -> bool {
-    matches!(
-        code,
-        FailureCode::StepFailed
+/// Returns true if a job that ran failed by what was done in it. A job must not be able to choose a failure that counts for nothing:
+/// a request that the proxy denies (`ext_net_required`) and a step that was refused while the job ran count, too.
+fn is_of_agent(outcome: &JobOutcome) -> bool {
+    match outcome.failure_code {
+        Some(
+            FailureCode::StepFailed
             | FailureCode::Timeout
             | FailureCode::ConstraintViolation
+            | FailureCode::ExtNetRequired
             | FailureCode::BudgetExhausted
             | FailureCode::TurnsExhausted
             | FailureCode::NotVerified
-            | FailureCode::AgentGaveUp
-    )
+            | FailureCode::AgentGaveUp,
+        ) => true,
+        Some(FailureCode::PolicyViolation) => was_step_refused(outcome),
+        _ => false,
+    }
+}
+
+/// Returns true if a step was refused after it had begun, such as one whose path an earlier step had replaced by a link. Steps that
+/// admission refuses have never begun.
+fn was_step_refused(outcome: &JobOutcome) -> bool {
+    let steps = outcome.sba_result.iter().flat_map(|result| &result.steps);
+    steps.last().is_some_and(|step| {
+        let code = step.error.as_ref().map(|error| error.code);
+        code == Some(FailureCode::PolicyViolation) && step.started_at.is_some()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed_as(code: FailureCode) -> bool {
+        is_of_agent(&JobOutcome::of_failure(code, "why"))
+    }
+
+    #[test]
+    fn failures_that_a_job_can_choose_count_and_those_of_the_host_do_not() {
+        use FailureCode as Code;
+        let counts: Vec<Code> = Code::ALL.into_iter().filter(|code| failed_as(*code)).collect();
+        let nothing: Vec<Code> = Code::ALL.into_iter().filter(|code| !failed_as(*code)).collect();
+        assert!(counts.contains(&Code::StepFailed) && counts.contains(&Code::ExtNetRequired), "{counts:?}");
+        // docs/trust.md lists these.
+        let documented = [
+            Code::SchemaValidation,
+            Code::PolicyViolation,
+            Code::Canceled,
+            Code::NodeFailure,
+            Code::InferenceUnavailable,
+            Code::InternalError,
+        ];
+        assert_eq!(nothing, documented);
+    }
+
+    #[test]
+    fn step_that_was_refused_while_the_job_ran_counts() {
+        let outcome = |started_at: Option<&str>| {
+            let step = serde_json::json!({
+                "index": 0, "type": "write_file", "status": "failure", "started_at": started_at, "duration_ms": 0,
+                "error": { "type": "policy_violation", "message": "a link leads out of the workspace" },
+            });
+            let result = serde_json::json!({
+                "protocol_version": "1.0", "status": "failure", "steps": [step], "artifacts": [],
+                "failure_code": "policy_violation",
+            });
+            let mut outcome = JobOutcome::of_failure(FailureCode::PolicyViolation, "why");
+            outcome.sba_result = Some(serde_json::from_value(result).unwrap());
+            outcome
+        };
+        assert!(is_of_agent(&outcome(Some("2026-01-31T12:00:00Z"))));
+        assert!(!is_of_agent(&outcome(None)));
+    }
 }

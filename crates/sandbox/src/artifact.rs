@@ -28,6 +28,13 @@ pub struct Caps {
 /// Why an artifact can't be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum ArtifactError {
+    /// The job has put something else in the place of its artifacts folder, or closed it.
+    #[error("{ARTIFACTS} is not a directory that can be read")]
+    Folder {
+        /// Why.
+        #[source]
+        source: DirectoryError,
+    },
     /// It can't be opened as a regular file.
     #[error("artifact {path} is not a regular file that can be read")]
     Open {

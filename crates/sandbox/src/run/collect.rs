@@ -16,6 +16,7 @@ use belljar_contract::job::Job;
 use belljar_contract::result::{Artifact, Failure, JobResult, ResourceUsage};
 use belljar_policy::admission::Admitted;
 use jiff::Timestamp;
+use rustix::io::Errno;
 use std::error::Error;
 use std::io::Read;
 use std::path::Path;
@@ -63,7 +64,7 @@ fn read(folder: &RunFolder) -> Result<JobResult, String> {
     let job_folder =
         job_folder(folder).map_err(|error| format!("the run's folder can't be read: {}", error.source))?;
     let file = job_folder.open_file(Path::new("result.json")).map_err(|error| match error.source {
-        rustix::io::Errno::NOENT => "there is no result.json".to_owned(),
+        Errno::NOENT => "there is no result.json".to_owned(),
         errno => format!("result.json can't be read: {errno}"),
     })?;
     let mut document = Vec::new();
@@ -109,15 +110,14 @@ pub(super) fn artifacts(
 ) -> Result<(Vec<Artifact>, Option<ArtifactError>), RunError> {
     let store = state.artifacts()?;
     let job_folder = Directory::open_host(&folder.private())?.open_own(Path::new(JOB))?;
-    let left = match job_folder.open_own(Path::new("artifacts")) {
-        // A job may remove it: then there are none.
-        Err(error) if error.source == rustix::io::Errno::NOENT => {
-            job_folder.make(Path::new("artifacts"), 0o700)?
-        }
-        opened => opened?,
-    };
     let mut collector = Collector::new(&store, Caps::default());
-    let mut failed = collector.take_folder(&left).err();
+    let mut failed = match job_folder.open_own(Path::new("artifacts")) {
+        Ok(left) => collector.take_folder(&left).err(),
+        // A job may remove it: then there are none.
+        Err(error) if error.source == Errno::NOENT => None,
+        Err(source) if is_of_run(source.source) => Some(ArtifactError::Folder { source }),
+        Err(error) => return Err(error.into()),
+    };
     if let Some((workspace, admitted)) = named {
         for path in admitted.artifacts() {
             if let Err(error) = collector.take_named(workspace, path) {
@@ -128,11 +128,16 @@ pub(super) fn artifacts(
     Ok((collector.finish(), failed))
 }
 
+/// Whether what a run left can't be opened because of what the run made of it, and not for want of something on the host.
+fn is_of_run(errno: Errno) -> bool {
+    matches!(errno, Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM | Errno::XDEV)
+}
+
 /// The failure code for a job whose artifacts can't all be kept.
 pub(super) fn code_of(error: &ArtifactError) -> FailureCode {
     match error {
         ArtifactError::Open { .. } | ArtifactError::Name { .. } => FailureCode::StepFailed,
-        ArtifactError::TooMuch { .. } => FailureCode::ConstraintViolation,
+        ArtifactError::Folder { .. } | ArtifactError::TooMuch { .. } => FailureCode::ConstraintViolation,
         ArtifactError::Store { .. } => FailureCode::InternalError,
     }
 }
@@ -200,5 +205,52 @@ pub(super) fn fail(result: &mut JobResult, code: FailureCode, why: &dyn Error) {
     if result.failure_code.is_none() {
         let message = with_causes(why);
         *result = result.clone().failed(Failure::new(code, message), Timestamp::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::HostUser;
+    use std::fs;
+
+    /// The artifacts of a run that left this at the place of its artifacts folder.
+    fn left(make: fn(&Path)) -> (usize, Option<FailureCode>) {
+        let place = tempfile::tempdir().unwrap();
+        let state = State::at(place.path().join("state"));
+        let folder = state.begin_run(HostUser::choose().identity()).unwrap();
+        let at = folder.private().join(JOB).join("artifacts");
+        fs::write(at.join("kept"), "kept").unwrap();
+        make(&at);
+        let (kept, failed) = artifacts(&state, &folder, None).unwrap();
+        folder.remove().unwrap();
+        (kept.len(), failed.as_ref().map(code_of))
+    }
+
+    fn moved(at: &Path) {
+        fs::rename(at, at.with_file_name("moved")).unwrap();
+    }
+
+    #[test]
+    fn artifacts_folder_that_the_run_replaced_is_the_failure_of_the_run() {
+        let link: fn(&Path) = |at| {
+            moved(at);
+            std::os::unix::fs::symlink("/etc", at).unwrap();
+        };
+        let file: fn(&Path) = |at| {
+            moved(at);
+            fs::write(at, "").unwrap();
+        };
+        let pipe: fn(&Path) = |at| {
+            moved(at);
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
+            rustix::fs::mknodat(rustix::fs::CWD, at, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        };
+        for (name, make) in [("link", link), ("file", file), ("pipe", pipe)] {
+            assert_eq!(left(make), (0, Some(FailureCode::ConstraintViolation)), "{name}");
+        }
+        // Controls: what is there is kept, and a run may remove its folder.
+        assert_eq!(left(|_| {}), (1, None));
+        assert_eq!(left(moved), (0, None));
     }
 }

@@ -144,17 +144,16 @@ pub fn carry_out_command(
     if let Err(error) = enclosure.end() {
         failure = failure.or(Some(Failure::new(FailureCode::NodeFailure, with_causes(&error))));
     }
-    let artifacts = match collect::artifacts(site.state, &folder, None) {
+    let (artifacts, lost) = match collect::artifacts(site.state, &folder, None) {
         Ok((kept, failed)) => {
-            let failed = failed.map(|error| Failure::new(collect::code_of(&error), with_causes(&error)));
-            failure = failure.or(failed);
-            kept
+            (kept, failed.map(|error| Failure::new(collect::code_of(&error), with_causes(&error))))
         }
-        Err(error) => {
-            failure = failure.or(Some(Failure::new(FailureCode::InternalError, with_causes(&error))));
-            Vec::new()
-        }
+        Err(error) => (Vec::new(), Some(Failure::new(FailureCode::InternalError, with_causes(&error)))),
     };
+    // A command that has failed already has its own reason, whatever it made of its artifacts.
+    if outcome.exit_code() == 0 {
+        failure = failure.or(lost);
+    }
     Ok(FinishedCommand {
         exit_code: outcome.exit_code().into(),
         failure,
