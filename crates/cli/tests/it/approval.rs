@@ -48,6 +48,14 @@ fn listed(world: &World, status: &str) -> Vec<Value> {
     listed.as_array().unwrap().clone()
 }
 
+/// Approves a call by the digest that `show` prints, as a script does.
+pub(crate) fn approve(world: &World, id: &str, more: &[&str]) -> Ran {
+    let of_node = if more.first() == Some(&"--node") { more } else { &[] };
+    let shown = approval(world, &[&["show", id, "--json"], of_node].concat()).succeeded().json();
+    let digest = shown["arguments_sha256"].as_str().unwrap();
+    approval(world, &[&["approve", id, "--digest", digest], more].concat())
+}
+
 /// The approval that a call is told to wait for.
 fn waits(talk: &mut Talk, argv: &Value) -> String {
     let (code, message) = talk.refused("run", &json!({ "argv": argv }));
@@ -71,7 +79,11 @@ fn a_call_waits_for_a_person_who_says_yes_to_just_that_once_also_when_the_server
     for part in ["pending", "asker", "run", "code:write, risk", "sha256:", r#"{"argv":["true"]}"#] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    approval(&world, &["approve", &id, "--reason", "fine"]).succeeded();
+    // Without a terminal nothing is shown, so nothing is approved without the digest of what was reviewed.
+    let unseen = approval(&world, &["approve", &id]);
+    assert!(unseen.code == 125 && unseen.stderr.contains(&format!("approval show {id}")), "{unseen:?}");
+    assert_eq!(listed(&world, "pending").len(), 1);
+    approve(&world, &id, &["--reason", "fine"]).succeeded();
     approval(&world, &["approve", &id]).succeeded();
     let otherwise = approval(&world, &["deny", &id, "--reason", "no"]);
     assert!(otherwise.code == 2 && otherwise.stderr.contains("approved already"), "{otherwise:?}");
@@ -192,7 +204,7 @@ fn a_no_has_a_reason_and_what_is_unknown_is_said_to_be() {
     let id = waits(&mut talk, &json!(["true"]));
     assert_eq!(approval(&world, &["deny", &id]).code, 125);
     approval(&world, &["deny", &id, "--reason", "too risky"]).succeeded();
-    let yes = approval(&world, &["approve", &id]);
+    let yes = approve(&world, &id, &[]);
     assert!(yes.code == 2 && yes.stderr.contains("denied already"), "{yes:?}");
     // The same call is a new question, and is not made.
     assert_ne!(waits(&mut talk, &json!(["true"])), id);
@@ -219,7 +231,7 @@ fn a_call_whose_server_is_killed_takes_a_new_yes() {
     let long = json!(["sleep", "600"]);
     let mut talk = Talk::begin(&world, &["--agent", "asker"]);
     let id = waits(&mut talk, &long);
-    approval(&world, &["approve", &id]).succeeded();
+    approve(&world, &id, &[]).succeeded();
     talk.begin_asking("tools/call", &json!({ "name": "run", "arguments": { "argv": long } }));
     wait::until(|| !listed(&world, "used").is_empty());
     kill_process(talk.pid(), Signal::KILL).unwrap();
@@ -329,7 +341,9 @@ fn a_nodes_operator_answers_over_http_and_nobody_with_another_token_does() {
     let at_node = ["--node", &url, "--token-file", "operator-token"];
     let shown = approval(&world, &[&["show", third.id.as_str()], &at_node[..]].concat()).succeeded().stdout;
     assert!(shown.contains("pending") && shown.contains("expires") && !shown.contains('\u{1b}'), "{shown}");
-    approval(&world, &[&["approve", third.id.as_str()], &at_node[..]].concat()).succeeded();
+    let unseen = approval(&world, &[&["approve", third.id.as_str()], &at_node[..]].concat());
+    assert!(unseen.code == 125 && unseen.stderr.contains("approval show"), "{unseen:?}");
+    approve(&world, third.id.as_str(), &at_node).succeeded();
     let listed = approval(&world, &[&["list"], &at_node[..]].concat()).succeeded().stdout;
     assert_eq!(listed.lines().count(), 5, "{listed}");
     let refused = approval(&world, &[&["deny", third.id.as_str(), "--reason", "no"], &at_node[..]].concat());

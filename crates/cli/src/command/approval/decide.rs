@@ -14,7 +14,8 @@ pub(super) struct ApproveArguments {
     /// The approval's id
     #[arg(value_parser = parse_id)]
     id: ApprovalId,
-    /// The digest of the arguments that you reviewed, as `show` prints it; nothing is asked, and other arguments are refused
+    /// The digest of the arguments that you reviewed, as `show` prints it; nothing is asked, and other arguments are refused.
+    /// Required without a terminal
     #[arg(long, value_name = "SHA256", value_parser = parse_digest)]
     digest: Option<String>,
     /// Why, for the record

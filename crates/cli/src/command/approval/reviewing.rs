@@ -19,10 +19,17 @@ pub(super) fn must_be_whole(approval: &Approval) -> Result<(), CliError> {
     }
 }
 
-/// Shows the person at the terminal the whole call and asks; without a terminal the command line itself is the answer.
+/// Shows the person at the terminal the whole call and asks.
+///
+/// # Errors
+/// [`CliError::Usage`] without a terminal, also where only stderr is none: nobody would see what is approved.
 pub(super) fn confirmed(approval: &Approval) -> Result<bool, CliError> {
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        return Ok(true);
+        let id = &approval.id;
+        return Err(CliError::usage(format!(
+            "without a terminal to show the call, approval {id} takes the digest of the arguments that you reviewed: \
+             `belljar approval show {id}` prints both; then `belljar approval approve {id} --digest SHA256`"
+        )));
     }
     if !paged(&description(approval))? {
         return Ok(false);

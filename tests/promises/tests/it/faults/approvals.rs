@@ -58,7 +58,9 @@ impl Ground {
     fn approve(&self, place: Option<&str>) -> (ExitStatus, Ran) {
         let open = [self.listed("pending"), self.listed("approved")].concat();
         assert_eq!(open.len(), 1, "the same call is one question: {open:?}");
-        self.run(&["approval", "approve", &open[0]], place)
+        let shown = self.0.run(&["approval", "show", &open[0], "--json"]).succeeded().json();
+        let digest = shown["arguments_sha256"].as_str().unwrap();
+        self.run(&["approval", "approve", &open[0], "--digest", digest], place)
     }
 
     /// How often the call was made.
