@@ -52,6 +52,8 @@ pub struct AuditLog {
     public_key: PublicKey,
     folder: PathBuf,
     anchors: Vec<AnchorSettings>,
+    /// What anchors had accepted when it was opened, and is not in it.
+    missing: Vec<AnchorStatus>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -110,7 +112,10 @@ impl AuditLog {
     /// # Errors
     /// As [`AuditLog::open`].
     pub fn open_with(folder: &Path, settings: Settings) -> Result<Self, AuditError> {
+        // Before the log: other processes may add to it and deliver that meanwhile.
+        let statuses = anchor::statuses(folder);
         let tail = Tail::open(folder, settings.segment_bytes)?;
+        let missing = missing(statuses, &tail)?;
         let public_key = tail.public_key();
         let queue = Arc::new(Queue::new(settings.most_waiting, MOST_WAITING_BYTES));
         let anchors = match settings.anchors.as_slice() {
@@ -124,7 +129,13 @@ impl AuditLog {
             .spawn(move || theirs.write_until_closed(tail, anchors, open_again))
             .map_err(|error| AuditError::io("start the thread that writes", folder, error))?;
         let folder = folder.to_owned();
-        Ok(Self { queue, public_key, folder, anchors: settings.anchors, writer: Some(writer) })
+        Ok(Self { queue, public_key, folder, anchors: settings.anchors, missing, writer: Some(writer) })
+    }
+
+    /// Statuses of anchors that had accepted records which the log didn't hold when it was opened: it was cut, put back or replaced,
+    /// or the status was changed. `verify` tells which.
+    pub fn missing_from_log(&self) -> &[AnchorStatus] {
+        &self.missing
     }
 
     /// What is known of the anchors that it was opened with. An anchor without a status has accepted nothing yet.
@@ -186,6 +197,18 @@ impl AuditLog {
             let _ = writer.join();
         }
     }
+}
+
+/// The statuses that name a record which the log doesn't hold.
+fn missing(mut statuses: Vec<AnchorStatus>, tail: &Tail) -> Result<Vec<AnchorStatus>, AuditError> {
+    if !statuses.is_empty() {
+        let (log, end) = (tail.signer()?.log.to_string(), tail.position());
+        let is_missing = |status: &AnchorStatus| {
+            status.delivered.as_ref().is_some_and(|delivered| !delivered.agrees_with(&log, end))
+        };
+        statuses.retain(is_missing);
+    }
+    Ok(statuses)
 }
 
 impl Drop for AuditLog {

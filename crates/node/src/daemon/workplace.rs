@@ -32,6 +32,7 @@ pub(super) async fn furnish(
 ) -> Result<(Arc<Workplace>, Following), DaemonError> {
     let artifacts = artifacts(&settings)?;
     let audit = Arc::new(AuditLog::open(&folder_in(settings.state.path())).map_err(DaemonError::Audit)?);
+    warn_of_missing(&audit);
     let metrics = Metrics::default();
     let threads = |source| DaemonError::Threads { source };
     let traces =
@@ -82,6 +83,18 @@ pub(super) async fn furnish(
         owner: owner.clone(),
     };
     Ok((Arc::new(workplace), following))
+}
+
+/// Warns of an audit log that holds less than its anchors have accepted, such as one that an older copy was put back over.
+fn warn_of_missing(audit: &AuditLog) {
+    for status in audit.missing_from_log() {
+        let sequence = status.delivered.as_ref().map(|delivered| delivered.sequence);
+        tracing::warn!(
+            anchor = status.target,
+            sequence,
+            "the audit log does not hold a record that this anchor has accepted; `belljar audit verify --anchor` compares them"
+        );
+    }
 }
 
 fn artifacts(settings: &Settings) -> Result<Artifacts, ArtifactsError> {

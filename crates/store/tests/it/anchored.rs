@@ -184,6 +184,60 @@ fn checkpoints_are_delivered_while_the_log_is_written_after_so_many_records_or_s
     }
 }
 
+/// Replaces what the status file of the only anchor says of a member.
+fn forge(folder: &Path, member: &str, value: &str) {
+    let statuses = folder.with_file_name("audit-anchors");
+    let file = std::fs::read_dir(statuses).unwrap().next().unwrap().unwrap().path();
+    let mut status: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    status["delivered"][member] = serde_json::from_str(value).unwrap();
+    std::fs::write(file, status.to_string()).unwrap();
+}
+
+#[test]
+fn forged_status_does_not_keep_checkpoints_from_an_anchor() {
+    let place = Place::new();
+    let (folder, notes) = (place.path(), place.beside("audit.notes"));
+    let anchor = [file_anchor(&notes)];
+    let delivered = || std::fs::read_to_string(&notes).unwrap().matches("belljar-audit/").count() / 2;
+    append(&folder, &anchor, 0..2);
+    assert_eq!(delivered(), 1);
+    // Control: what is delivered and true isn't delivered again, and nothing is missing.
+    let log = open(&folder, anchor.to_vec());
+    assert_eq!(log.missing_from_log(), []);
+    log.close();
+    assert_eq!(delivered(), 1);
+    let other = format!("\"{}\"", "0".repeat(64));
+    for (number, (member, value)) in
+        [("sequence", "999999999"), ("hash", other.as_str())].into_iter().enumerate()
+    {
+        forge(&folder, member, value);
+        let log = open(&folder, anchor.to_vec());
+        assert_eq!(log.missing_from_log().len(), 1, "{member}");
+        log.close();
+        assert_eq!(delivered(), 2 + 2 * number, "{member}");
+        forge(&folder, "sequence", "999999999");
+        append(&folder, &anchor, 2..3);
+        assert_eq!(delivered(), 3 + 2 * number, "{member}");
+    }
+    intact(&folder);
+    against(&folder, &[&notes]).unwrap();
+}
+
+#[test]
+fn log_that_was_rolled_back_is_told_by_what_its_anchors_had_accepted() {
+    let place = Place::new();
+    let (folder, earlier, notes) = (place.path(), place.beside("earlier"), place.beside("audit.notes"));
+    let anchor = [file_anchor(&notes)];
+    append(&folder, &anchor, 0..2);
+    copy(&folder, &earlier);
+    append(&folder, &anchor, 2..4);
+    std::fs::remove_dir_all(&folder).unwrap();
+    copy(&earlier, &folder);
+    let log = open(&folder, Vec::new());
+    assert_eq!(log.missing_from_log().len(), 1);
+    log.close();
+}
+
 #[test]
 fn failing_anchor_delays_no_record_and_its_failure_and_recovery_are_recorded() {
     let place = Place::new();

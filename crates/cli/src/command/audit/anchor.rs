@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::progress::harmless;
 use crate::state;
 use belljar_node::book::Book;
-use belljar_store::audit::anchor;
+use belljar_store::audit::anchor::{self, AnchorStatus};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -55,7 +55,14 @@ impl AnchorArguments {
                 }
             }
         }
-        let is_failing = outcome.is_err() || statuses.iter().any(|status| status.failing.is_some());
+        // An anchor counts only with a checkpoint of that record or a later one.
+        let reached = |status: &AnchorStatus| {
+            let delivered = status.delivered.as_ref().map(|delivered| delivered.sequence);
+            status.failing.is_none() && delivered >= outcome.as_ref().ok().map(|receipt| receipt.sequence)
+        };
+        let is_reached =
+            |target: &String| statuses.iter().any(|status| status.target == *target && reached(status));
+        let is_failing = outcome.is_err() || !targets.iter().all(is_reached);
         Ok(ExitCode::from(if is_failing { FAILED } else { 0 }))
     }
 }

@@ -45,7 +45,7 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 impl Courier {
     pub(super) fn start(delivery: Delivery, at: Position) -> io::Result<Self> {
-        let delivered = delivery.delivered_to();
+        let delivered = delivery.delivered_to(at);
         let state = State { at, delivered, is_closing: false, is_done: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let theirs = Arc::clone(&shared);

@@ -108,9 +108,9 @@ impl Delivery {
         &self.settings
     }
 
-    /// How far the anchor has the log already.
-    pub(super) fn delivered_to(&self) -> u64 {
-        self.status.delivered_to(&self.signer.log.to_string())
+    /// How far the anchor has the log already, which ends at `end`.
+    pub(super) fn delivered_to(&self, end: Position) -> u64 {
+        self.status.delivered_to(&self.signer.log.to_string(), end)
     }
 
     pub(super) fn deliver(&mut self, at: Position) -> Result<(), AnchorError> {

@@ -1,9 +1,11 @@
 //! What is known of each anchor, in `<state>/audit-anchors/`: a small file for each, written by every process that delivers.
 //!
-//! It is for people and monitoring. An attacker of the log can change it, too, so nothing is proved by it.
+//! It is for people and monitoring. An attacker of the log can change it, too, so nothing is proved by it, and it doesn't decide
+//! whether a checkpoint is delivered: what it says is believed only as far as the log itself goes.
 
 use super::AnchorSettings;
 use super::note::Checkpoint;
+use crate::audit::chain::Position;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::DirBuilder;
@@ -75,6 +77,17 @@ fn read(path: &Path) -> Option<AnchorStatus> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
+// === impl Delivered ===
+
+impl Delivered {
+    /// Returns false if that log, which ends at `end`, can't hold the record that was delivered.
+    pub(in crate::audit) fn agrees_with(&self, log: &str, end: Position) -> bool {
+        let is_within = self.sequence < end.sequence
+            || (self.sequence == end.sequence && self.hash == end.hash.to_string());
+        self.log == log && is_within
+    }
+}
+
 // === impl StatusFile ===
 
 impl StatusFile {
@@ -99,10 +112,13 @@ impl StatusFile {
         Self { path, known }
     }
 
-    /// How far that log is delivered.
-    pub(super) fn delivered_to(&self, log: &str) -> u64 {
-        let delivered = self.known.delivered.as_ref().filter(|delivered| delivered.log == log);
-        delivered.map_or(0, |delivered| delivered.sequence)
+    /// How far that log, which ends at `end`, is delivered; 0 if the status contradicts the log. A status that names an earlier record
+    /// than the end delays a checkpoint by one interval at most, whatever it says.
+    pub(super) fn delivered_to(&self, log: &str, end: Position) -> u64 {
+        let delivered = self.known.delivered.as_ref();
+        delivered
+            .filter(|delivered| delivered.agrees_with(log, end))
+            .map_or(0, |delivered| delivered.sequence)
     }
 
     /// Notes a delivery, and returns the failure that it ends.
