@@ -1,30 +1,53 @@
-//! What the Worker API has denied, in the audit: one record each, without waiting for the disk. Somebody who asks in vain
-//! again and again does not fill it: what is over a bound in a second is counted, and told with the next record.
+//! What the Worker API has denied, in the audit: one record each, without waiting for the disk. A client without a token must not
+//! be able to fill the disk by asking in vain: denials are limited by the second and by the hour, equal ones are folded, and what is not
+//! recorded is counted in the next record.
 
 use belljar_contract::inference::Excerpt;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_store::audit::{AuditLog, Event};
 use serde::Serialize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Writes them down.
 pub(crate) struct Denials {
     audit: Arc<AuditLog>,
-    window: Mutex<Window>,
+    /// Apart from the others, so that a client without a token can't use up what denials of known callers are recorded with.
+    unauthenticated: Mutex<Quota>,
+    others: Mutex<Quota>,
 }
 
 /// Why a request was denied.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Denied {
     pub(crate) kind: ProblemKind,
     pub(crate) detail: String,
 }
 
-struct Window {
-    began: Instant,
-    recorded: u32,
+/// How many denials may still be recorded.
+#[derive(Default)]
+struct Quota {
+    second: Window,
+    hour: Window,
+    /// The last denial, and how many equal ones there were in a row.
+    last: Option<Request>,
+    repeated: u64,
     unrecorded: u64,
+}
+
+/// What was recorded since a time.
+#[derive(Default)]
+struct Window {
+    began: Option<Instant>,
+    recorded: u32,
+}
+
+/// What tells denials apart.
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    denied: Denied,
+    method: String,
+    path: String,
 }
 
 #[derive(Serialize)]
@@ -40,20 +63,37 @@ struct Record {
 /// The kind under which they stand in the audit.
 const DENIED: &str = "request_denied";
 
-const MOST_IN_A_WINDOW: u32 = 20;
-const WINDOW: Duration = Duration::from_secs(1);
+/// Equal denials in a row that are recorded one by one; of further ones those are whose number is a power of two.
+const MOST_EQUAL: u64 = 100;
+
+/// Records in a second, while there are fewer than [`MANY`] in the hour.
+const MOST_IN_A_SECOND: u32 = 20;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// From so many records in an hour on there is one in [`SLOW`] at most.
+const MANY: u32 = 1_000;
+const SLOW: Duration = Duration::from_secs(10);
+
+/// Records in an hour.
+const MOST_IN_AN_HOUR: u32 = 1_200;
+const HOUR: Duration = Duration::from_secs(3_600);
 
 // === impl Denials ===
 
 impl Denials {
     pub(crate) fn new(audit: Arc<AuditLog>) -> Self {
-        let window = Window { began: Instant::now(), recorded: 0, unrecorded: 0 };
-        Self { audit, window: Mutex::new(window) }
+        Self { audit, unauthenticated: Mutex::default(), others: Mutex::default() }
+    }
+
+    fn quota(&self, kind: ProblemKind) -> MutexGuard<'_, Quota> {
+        let quota = if kind == ProblemKind::Authentication { &self.unauthenticated } else { &self.others };
+        quota.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes one down.
     pub(crate) fn note(&self, denied: &Denied, method: &str, path: &str) {
-        let Some(unrecorded) = self.window.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        let request = Request { denied: denied.clone(), method: method.to_owned(), path: path.to_owned() };
+        let Some(unrecorded) = self.quota(denied.kind).take(request, Instant::now()) else {
             return;
         };
         let record = Record {
@@ -83,19 +123,83 @@ impl Denied {
     }
 }
 
-// === impl Window ===
+// === impl Quota ===
 
-impl Window {
-    /// How many were left out before the one that may be recorded now; nothing if it is to be left out, too.
-    fn take(&mut self) -> Option<u64> {
-        if self.began.elapsed() >= WINDOW {
-            (self.began, self.recorded) = (Instant::now(), 0);
-        }
-        if self.recorded >= MOST_IN_A_WINDOW {
+impl Quota {
+    /// Number of denials that were left out before the one that may be recorded now; `None` if it is to be left out, too.
+    fn take(&mut self, request: Request, now: Instant) -> Option<u64> {
+        let is_wanted = self.is_wanted(request);
+        if !(is_wanted && self.has_room(now)) {
             self.unrecorded += 1;
             return None;
         }
-        self.recorded += 1;
+        self.second.recorded += 1;
+        self.hour.recorded += 1;
         Some(std::mem::take(&mut self.unrecorded))
+    }
+
+    /// Returns false for one of many equal denials in a row.
+    fn is_wanted(&mut self, request: Request) -> bool {
+        match self.last.as_ref() == Some(&request) {
+            true => self.repeated += 1,
+            false => (self.last, self.repeated) = (Some(request), 1),
+        }
+        self.repeated <= MOST_EQUAL || self.repeated.is_power_of_two()
+    }
+
+    fn has_room(&mut self, now: Instant) -> bool {
+        self.hour.renew(HOUR, now);
+        let (most, span) = match self.hour.recorded {
+            ..MANY => (MOST_IN_A_SECOND, SECOND),
+            _ => (1, SLOW),
+        };
+        self.second.renew(span, now);
+        self.second.recorded < most && self.hour.recorded < MOST_IN_AN_HOUR
+    }
+}
+
+// === impl Window ===
+
+impl Window {
+    /// Begins anew if it is as old as that.
+    fn renew(&mut self, span: Duration, now: Instant) {
+        if self.began.is_none_or(|began| now.duration_since(began) >= span) {
+            *self = Self { began: Some(now), recorded: 0 };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of so many denials are recorded, where one comes in each span; and how many were counted with them.
+    fn recorded(number: u32, every: Duration, path: fn(u32) -> String) -> (u32, u64) {
+        let (mut quota, begun) = (Quota::default(), Instant::now());
+        let denied = Denied { kind: ProblemKind::Authentication, detail: "no token".to_owned() };
+        let taken = (0..number).filter_map(|at| {
+            let request = Request { denied: denied.clone(), method: "GET".to_owned(), path: path(at) };
+            quota.take(request, begun + every * at)
+        });
+        taken.fold((0, 0), |(records, counted), unrecorded| (records + 1, counted + unrecorded))
+    }
+
+    #[test]
+    fn flood_of_denials_is_limited_by_the_hour_and_counted() {
+        // Fifty a second for just under two hours, each for another path.
+        let (records, counted) = recorded(359_999, Duration::from_millis(20), |at| format!("/{at}"));
+        assert_eq!(records, 2 * MOST_IN_AN_HOUR);
+        assert!(counted > 170_000, "{counted}");
+        // Control: what an honest client is denied is recorded one by one, for hours.
+        assert_eq!(recorded(1_000, Duration::from_secs(10), |at| format!("/{}", at % 3)), (1_000, 0));
+    }
+
+    #[test]
+    fn equal_denials_are_folded() {
+        let (records, counted) = recorded(10_000, Duration::from_secs(1), |_| "/v1/worker/jobs".to_owned());
+        // The hundred, and the 128th, 256th and so on to the 8192nd.
+        assert_eq!((records, counted), (107, 8_192 - 107));
+        let (records, _) = recorded(1_000, Duration::from_secs(1), |at| format!("/{at}"));
+        assert_eq!(records, 1_000);
     }
 }
