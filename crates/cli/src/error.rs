@@ -374,6 +374,7 @@ impl CliError {
             Self::NoBasis { .. } => Some(NO_BASIS_HINT),
             Self::Node(error) => error.hint(),
             Self::Daemon(DaemonError::Taken { .. }) => Some(TAKEN_HINT),
+            Self::Daemon(DaemonError::Living { .. }) => Some(LIVING_HINT),
             Self::Artifact { source: ArtifactError::Exists, .. } => Some("--force replaces it"),
             Self::Spend(SpendError::NoDatabase { .. }) => Some(
                 "LiteLLM writes spend logs when it has DATABASE_URL; what was reported is in `belljar usage list`",
@@ -398,6 +399,9 @@ const DAMAGED_HINT: &str = "nothing is added to a damaged log; keep its folder a
 
 const TAKEN_HINT: &str = "a node serves from that state, or another `belljar job` works on it; \
      `belljar job --node http://ADDRESS:PORT --token-file FILE …` asks the node, BELLJAR_STATE_DIR names another state";
+
+const LIVING_HINT: &str = "stop the other node first; if this state directory is a copy of the other's, remove `node-id` in the copy: \
+     it becomes a node of its own, and the jobs stay with the other";
 
 const NO_BASIS_HINT: &str =
     "`belljar audit verify` tells what is wrong with it; --unverified reads what comes before that";

@@ -3,11 +3,12 @@
 //! ```text
 //! start ─► lock the state ─► open the database ─► clear away what a former instance left ─► serve, dispatch, beat ─► stop
 //! ```
-//! One instance lives at a time for each state directory, held by a lock of the kernel's. So whatever another instance of
-//! this node has in the database, it has no more.
+//! One instance lives at a time for each state directory, held by a lock of the kernel's. What another instance of this node has in the
+//! database is taken over only when that instance is gone: a copied state directory has the same node id.
 
 mod config;
 mod error;
+mod former;
 mod heart;
 mod identity;
 mod keeping;
@@ -35,6 +36,7 @@ use crate::web::policy_file::Following;
 use belljar_confine::launcher::Launcher;
 use belljar_egress::proxy::allow_descriptors;
 use belljar_store::database::Database;
+use belljar_store::jobs::Jobs;
 use belljar_tools::bridge::Bridge;
 use heart::Heart;
 use identity::Identity;
@@ -82,12 +84,14 @@ impl Daemon {
         let identity = Identity::take(settings.state.path())?;
         let (listener, address) = listen(settings.listen).await?;
         let database = Database::open(&settings.database).await?;
+        let is_own = former::is_own(&settings.database, settings.state.path());
+        let gone = former::gone(&Jobs::new(database.clone()), &identity, is_own).await?;
         let (workplace, following) =
             workplace::furnish(settings, (launcher, clock), (&database, &identity.owner)).await?;
         let stop = workplace.stop.clone();
         record::begun(&workplace);
         workplace.jobs.register(&workplace.owner, workplace.now()).await?;
-        recovery::recover(&workplace).await?;
+        recovery::recover(&workplace, &gone).await?;
         trusting::follow(&workplace).await?;
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&workplace)));
         let deliverer = Deliverer::start(Arc::clone(&workplace), stop.clone());

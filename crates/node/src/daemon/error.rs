@@ -19,6 +19,16 @@ pub enum DaemonError {
         /// The state directory.
         path: PathBuf,
     },
+    /// Another instance of this node is alive at the same database.
+    #[error(
+        "another instance ({instance}) of the node {node} is alive at this database: its heartbeat goes on"
+    )]
+    Living {
+        /// The node's id, which both have.
+        node: String,
+        /// The other instance.
+        instance: String,
+    },
     /// Something in the state directory can't be used.
     #[error("can't use {}", path.display())]
     State {

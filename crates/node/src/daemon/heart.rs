@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// An instance whose beat nobody has heard for so long is given up, and its jobs with it.
-const LEASE: Duration = Duration::from_secs(20);
+pub(super) const LEASE: Duration = Duration::from_secs(20);
 
 /// The others, as this instance has last heard of them, by a clock that nobody can set.
 #[derive(Default)]

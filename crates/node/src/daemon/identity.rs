@@ -3,15 +3,18 @@
 use super::DaemonError;
 use belljar_sandbox::state::State;
 use belljar_store::jobs::Owner;
+use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The lock on a state directory, and who has it.
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) owner: Owner,
+    /// Former instances that are known to be gone: they had this very lock on this host.
+    pub(super) gone: Vec<String>,
     /// The kernel lets go of it when this process is gone, however it ended.
     _lock: File,
 }
@@ -21,6 +24,20 @@ const PRIVATE: u32 = 0o600;
 
 const LOCK: &str = "node.lock";
 const NODE_ID: &str = "node-id";
+const INSTANCES: &str = "instances";
+
+/// Number of former instances that are remembered. More crashes in a row than that cost a wait.
+const REMEMBERED: usize = 32;
+
+/// The instances that had the lock, and which lock that was. A copy of the state directory has another lock, and a host that was started
+/// anew another boot id: there the list proves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Held {
+    boot_id: String,
+    device: u64,
+    inode: u64,
+    instances: Vec<String>,
+}
 
 // === impl Identity ===
 
@@ -40,7 +57,37 @@ impl Identity {
         let path = state.join(NODE_ID);
         let node = node_id(&path).map_err(|error| failed(&path, error))?;
         let instance = uuid::Uuid::now_v7().to_string();
-        Ok(Self { owner: Owner { instance, node }, _lock: lock })
+        let path = state.join(INSTANCES);
+        let gone = Held::succeed(&path, &lock, &instance).map_err(|error| failed(&path, error))?;
+        Ok(Self { owner: Owner { instance, node }, gone, _lock: lock })
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    /// Adds this instance to the list, and returns those that had the lock before.
+    fn succeed(path: &Path, lock: &File, instance: &str) -> std::io::Result<Vec<String>> {
+        let lock = lock.metadata()?;
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
+        let mut held = Self { boot_id, device: lock.dev(), inode: lock.ino(), instances: Vec::new() };
+        let known = std::fs::read(path).ok().and_then(|text| serde_json::from_slice::<Self>(&text).ok());
+        let gone =
+            known.filter(|known| known.is_of_lock(&held)).map_or_else(Vec::new, |known| known.instances);
+        let first = (gone.len() + 1).saturating_sub(REMEMBERED);
+        held.instances = gone.iter().skip(first).cloned().chain([instance.to_owned()]).collect();
+        let partial = path.with_extension("partial");
+        let mut options = OpenOptions::new();
+        let mut file = options.create(true).write(true).truncate(true).mode(PRIVATE).open(&partial)?;
+        file.write_all(&serde_json::to_vec(&held)?)?;
+        file.sync_all()?;
+        std::fs::rename(partial, path)?;
+        Ok(gone)
+    }
+
+    fn is_of_lock(&self, other: &Self) -> bool {
+        let of = |held: &Self| (held.boot_id.clone(), held.device, held.inode);
+        of(self) == of(other)
     }
 }
 
@@ -73,11 +120,29 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let first = Identity::take(state.path()).unwrap();
         assert!(matches!(Identity::take(state.path()), Err(DaemonError::Taken { .. })));
-        let was = first.owner.clone();
+        let (was, first_gone) = (first.owner.clone(), first.gone.clone());
         drop(first);
         let second = Identity::take(state.path()).unwrap();
         assert_eq!(second.owner.node, was.node);
         assert_ne!(second.owner.instance, was.instance);
+        assert_eq!((first_gone, second.gone), (Vec::new(), vec![was.instance]));
+    }
+
+    #[test]
+    fn instance_of_a_copied_state_directory_is_not_known_to_be_gone() {
+        let place = tempfile::tempdir().unwrap();
+        let [state, copy] = ["state", "copy"].map(|name| place.path().join(name));
+        let first = Identity::take(&state).unwrap();
+        std::fs::create_dir(&copy).unwrap();
+        for name in [LOCK, NODE_ID, INSTANCES] {
+            std::fs::copy(state.join(name), copy.join(name)).unwrap();
+        }
+        let copied = Identity::take(&copy).unwrap();
+        assert_eq!((&copied.owner.node, copied.gone), (&first.owner.node, Vec::new()));
+        // Control: the list of the state directory itself is believed.
+        let instance = first.owner.instance.clone();
+        drop(first);
+        assert_eq!(Identity::take(&state).unwrap().gone, [instance]);
     }
 
     #[test]

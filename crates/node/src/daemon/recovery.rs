@@ -9,17 +9,15 @@ use belljar_store::jobs::{ChangeError, Left};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Clears away what former instances of this node have left. Nothing of it is done twice if it is done again.
-pub(super) async fn recover(workplace: &Arc<Workplace>) -> Result<(), DaemonError> {
+/// Clears away what former instances of this node have left that are gone. Nothing of it is done twice if it is done again.
+pub(super) async fn recover(workplace: &Arc<Workplace>, gone: &[String]) -> Result<(), DaemonError> {
     // First what runs, then what is said of it: a job that may be begun again must not meet itself.
     let place = Arc::clone(workplace);
     let cleared = tokio::task::spawn_blocking(move || clear(&place)).await;
     cleared.map_err(|died| DaemonError::Clear(BackendError::Clear(died.into())))??;
     belljar_failpoint::reached("recovery.cleared");
-    for instance in workplace.jobs.instances().await? {
-        if instance.node == workplace.owner.node && instance.id != workplace.owner.instance {
-            give_up(workplace, &instance.id).await?;
-        }
+    for instance in gone {
+        give_up(workplace, instance).await?;
     }
     Ok(())
 }

@@ -1,0 +1,63 @@
+//! Finds out which former instances of this node are gone, before anything of theirs is taken over.
+//!
+//! An instance that had this state directory's lock is gone, because this one has the lock now. Any other instance of this node at a
+//! shared database may live: a state directory that was copied has the same node id. Its heartbeat tells.
+
+use super::DaemonError;
+use super::heart::LEASE;
+use super::identity::Identity;
+use belljar_store::database::Location;
+use belljar_store::jobs::{Instance, Jobs};
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Time between two looks at the heartbeats of instances that may live.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Returns the former instances of this node that are gone. Waits one lease for those whose end isn't known otherwise.
+///
+/// # Errors
+/// [`DaemonError::Living`] as soon as a heartbeat of one goes on.
+pub(super) async fn gone(
+    jobs: &Jobs,
+    identity: &Identity,
+    is_own_database: bool,
+) -> Result<Vec<String>, DaemonError> {
+    let former = of_node(jobs, identity).await?;
+    let is_known = |id: &String| is_own_database || identity.gone.contains(id);
+    let doubted: Vec<_> = former.iter().filter(|instance| !is_known(&instance.id)).cloned().collect();
+    let begun = Instant::now();
+    if let Some(first) = doubted.first() {
+        let seconds = LEASE.as_secs();
+        tracing::warn!(
+            instance = first.id,
+            seconds,
+            "waiting for a sign of life of an instance of this node"
+        );
+    }
+    while !doubted.is_empty() && begun.elapsed() < LEASE {
+        tokio::time::sleep(LOOK).await;
+        let now = of_node(jobs, identity).await?;
+        let grows = |then: &&Instance| now.iter().any(|now| now.id == then.id && now.beat != then.beat);
+        if let Some(living) = doubted.iter().find(grows) {
+            let (node, instance) = (living.node.clone(), living.id.clone());
+            return Err(DaemonError::Living { node, instance });
+        }
+        if !doubted.iter().any(|then| now.iter().any(|now| now.id == then.id)) {
+            break;
+        }
+    }
+    Ok(former.into_iter().map(|instance| instance.id).collect())
+}
+
+/// Whether the database lies in the state directory, where no other instance can have it open.
+pub(super) fn is_own(database: &Location, state: &Path) -> bool {
+    matches!(database, Location::File(path) if path.parent() == Some(state))
+}
+
+async fn of_node(jobs: &Jobs, identity: &Identity) -> Result<Vec<Instance>, DaemonError> {
+    let mut instances = jobs.instances().await?;
+    instances.retain(|one| one.node == identity.owner.node && one.id != identity.owner.instance);
+    Ok(instances)
+}
