@@ -18,8 +18,8 @@ use belljar_contract::worker::job::JobOutcome;
 use belljar_gateway::access::{Earning, TrustBook};
 use belljar_policy::lifecycle::Ending;
 use belljar_policy::trust::TrustConfig;
-use belljar_store::database::Database;
-use belljar_store::trust::{RecordError, TrustEvents};
+use belljar_store::database::{Database, DatabaseError};
+use belljar_store::trust::TrustEvents;
 use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -54,19 +54,20 @@ impl NodeTrust {
         !self.book.config().is_disabled()
     }
 
-    /// Has an agent be there where something is earned, unless something is recorded of it already.
-    pub(crate) async fn hire(&self, agent: &AgentId, now: Timestamp) -> Result<(), RecordError> {
+    /// The event by which an agent is hired with its first job, where something is earned; `None` if something is recorded of it already.
+    /// It is recorded in the transaction that accepts the job, so a job that is refused hires no agent.
+    pub(crate) async fn hiring(
+        &self,
+        agent: &AgentId,
+        now: Timestamp,
+    ) -> Result<Option<TrustEvent>, DatabaseError> {
         if !self.is_earned() || !self.book.events().of(agent).await?.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let kind = TrustEventKind::AgentHired { level: None };
-        // The same id at every node: of two who do this at once, one has.
-        let event =
-            TrustEvent { at: now, event_id: id(["hired", agent.as_str()]), agent_id: agent.clone(), kind };
-        match self.book.events().record(&event).await {
-            Ok(_) | Err(RecordError::Another { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
+        // Every node makes the same id: of two that accept a first job at once, one records it.
+        let event_id = id(["hired", agent.as_str()]);
+        Ok(Some(TrustEvent { at: now, event_id, agent_id: agent.clone(), kind }))
     }
 
     /// What the end of a job says of its agent, if it says anything.

@@ -59,6 +59,10 @@ const RECORD: &str = "INSERT INTO trust_events (agent_id, event_id, at_ms, event
 pub(crate) const RECORD_ONCE: &str = "INSERT INTO trust_events (agent_id, event_id, at_ms, event) SELECT $1, $2, $3, $4 \
     WHERE (SELECT count(*) FROM trust_events WHERE agent_id = $1) < $5 ON CONFLICT (agent_id, event_id) DO NOTHING";
 
+/// Within another transaction, of an agent of which nothing is recorded yet.
+pub(crate) const RECORD_FIRST: &str = "INSERT INTO trust_events (agent_id, event_id, at_ms, event) SELECT $1, $2, $3, $4 \
+    WHERE NOT EXISTS (SELECT 1 FROM trust_events WHERE agent_id = $1) ON CONFLICT (agent_id, event_id) DO NOTHING";
+
 const ALL: &str = "SELECT event FROM trust_events WHERE agent_id = $1 ORDER BY at_ms, event_id";
 
 const AGENTS: &str = "SELECT agent_id, count(*) AS events FROM trust_events GROUP BY agent_id";
@@ -132,9 +136,16 @@ fn most(kind: &TrustEventKind) -> u64 {
 
 /// What [`RECORD_ONCE`] takes for that event.
 pub(crate) fn values_of(event: &TrustEvent) -> Result<Vec<Value>, DatabaseError> {
+    let mut values = columns_of(event)?;
+    values.extend(values![most(&event.kind)]);
+    Ok(values)
+}
+
+/// What [`RECORD_FIRST`] takes for that event.
+pub(crate) fn columns_of(event: &TrustEvent) -> Result<Vec<Value>, DatabaseError> {
     let text = serde_json::to_string(event).map_err(|error| unreadable(error.into()))?;
     let (agent, id) = (event.agent_id.as_str(), event.event_id.to_string());
-    Ok(values![agent, id, event.at, text, most(&event.kind)])
+    Ok(values![agent, id, event.at, text])
 }
 
 fn read(row: &Row) -> Result<TrustEvent, DatabaseError> {

@@ -34,15 +34,17 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     let callback = callback(&api, &assignment)?;
     let job_id = assignment.job_id.clone();
     let resolved = context::resolved(&api.workplace, &assignment).await?;
-    if let Some(agent) = &assignment.agent_id {
-        api.workplace.trust.hire(agent, api.workplace.now()).await?;
-    }
+    let hired = match &assignment.agent_id {
+        Some(agent) => api.workplace.trust.hiring(agent, api.workplace.now()).await?,
+        None => None,
+    };
     let submission = Submission {
         assignment,
         resolved,
         idempotency_key,
         most_waiting: settings.max_waiting,
         callback: callback.map(|url| (url, api.workplace.owner.instance.clone())),
+        hired,
         now: api.workplace.now(),
     };
     let submitted = accept(&api, submission).await?;

@@ -5,6 +5,8 @@ use super::error::SubmitError;
 use super::record::{JobRecord, columns};
 use crate::database::{self, DatabaseError, Kind, Sql, Transaction, Value, unreadable, values};
 use crate::digest::sha256;
+use crate::trust::{RECORD_FIRST, columns_of};
+use belljar_contract::trust::TrustEvent;
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::event::Happening;
 use belljar_contract::worker::state::JobState;
@@ -23,6 +25,8 @@ pub struct Submission {
     pub most_waiting: u64,
     /// Where its status and its result are sent to, and the instance that sees to that.
     pub callback: Option<(String, String)>,
+    /// The event by which the agent is hired with its first job, if nothing is recorded of it yet.
+    pub hired: Option<TrustEvent>,
     /// When it came.
     pub now: Timestamp,
 }
@@ -111,7 +115,7 @@ impl Jobs {
         let job = Row::of(&submission)?;
         let has_room = self.room.take();
         // On a file it would save nothing.
-        if has_room && self.database.kind() == Kind::Postgres {
+        if has_room && submission.hired.is_none() && self.database.kind() == Kind::Postgres {
             let values = job.at_once(&submission);
             if let Some(added) = self.database.write_returning(WRITE, ADD_AT_ONCE, values).await? {
                 return Ok(Submitted::New(JobRecord::read(&added)?));
@@ -153,6 +157,10 @@ impl Jobs {
         if let Some((url, instance)) = &submission.callback {
             let values = values![added.number, url.as_str(), instance.as_str()];
             transaction.execute(ADD_CALLBACK, values).await?;
+        }
+        // An agent is hired by a job that is accepted, and by no other.
+        if let Some(event) = &submission.hired {
+            transaction.execute(RECORD_FIRST, columns_of(event)?).await?;
         }
         transaction.commit(WRITE).await?;
         Ok(Submitted::New(added))

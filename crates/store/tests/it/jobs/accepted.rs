@@ -2,10 +2,12 @@
 
 use super::on_both_engines;
 use super::world::{MOST_WAITING, World, assignment, now, submission};
-use belljar_contract::id::JobId;
+use belljar_contract::id::{AgentId, JobId};
+use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::state::JobState;
 use belljar_store::jobs::{Submission, SubmitError, Submitted};
+use belljar_store::trust::TrustEvents;
 
 on_both_engines! {
     async fn who_was_told_that_a_job_is_accepted_finds_it_in_the_database(world: World) {
@@ -75,6 +77,28 @@ on_both_engines! {
         assert_eq!(world.jobs.find(&wanted.job_id).await.unwrap(), None);
         world.jobs.claim(super::world::OWNER, now()).await.unwrap().unwrap();
         world.jobs.submit(few(&wanted)).await.unwrap();
+    }
+
+    async fn job_that_is_refused_hires_no_agent_and_one_that_is_accepted_does_once(world: World) {
+        let agent = AgentId::parse("worker").unwrap();
+        let kind = TrustEventKind::AgentHired { level: None };
+        let hired = |digit| TrustEvent {
+            at: now(), event_id: uuid::Uuid::from_u128(digit), agent_id: agent.clone(), kind: kind.clone(),
+        };
+        let hiring = |wanted: &Assignment, digit| Submission { hired: Some(hired(digit)), ..submission(wanted) };
+        let recorded = async || TrustEvents::new(world.database.clone()).of(&agent).await.unwrap();
+        let wanted = assignment();
+        world.accepted(&wanted).await;
+        let other = Assignment { max_attempts: 2, ..wanted.clone() };
+        assert!(matches!(world.jobs.submit(hiring(&other, 1)).await, Err(SubmitError::OtherJob { .. })));
+        let full = Submission { most_waiting: 1, ..hiring(&assignment(), 1) };
+        assert!(matches!(world.jobs.submit(full).await, Err(SubmitError::Full { .. })));
+        assert_eq!(recorded().await, []);
+        // Controls: an accepted job hires, and the next one, which didn't know of that, hires nobody a second time.
+        for digit in [1, 2] {
+            assert!(matches!(world.jobs.submit(hiring(&assignment(), digit)).await, Ok(Submitted::New(_))));
+            assert_eq!(recorded().await, [hired(1)]);
+        }
     }
 
     async fn one_that_is_refused_does_not_take_those_with_it_that_come_at_the_same_time(world: World) {

@@ -148,6 +148,7 @@ pub(crate) fn submission(assignment: &Assignment) -> Submission {
         idempotency_key: None,
         most_waiting: MOST_WAITING,
         callback: None,
+        hired: None,
         now: now(),
     }
 }

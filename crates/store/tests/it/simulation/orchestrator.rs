@@ -40,6 +40,7 @@ impl Orchestrator {
             idempotency_key: None,
             most_waiting: 1_000,
             callback,
+            hired: None,
             now,
         };
         let submitted = jobs.submit(submission).await.unwrap();
