@@ -21,6 +21,7 @@ mod syslog;
 
 pub use bucket::notes_in_bucket;
 pub use evidence::{Evidence, Vouched};
+pub use file::notes_in_file;
 pub use note::Checkpoint;
 pub use status::{AnchorStatus, Delivered, Failing, statuses};
 

@@ -2,7 +2,9 @@
 
 use crate::forger::{lines, member, write};
 use crate::log::{Place, event, intact};
-use belljar_store::audit::anchor::{AnchorSettings, Evidence, Target, Vouched, statuses};
+use belljar_store::audit::anchor::{
+    AnchorError, AnchorSettings, Evidence, Target, Vouched, notes_in_file, statuses,
+};
 use belljar_store::audit::verify::{Demands, Verdict, verify};
 use belljar_store::audit::{AuditError, AuditLog, Settings};
 use std::os::unix::net::UnixDatagram;
@@ -319,6 +321,18 @@ fn notes_that_are_torn_forged_or_of_other_logs_neither_vouch_nor_hide_genuine_on
     // An anchor with nothing of this log vouches for nothing.
     let vouched = against(&place.path(), &[&theirs]).unwrap();
     assert_eq!((vouched.checkpoints, vouched.sequence), (0, 0));
+}
+
+#[test]
+fn pipe_or_device_is_no_file_of_notes_and_is_not_waited_for() {
+    let place = Place::new();
+    let (pipe, file) = (place.beside("pipe"), place.beside("audit.notes"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [pipe.as_path(), Path::new("/dev/zero")] {
+        assert!(matches!(notes_in_file(path), Err(AnchorError::NotAFile { .. })), "{}", path.display());
+    }
+    std::fs::write(&file, "a note").unwrap();
+    assert_eq!(notes_in_file(&file).unwrap(), b"a note");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use crate::error::CliError;
 use crate::progress::harmless;
 use belljar_policy::untrusted;
-use belljar_store::audit::anchor::{AnchorStatus, Evidence, Vouched, notes_in_bucket, statuses};
+use belljar_store::audit::anchor::{
+    AnchorStatus, Evidence, Vouched, notes_in_bucket, notes_in_file, statuses,
+};
 use belljar_store::audit::verify::{Anchor, Demands, Extent, Verdict};
 use belljar_store::audit::{self, AuditError, Hash, PublicKey};
 use serde_json::{Value, json};
@@ -117,7 +119,7 @@ fn add_anchor(evidence: &mut Evidence, anchor: &str) -> Result<(), CliError> {
         files.sort_unstable();
     }
     for file in files {
-        let bytes = std::fs::read(&file).map_err(|error| failed(&file, error))?;
+        let bytes = notes_in_file(&file).map_err(|source| unreadable(anchor, source))?;
         evidence.add(&untrusted::name(&file), &String::from_utf8_lossy(&bytes));
     }
     Ok(())

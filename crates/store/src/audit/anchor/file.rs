@@ -3,7 +3,7 @@
 use super::AnchorError;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 /// Appends a note. The file is opened anew each time, so that it may be rotated or mounted again meanwhile.
@@ -24,6 +24,23 @@ pub(super) fn append(path: &Path, note: &str) -> Result<(), AnchorError> {
     // After what a crash has cut off, the first line would not be one.
     let written = file.write_all(format!("\n{note}").as_bytes()).and_then(|()| file.sync_data());
     written.map_err(|error| AnchorError::io("append to", path, error))
+}
+
+/// Reads a file of notes.
+///
+/// # Errors
+/// [`AnchorError`] if it can't be read, or is no regular file: a pipe would be waited for, and a device has no end.
+pub fn notes_in_file(path: &Path) -> Result<Vec<u8>, AnchorError> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let opened = rustix::fs::open(path, flags, Mode::empty());
+    let mut file = File::from(opened.map_err(|errno| AnchorError::io("open", path, errno.into()))?);
+    let metadata = file.metadata().map_err(|error| AnchorError::io("read", path, error))?;
+    if !metadata.is_file() {
+        return Err(AnchorError::NotAFile { path: path.to_owned() });
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(|error| AnchorError::io("read", path, error))?;
+    Ok(bytes)
 }
 
 /// Checks that the file is not among what an attacker of the log has in hand anyway.
