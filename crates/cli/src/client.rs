@@ -53,6 +53,9 @@ pub(crate) struct Told<T> {
 /// A node that says nothing for so long says nothing any more. It sends a sign of life every 15 seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Maximum time for the head of an answer, and for a whole document, however slowly it trickles.
+pub(crate) const WHOLE: Duration = Duration::from_secs(120);
+
 /// The largest document that is taken, in bytes.
 const LARGEST_DOCUMENT_BYTES: usize = 64 << 20;
 

@@ -30,7 +30,9 @@ pub(crate) use audit::table::plain;
 
 use crate::error::CliError;
 use crate::state;
+use belljar_store::database::holds_password;
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use std::process::ExitCode;
 
 /// One subcommand: its arguments, and what it does with them.
@@ -127,7 +129,7 @@ fn dispatch(matches: &ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Er
     match chosen {
         Some((entry, matches)) => {
             let checked = if (entry.uses_state)(matches) { state::check() } else { Ok(()) };
-            match checked {
+            match no_password_shown(matches).and(checked) {
                 Ok(()) => (entry.run)(matches),
                 Err(error) => Ok(Err(error)),
             }
@@ -135,6 +137,25 @@ fn dispatch(matches: &ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Er
         None => Err(definition().error(clap::error::ErrorKind::MissingSubcommand, "a subcommand is missing")),
     }
 }
+
+/// Refuses a password in `--database`: every user of the machine can read it in the list of processes.
+fn no_password_shown(matches: &ArgMatches) -> Result<(), CliError> {
+    const DATABASE: &str = "database";
+    let mut at = Some(matches);
+    while let Some(matches) = at {
+        let mut shown = matches.try_get_raw(DATABASE).ok().flatten().into_iter().flatten();
+        let is_password = |url: &std::ffi::OsStr| holds_password(&url.to_string_lossy());
+        if shown.any(is_password) && matches.value_source(DATABASE) == Some(ValueSource::CommandLine) {
+            return Err(CliError::usage(PASSWORD_SHOWN.to_owned()));
+        }
+        at = matches.subcommand().map(|(_, below)| below);
+    }
+    Ok(())
+}
+
+const PASSWORD_SHOWN: &str = "--database holds a password, which every user of this machine can read in the list of processes; \
+     leave it out of the URL and put it into a file of mode 0600 that PGPASSFILE names (HOST:PORT:DATABASE:USER:PASSWORD), or set \
+     BELLJAR_DATABASE to the URL instead";
 
 fn definition() -> clap::Command {
     let subcommands = SUBCOMMANDS

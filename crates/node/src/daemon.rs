@@ -43,12 +43,15 @@ use identity::Identity;
 use jiff::Timestamp;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// Tells the time of day, which orders nothing and decides nothing.
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Maximum number of connections that wait to be accepted; the kernel takes no more than `net.core.somaxconn`, by default 4096.
+const BACKLOG: u32 = 4_096;
 
 /// A daemon that runs.
 pub struct Daemon {
@@ -164,7 +167,15 @@ impl Daemon {
 
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), DaemonError> {
     let failed = |source| DaemonError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let listener = bound(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
+}
+
+/// Listens as [`TcpListener::bind`] does, with a longer queue: when it is full, clients of a flooded node wait a second to try again.
+fn bound(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }

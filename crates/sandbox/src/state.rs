@@ -343,7 +343,9 @@ impl State {
     pub fn artifacts(&self) -> Result<Directory, StateError> {
         let path = self.path.join("artifacts");
         std::fs::create_dir_all(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
-        Ok(Directory::open_host(&path)?)
+        let artifacts = Directory::open_host(&path)?;
+        artifacts.set_mode(0o700)?;
+        Ok(artifacts)
     }
 }
 

@@ -14,6 +14,7 @@ use object_store::buffered::BufWriter;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -80,7 +81,7 @@ impl Artifacts {
             place: folder.display().to_string(),
             source,
         };
-        std::fs::create_dir_all(folder).map_err(|error| failed(error.into()))?;
+        make_private(folder).map_err(|error| failed(error.into()))?;
         let store = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.into()))?;
         Ok(Self { folder: folder.to_owned(), store: Arc::new(store), bucket: None, moving: Arc::default() })
     }
@@ -238,6 +239,12 @@ impl Artifacts {
         let shelf = sha256.get(..2).unwrap_or_default();
         self.bucket.clone().unwrap_or_default().join(shelf).join(sha256)
     }
+}
+
+/// Makes a folder that no other user can list, also of one that an earlier version made.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700))
 }
 
 /// Where a content lies in a folder.

@@ -122,6 +122,17 @@ impl Location {
     }
 }
 
+/// Returns true if a database's URL holds a password, which a command line shows to every user of the machine.
+pub fn holds_password(url: &str) -> bool {
+    let Some((_, rest)) = url.split_once("://") else { return false };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, more) = rest.split_at(end);
+    let of_user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+    let parameters = more.split_once('?').map_or("", |(_, query)| query).split(['&', '#']);
+    let mut names = parameters.filter_map(|parameter| parameter.split_once('=')).map(|(name, _)| name);
+    of_user.is_some_and(|(_, password)| !password.is_empty()) || names.any(|name| name.ends_with("password"))
+}
+
 /// A text names no database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{scheme:?} is no database that is known; `sqlite:PATH` and `postgres://USER@HOST/DATABASE` are")]
@@ -312,6 +323,31 @@ impl DatabaseError {
         match self.kind {
             Failing::Unavailable => Self { kind: Failing::InDoubt, ..self },
             _ => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_urls_are_seen() {
+        for url in [
+            "postgres://user:secret@host/database",
+            "postgresql://user:sec@ret@host:5432",
+            "postgres://host/database?user=me&password=secret",
+            "postgres://host?sslpassword=secret",
+        ] {
+            assert!(holds_password(url), "{url}");
+        }
+        for url in [
+            "postgres://user@host:5432/database",
+            "postgres://user:@host/",
+            "postgres://host/a:b@c",
+            "sqlite:/a:b@c",
+        ] {
+            assert!(!holds_password(url), "{url}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One request by a connection of its own, and the answer as it comes.
 
-use super::{ClientError, PATIENCE, Place};
+use super::{ClientError, PATIENCE, Place, WHOLE};
 use belljar_egress::http1::limits::{RESPONSE_HEAD_BYTES, Times};
 use belljar_egress::http1::{BodyLength, Chunks, Malformed, ResponseHead, head};
 use std::io::{self, ErrorKind, Read, Write};
@@ -66,8 +66,11 @@ impl Answer {
 
     /// All of the body, of at most so many bytes.
     pub(crate) fn whole(&mut self, most: usize) -> Result<Vec<u8>, ClientError> {
-        let mut body = Vec::new();
+        let (mut body, begun) = (Vec::new(), Instant::now());
         loop {
+            if begun.elapsed() >= WHOLE {
+                return Err(ClientError::Silent { node: self.node.clone() });
+            }
             match self.next(PATIENCE)? {
                 Piece::Bytes(bytes) => body.extend(bytes),
                 Piece::Nothing => {}
@@ -179,8 +182,11 @@ fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
 /// The head of the answer, behind any that only says to go on; and what came with it.
 fn read_head(stream: &mut TcpStream, node: &str) -> Result<(ResponseHead, Vec<u8>), ClientError> {
     let (mut inbox, mut portion) = (Vec::new(), [0; PORTION]);
-    let node = || node.to_owned();
+    let (node, begun) = (|| node.to_owned(), Instant::now());
     loop {
+        if begun.elapsed() >= WHOLE {
+            return Err(ClientError::Silent { node: node() });
+        }
         while let Some(end) = head::end(&inbox) {
             let parsed = ResponseHead::parse(inbox.get(..end).unwrap_or_default());
             let parsed = parsed.map_err(|source| ClientError::Malformed { node: node(), source })?;

@@ -72,3 +72,24 @@ fn command_without_home_names_what_to_set() {
     let with = listed(Some(&home));
     assert!(with.status.success(), "{with:?}");
 }
+
+#[test]
+fn password_in_a_database_url_on_the_command_line_is_refused() {
+    let place = TempDir::new().unwrap();
+    let list = |url: &str| {
+        let mut command = Command::new(BELLJAR);
+        command
+            .args(["trust", "--database", url, "list"])
+            .env("BELLJAR_STATE_DIR", place.path().join("state"));
+        command.output().unwrap()
+    };
+    let refused = list("postgres://user:hidden@127.0.0.1:1/none");
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(
+        errors(&refused).contains("PGPASSFILE") && !errors(&refused).contains("hidden"),
+        "{}",
+        errors(&refused)
+    );
+    // Control: without a password the server is asked, which isn't there.
+    assert!(!errors(&list("postgres://user@127.0.0.1:1/none")).contains("PGPASSFILE"));
+}

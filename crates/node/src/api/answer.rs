@@ -75,7 +75,8 @@ impl IntoResponse for Refusal {
 pub(super) async fn told(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let mut response = next.run(request).await;
-    let Some(Refusal { mut problem, retry_after_seconds }) = response.extensions_mut().remove() else {
+    let refusal = response.extensions_mut().remove().or_else(|| of_framework(&response));
+    let Some(Refusal { mut problem, retry_after_seconds }) = refusal else {
         return response;
     };
     let allow = (problem.kind == ProblemKind::MethodNotAllowed).then(|| methods_at(&path));
@@ -97,6 +98,15 @@ pub(super) async fn told(request: Request, next: Next) -> Response {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
+}
+
+/// A refusal in place of one that axum answers in plain text, such as for a path that isn't UTF-8 once it is decoded.
+fn of_framework(response: &Response) -> Option<Refusal> {
+    let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let is_plain = kind.is_some_and(|kind| kind.starts_with(b"text/plain"));
+    (response.status() == StatusCode::BAD_REQUEST && is_plain).then(|| {
+        Refusal::new(ProblemKind::Validation, "the path or the query can't be read: it is not UTF-8")
+    })
 }
 
 fn methods_at(path: &str) -> &'static str {

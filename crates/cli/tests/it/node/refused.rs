@@ -88,6 +88,18 @@ fn what_is_denied_is_in_the_audit_and_a_flood_of_it_is_counted() {
 }
 
 #[test]
+fn path_that_is_not_utf8_is_answered_with_a_problem() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    for path in ["/v1/worker/jobs/%ff", "/v1/worker/jobs/none"] {
+        let answered = node.get(path);
+        assert!((400..500).contains(&answered.status), "{path}: {}", answered.status);
+        assert_eq!(answered.header("content-type"), Some("application/problem+json"), "{path}");
+        assert_eq!(answered.json()["instance"], path);
+    }
+}
+
+#[test]
 fn a_node_that_can_not_start_says_why() {
     let world = World::new(crate::BELLJAR);
     let run = |arguments: &[&str]| {
