@@ -152,6 +152,9 @@ fn was_step_refused(outcome: &JobOutcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use belljar_contract::job::Job;
+    use belljar_contract::job::step::StepType;
+    use belljar_contract::result::{JobResult, StepError, StepResult, StepStatus};
 
     fn failed_as(code: FailureCode) -> bool {
         is_of_agent(&JobOutcome::of_failure(code, "why"))
@@ -177,20 +180,27 @@ mod tests {
 
     #[test]
     fn step_that_was_refused_while_the_job_ran_counts() {
-        let outcome = |started_at: Option<&str>| {
-            let step = serde_json::json!({
-                "index": 0, "type": "write_file", "status": "failure", "started_at": started_at, "duration_ms": 0,
-                "error": { "type": "policy_violation", "message": "a link leads out of the workspace" },
-            });
-            let result = serde_json::json!({
-                "protocol_version": "1.0", "status": "failure", "steps": [step], "artifacts": [],
-                "failure_code": "policy_violation",
+        let outcome = |started_at: Option<Timestamp>| {
+            let no_job = Job::parse(b"{}").unwrap_err();
+            let mut result = JobResult::of_invalid_job(no_job, Timestamp::UNIX_EPOCH);
+            result.failure_code = Some(FailureCode::PolicyViolation);
+            let message = "a link leads out of the workspace".to_owned();
+            result.steps.push(StepResult {
+                index: 0,
+                id: "write".to_owned(),
+                step_type: StepType::WriteFile,
+                status: StepStatus::Failure,
+                started_at,
+                finished_at: None,
+                duration_ms: 0,
+                result: None,
+                error: Some(StepError { code: FailureCode::PolicyViolation, message }),
             });
             let mut outcome = JobOutcome::of_failure(FailureCode::PolicyViolation, "why");
-            outcome.sba_result = Some(serde_json::from_value(result).unwrap());
+            outcome.sba_result = Some(Box::new(result));
             outcome
         };
-        assert!(is_of_agent(&outcome(Some("2026-01-31T12:00:00Z"))));
+        assert!(is_of_agent(&outcome(Some(Timestamp::UNIX_EPOCH))));
         assert!(!is_of_agent(&outcome(None)));
     }
 }

@@ -4,7 +4,7 @@ use crate::error::CliError;
 use crate::progress::harmless;
 use belljar_policy::untrusted;
 use belljar_store::audit::anchor::{
-    AnchorStatus, Evidence, Vouched, notes_in_bucket, notes_in_file, statuses,
+    AnchorError, AnchorStatus, Evidence, Vouched, notes_in_bucket, notes_in_file, statuses,
 };
 use belljar_store::audit::verify::{Anchor, Demands, Extent, Verdict};
 use belljar_store::audit::{self, AuditError, Hash, PublicKey};
@@ -119,13 +119,16 @@ fn add_anchor(evidence: &mut Evidence, anchor: &str) -> Result<(), CliError> {
         files.sort_unstable();
     }
     for file in files {
-        let bytes = notes_in_file(&file).map_err(|source| unreadable(anchor, source))?;
+        let bytes = notes_in_file(&file).map_err(|error| match error {
+            AnchorError::Io { source, .. } => failed(&file, source),
+            other => failed(&file, std::io::Error::other(other)),
+        })?;
         evidence.add(&untrusted::name(&file), &String::from_utf8_lossy(&bytes));
     }
     Ok(())
 }
 
-fn unreadable(anchor: &str, source: audit::anchor::AnchorError) -> CliError {
+fn unreadable(anchor: &str, source: AnchorError) -> CliError {
     CliError::from(AuditError::Anchor { target: anchor.to_owned(), source: Arc::new(source) })
 }
 

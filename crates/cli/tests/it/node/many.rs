@@ -36,3 +36,33 @@ fn two_nodes_on_one_database_share_the_work_and_run_nothing_twice() {
     let owners = server.ask(&url, "SELECT count(*) FROM jobs WHERE owner IS NOT NULL").unwrap();
     assert_eq!(json!(owners.trim()), "0");
 }
+
+#[test]
+fn copied_state_directory_does_not_start_while_its_original_lives() {
+    const NAME: &str = "node::many::copied_state_directory_does_not_start_while_its_original_lives";
+    let server = match Postgres::start() {
+        Ok(server) => server,
+        Err(why) => return skip(NAME, &why),
+    };
+    let url = server.database().unwrap();
+    let arguments = ["--database", url.as_str()];
+    let [world, copy] = [World::new(crate::BELLJAR), World::new(crate::BELLJAR)];
+    let mut node = Node::start(&world, &arguments);
+    let [from, to] = [&world, &copy].map(|world| world.path().join("state/node"));
+    std::fs::create_dir_all(&to).unwrap();
+    for name in ["node-id", "node.lock", "instances"] {
+        std::fs::copy(from.join(name), to.join(name)).unwrap();
+    }
+    let running = node.submit(script("sleep 6; echo done"));
+    node.wait_for(&running, "in_progress");
+    let refused = Node::refused(&copy, &arguments);
+    assert!(refused.contains("is alive at this database") && refused.contains("node-id"), "{refused}");
+    // Controls: a node of its own starts, and the original goes on and, killed, is back at once.
+    std::fs::remove_file(to.join("node-id")).unwrap();
+    drop(Node::start(&copy, &arguments));
+    assert_eq!(node.wait_for(&running, "completed")["stdout"], "done\n");
+    let begun = std::time::Instant::now();
+    node.killed_and_started();
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(node.run(&command(&["true"])).json()["status"], "completed");
+}
