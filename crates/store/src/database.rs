@@ -124,7 +124,8 @@ impl Location {
 
 /// Returns true if a database's URL holds a password, which a command line shows to every user of the machine.
 pub fn holds_password(url: &str) -> bool {
-    let Some((_, rest)) = url.split_once("://") else { return false };
+    let rest = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://"));
+    let Some(rest) = rest else { return false };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, more) = rest.split_at(end);
     let of_user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));

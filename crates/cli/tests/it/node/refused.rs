@@ -114,14 +114,12 @@ fn a_node_that_can_not_start_says_why() {
     world.write("token", TOKEN);
     let (code, said) = run(&["node", "--token-file", "token", "--database", "mysql://u:secret@h/d"]);
     assert!(code == 125 && said.contains("\"mysql\" is no database") && !said.contains("secret"), "{said}");
-    let (code, said) = run(&[
-        "node",
-        "--token-file",
-        "token",
-        "--listen",
-        "127.0.0.1:0",
-        "--database",
-        "postgres://u:secret@127.0.0.1:1/d",
-    ]);
-    assert!(code == 125 && said.contains("can't open the database") && !said.contains("secret"), "{said}");
+    let arguments = ["node", "--token-file", "token", "--listen", "127.0.0.1:0"];
+    let url = "postgres://u:secret@127.0.0.1:1/d";
+    let (code, said) = run(&[&arguments[..], &["--database", url]].concat());
+    assert!(code == 125 && said.contains("PGPASSFILE") && !said.contains("secret"), "{said}");
+    // A variable is seen by this user alone.
+    let unseen = world.command(&arguments).env("BELLJAR_DATABASE", url).output().unwrap();
+    let said = String::from_utf8(unseen.stderr).unwrap();
+    assert!(said.contains("can't open the database") && !said.contains("secret"), "{said}");
 }
