@@ -4,26 +4,23 @@ use crate::git::is_dot_git;
 
 /// Why a path in a repository needs a yes, if it is in one and does. The parts are folded.
 pub(super) fn review(parts: &[&str]) -> Option<&'static str> {
-    let (name, above) = parts.split_last()?;
+    let name = parts.last()?;
     if is_dot_git(name) {
         return Some("it is a repository of its own, or says where one is");
     }
     if let Some(at) = parts.iter().position(|part| is_dot_git(part)) {
-        // Only the tree's own: one below it is found by whoever works there.
+        // Only the tree's own: git finds one below it for commands that are run there.
         let inside = &parts[at + 1..];
         return match at == 0 && is_data(inside) {
             true => None,
             false => Some("git runs what its hooks and settings say, or trusts what is there"),
         };
     }
-    // Whoever works in such a directory has its settings, whatever it is called.
-    if *name == "head" && !above.contains(&"refs") {
-        return Some("a directory with such a file may be a repository, whose settings git heeds");
-    }
-    None
+    // Git obeys the settings of such a directory, whatever its name is and wherever it is: no repository is without this file.
+    (*name == "head").then_some("a directory with such a file may be a repository, whose settings git heeds")
 }
 
-/// Objects, names of commits, and what was said: nothing that git runs or goes by.
+/// Objects, names of commits, and their logs: nothing that git runs or goes by.
 fn is_data(inside: &[&str]) -> bool {
     let is_hex =
         |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -33,8 +30,20 @@ fn is_data(inside: &[&str]) -> bool {
         ] => true,
         ["objects", "pack", name] => [".pack", ".idx", ".rev", ".keep"].iter().any(|end| name.ends_with(end)),
         ["objects", two, rest] => is_hex(two, 2) && is_hex(rest, 38),
-        ["refs", "heads" | "tags" | "remotes", ..] | ["refs", "stash"] => true,
-        ["logs", ..] => true,
+        ["logs", "head"] => true,
+        ["refs", below @ ..] | ["logs", "refs", below @ ..] => is_reference(below),
+        _ => false,
+    }
+}
+
+/// Returns true for what is below `refs`, unless it could make a repository of a directory there: a log and a reference are both
+/// taken for a `HEAD`.
+fn is_reference(below: &[&str]) -> bool {
+    match below {
+        ["stash"] | ["remotes", _, "head"] => true,
+        ["heads" | "tags" | "remotes", names @ ..] => {
+            !names.is_empty() && !names.iter().any(|name| matches!(*name, "head" | "objects" | "commondir"))
+        }
         _ => false,
     }
 }
@@ -51,10 +60,17 @@ mod tests {
             ".git/head",
             ".git/refs/heads/x",
             ".git/logs/refs/heads/x",
+            ".git/logs/refs/remotes/origin/head",
+            ".git/logs/refs/stash",
+            ".git/logs/head",
+            ".git/refs/remotes/origin/head",
+            ".git/refs/remotes/origin/a/config",
+            ".git/refs/stash",
             ".git/objects/ab/cdef0123456789abcdef0123456789abcdef01",
             ".git/objects/pack/pack-1.pack",
             "src/main.rs",
-            "a/refs/head",
+            "docs/refs/heads.md",
+            "a/refs/heads/x",
         ] {
             assert!(!asks(data), "{data}");
         }
@@ -75,6 +91,24 @@ mod tests {
             "a/.git/index",
             "a/head",
             "head",
+            // Each may be the one file that makes a repository of a directory with such a name on the way, or its settings.
+            "docs/refs/head",
+            "refs/head",
+            "refs/remotes/origin/head",
+            "a/refs/b/c/head",
+            ".git/refs/head",
+            ".git/refs/heads",
+            ".git/refs/heads/head",
+            ".git/refs/heads/a/head",
+            ".git/refs/remotes/head",
+            ".git/refs/remotes/origin/a/head",
+            ".git/refs/remotes/origin/objects/x",
+            ".git/refs/remotes/origin/commondir",
+            ".git/logs/config",
+            ".git/logs/commondir",
+            ".git/logs/objects/x",
+            ".git/logs/refs/config",
+            ".git/modules/a/refs/remotes/origin/head",
         ] {
             assert!(asks(runs), "{runs}");
         }
