@@ -27,6 +27,9 @@ pub struct Touched<'t> {
     pub before: Option<Entry>,
     /// What is to be there.
     pub after: Option<Entry>,
+    /// Whether nothing is there yet, and what is to be there is an object of Git whose name is the hash of its content. The caller has
+    /// to look at the content.
+    pub is_new_git_object: bool,
 }
 
 /// What a path is.
@@ -86,6 +89,15 @@ pub enum HandoffKind {
     Alias,
 }
 
+// === impl Touched ===
+
+impl<'t> Touched<'t> {
+    /// A path of which no more is known than what is there and what is to be there.
+    pub fn new(path: &'t str, before: Option<Entry>, after: Option<Entry>) -> Self {
+        Self { path, before, after, is_new_git_object: false }
+    }
+}
+
 // === impl HandoffKind ===
 
 impl HandoffKind {
@@ -120,7 +132,7 @@ pub fn review<'t>(touched: impl IntoIterator<Item = Touched<'t>>) -> Vec<Finding
 }
 
 fn review_one(touched: &Touched<'_>) -> Vec<Finding> {
-    let Touched { path, before, after } = touched;
+    let Touched { path, before, after, is_new_git_object } = touched;
     // A directory is what is in it: that is touched by itself.
     let is_something = |entry: &Option<Entry>| !matches!(entry, None | Some(Entry::Other));
     if !is_something(before) && !is_something(after) {
@@ -134,7 +146,7 @@ fn review_one(touched: &Touched<'_>) -> Vec<Finding> {
             found.push((kind, reason));
         }
     };
-    if let Some(reason) = repository::review(&parts) {
+    if let Some(reason) = repository::review(&parts, *is_new_git_object) {
         note(HandoffKind::Git, reason);
     }
     for row in ROWS.into_iter().flatten().filter(|row| row.at.holds(&parts)) {

@@ -245,7 +245,7 @@ fn touched<'t>(files: &'t [Differing], tree: &'t Tree) -> impl Iterator<Item = T
             SUBMODULE => Some(Touch::Other),
             mode => Some(Touch::File { is_executable: mode == EXECUTABLE }),
         };
-        Touched { path: &file.path, before: entry(file.old_mode), after: entry(file.new_mode) }
+        Touched::new(&file.path, entry(file.old_mode), entry(file.new_mode))
     })
 }
 

@@ -143,7 +143,7 @@ mod tests {
         let mut links = LinksWithin::default();
         (0..=MOST_ALIASES).for_each(|number| links.add(&format!("link{number}"), "file"));
         let file = Some(Entry::File { is_executable: false });
-        let review = |path| review_with_links([Touched { path, before: None, after: file.clone() }], &links);
+        let review = |path| review_with_links([Touched::new(path, None, file.clone())], &links);
         assert_eq!(review("file").iter().map(|found| found.kind).collect::<Vec<_>>(), [HandoffKind::Link]);
         // The control.
         assert_eq!(review("other"), []);
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_change_gains_the_trust_of_what_leads_to_it() {
         let file = Some(Entry::File { is_executable: false });
-        let touched = Touched { path: "rules.txt", before: file.clone(), after: file };
+        let touched = Touched::new("rules.txt", file.clone(), file);
         let mut links = LinksWithin::default();
         assert_eq!(review_with_links([touched.clone()], &links), []);
         links.add("Makefile", "./rules.txt");

@@ -2,8 +2,9 @@
 
 use crate::git::is_dot_git;
 
-/// Why a path in a repository needs a yes, if it is in one and does. The parts are folded.
-pub(super) fn review(parts: &[&str]) -> Option<&'static str> {
+/// Why a path in a repository needs a yes, if it is in one and does. The parts are folded; `is_new_object` as
+/// [`Touched::is_new_git_object`](super::Touched::is_new_git_object).
+pub(super) fn review(parts: &[&str], is_new_object: bool) -> Option<&'static str> {
     let name = parts.last()?;
     if is_dot_git(name) {
         return Some("it is a repository of its own, or says where one is");
@@ -11,7 +12,7 @@ pub(super) fn review(parts: &[&str]) -> Option<&'static str> {
     if let Some(at) = parts.iter().position(|part| is_dot_git(part)) {
         // Only the tree's own: git finds one below it for commands that are run there.
         let inside = &parts[at + 1..];
-        return match at == 0 && is_data(inside) {
+        return match at == 0 && is_data(inside, is_new_object) {
             true => None,
             false => Some("git runs what its hooks and settings say, or trusts what is there"),
         };
@@ -20,16 +21,16 @@ pub(super) fn review(parts: &[&str]) -> Option<&'static str> {
     (*name == "head").then_some("a directory with such a file may be a repository, whose settings git heeds")
 }
 
-/// Objects, names of commits, and their logs: nothing that git runs or goes by.
-fn is_data(inside: &[&str]) -> bool {
-    let is_hex =
-        |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+/// What a commit writes: new objects, names of commits, and their logs; nothing that git runs or goes by. Git believes that an object
+/// has the content that its name says. So objects that are there, and packs, which can hold a second one of any name, are no data;
+/// nor is `packed-refs`, which can say that one object is read instead of another (`refs/replace`).
+fn is_data(inside: &[&str], is_new_object: bool) -> bool {
+    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match inside {
-        [
-            "head" | "orig_head" | "fetch_head" | "index" | "packed-refs" | "commit_editmsg" | "description",
-        ] => true,
-        ["objects", "pack", name] => [".pack", ".idx", ".rev", ".keep"].iter().any(|end| name.ends_with(end)),
-        ["objects", two, rest] => is_hex(two, 2) && is_hex(rest, 38),
+        ["head" | "orig_head" | "fetch_head" | "index" | "commit_editmsg" | "description"] => true,
+        ["objects", two, rest] => {
+            is_new_object && two.len() == 2 && matches!(rest.len(), 38 | 62) && is_hex(two) && is_hex(rest)
+        }
         ["logs", "head"] => true,
         ["refs", below @ ..] | ["logs", "refs", below @ ..] => is_reference(below),
         _ => false,
@@ -54,7 +55,7 @@ mod tests {
 
     #[test]
     fn commits_are_data_and_everything_else_in_a_repository_needs_a_yes() {
-        let asks = |path: &str| review(&path.split('/').collect::<Vec<_>>()).is_some();
+        let asks = |path: &str| review(&path.split('/').collect::<Vec<_>>(), true).is_some();
         for data in [
             ".git/index",
             ".git/head",
@@ -67,7 +68,6 @@ mod tests {
             ".git/refs/remotes/origin/a/config",
             ".git/refs/stash",
             ".git/objects/ab/cdef0123456789abcdef0123456789abcdef01",
-            ".git/objects/pack/pack-1.pack",
             "src/main.rs",
             "docs/refs/heads.md",
             "a/refs/heads/x",
@@ -83,6 +83,13 @@ mod tests {
             ".git/info/attributes",
             ".git/info/grafts",
             ".git/objects/info/alternates",
+            ".git/objects/info/commit-graph",
+            ".git/objects/pack/pack-1.pack",
+            ".git/objects/pack/pack-1.idx",
+            ".git/objects/pack/multi-pack-index",
+            ".git/packed-refs",
+            ".git/reftable/tables.list",
+            ".git/worktrees/a/gitdir",
             ".git/refs/replace/abc",
             ".git/modules/a/config",
             ".git/rebase-merge/git-rebase-todo",
@@ -115,10 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_one_by_its_whole_name_and_anything_else_beside_it_needs_a_yes() {
-        let asks = |two: &str, rest: &str| review(&[".git", "objects", two, rest]).is_some();
+    fn an_object_is_data_by_its_whole_name_if_it_is_new_and_has_that_hash() {
+        let asks = |two: &str, rest: &str| review(&[".git", "objects", two, rest], true).is_some();
         let rest = "cdef0123456789abcdef0123456789abcdef01";
-        assert!(!asks("ab", rest) && !asks("00", rest));
+        let long = "cdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789";
+        assert!(!asks("ab", rest) && !asks("00", rest) && !asks("00", long));
         for (two, rest) in [
             ("ab", &rest[1..]),
             ("abc", rest),
@@ -126,10 +134,15 @@ mod tests {
             ("xy", rest),
             ("ab", "notxhexadecimalxbutxasxlongxasxanxidx"),
             ("info", "alternates"),
+            ("ab", &long[1..]),
         ] {
             assert!(asks(two, rest), "{two}/{rest}");
         }
         assert!(asks("ab", &format!("{rest}0")));
         assert!(asks("ab", &format!("{}x", &rest[1..])));
+        assert!(
+            review(&[".git", "objects", "ab", rest], false).is_some(),
+            "it is there already, or isn't what its name says"
+        );
     }
 }

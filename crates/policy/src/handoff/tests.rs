@@ -8,7 +8,7 @@ fn file(is_executable: bool) -> Option<Entry> {
 }
 
 pub(super) fn kinds(path: &str) -> Vec<&'static str> {
-    let found = review([Touched { path, before: None, after: file(false) }]);
+    let found = review([Touched::new(path, None, file(false))]);
     found.into_iter().map(|finding| finding.kind.code()).collect()
 }
 
@@ -82,7 +82,7 @@ fn ordinary_files_need_none() {
 #[test]
 fn a_file_that_can_be_run_from_now_on_needs_a_yes_and_one_that_could_before_does_not() {
     let executable = |before, after| {
-        let found = review([Touched { path: "a.sh", before, after }]);
+        let found = review([Touched::new("a.sh", before, after)]);
         found.iter().any(|finding| finding.kind == HandoffKind::Executable)
     };
     assert!(executable(None, file(true)));
@@ -94,16 +94,16 @@ fn a_file_that_can_be_run_from_now_on_needs_a_yes_and_one_that_could_before_does
 
 #[test]
 fn what_is_removed_counts_as_what_is_written() {
-    let found = review([Touched { path: "CODEOWNERS", before: file(false), after: None }]);
+    let found = review([Touched::new("CODEOWNERS", file(false), None)]);
     assert_eq!(found.len(), 1);
-    let directory = Touched { path: ".vscode", before: None, after: Some(Entry::Other) };
+    let directory = Touched::new(".vscode", None, Some(Entry::Other));
     assert!(review([directory]).is_empty(), "what is in it is told by itself");
 }
 
 #[test]
 fn a_link_in_the_place_of_a_trusted_directory_needs_a_yes() {
     let link = |path, target: &str| {
-        review([Touched { path, before: None, after: Some(Entry::Link { target: target.to_owned() }) }])
+        review([Touched::new(path, None, Some(Entry::Link { target: target.to_owned() }))])
     };
     assert_eq!(link(".vscode", "docs")[0].kind, HandoffKind::Editor);
     assert_eq!(link(".github", "docs")[0].kind, HandoffKind::Ci);
@@ -114,7 +114,7 @@ fn a_link_in_the_place_of_a_trusted_directory_needs_a_yes() {
 #[test]
 fn each_kind_of_trust_that_a_path_gains_is_told_once() {
     let touched = |path, before, after| {
-        review([Touched { path, before, after }])
+        review([Touched::new(path, before, after)])
             .into_iter()
             .map(|found| found.kind.code())
             .collect::<Vec<_>>()
@@ -161,7 +161,7 @@ fn trust_in_more_paths_is_trust_in_those_before_too_and_never_in_all() {
     assert_eq!(trust.paths().collect::<Vec<_>>(), [".envrc", ".vscode/"]);
     assert_eq!(Trust::in_all().paths().count(), 0);
     let all = [".envrc", ".vscode/a", "Makefile"];
-    let all = all.map(|path| Touched { path, before: None, after: file(false) });
+    let all = all.map(|path| Touched::new(path, None, file(false)));
     let left = trust.without(review(all.clone()));
     assert_eq!(left.iter().map(|finding| finding.path.as_str()).collect::<Vec<_>>(), ["Makefile"]);
     assert!(Trust::in_all().and_in(strings(&["a"])).is_in_all());
@@ -170,13 +170,8 @@ fn trust_in_more_paths_is_trust_in_those_before_too_and_never_in_all() {
 
 #[test]
 fn trust_is_in_the_paths_that_were_named_and_in_no_others() {
-    let all = || {
-        review([".envrc", ".vscode/a", ".vscode/b"].map(|path| Touched {
-            path,
-            before: None,
-            after: file(false),
-        }))
-    };
+    let all =
+        || review([".envrc", ".vscode/a", ".vscode/b"].map(|path| Touched::new(path, None, file(false))));
     let left = |paths: &[&str]| {
         let trust = Trust::in_paths(paths.iter().map(|path| (*path).to_owned()));
         trust.without(all()).into_iter().map(|finding| finding.path).collect::<Vec<_>>()

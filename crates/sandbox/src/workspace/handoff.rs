@@ -1,11 +1,14 @@
 //! What of a change set gains trust in the tree that it is applied to (`policy::handoff`).
 
+mod inflate;
 mod links;
 mod obeyed;
+mod objects;
 
 use super::changes::{ChangeSet, State};
 use crate::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched};
+use objects::ObjectCheck;
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -40,6 +43,7 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
         findings.push(Finding { path, kind, reason });
     }
     let within = within.unwrap_or_default();
+    let mut objects = ObjectCheck::new();
     for (path, changed) in set.iter() {
         // What it was where it goes says enough by its kind; where its link has led doesn't count any more.
         let before = changed.before.map(|before| entry(before, String::new()));
@@ -52,7 +56,10 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
             }
             after => after.map(|after| entry(after, String::new())),
         };
-        let touched = Touched { path: &path.to_string_lossy(), before, after };
+        let is_new_file = changed.before.is_none()
+            && changed.after.is_some_and(|after| after.kind == FileType::RegularFile);
+        let is_new_git_object = is_new_file && objects.holds(copy, path);
+        let touched = Touched { path: &path.to_string_lossy(), before, after, is_new_git_object };
         findings.extend(policy::review_with_links([touched], &within));
     }
     findings.extend(obeyed::find(set, target)?);
@@ -66,3 +73,6 @@ fn entry(state: State, target: String) -> Entry {
         _ => Entry::Other,
     }
 }
+
+#[cfg(test)]
+mod tests;
