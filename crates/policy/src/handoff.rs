@@ -7,10 +7,13 @@
 mod alias;
 mod link;
 mod repository;
+mod resolve;
 mod rows;
+mod surroundings;
 mod trust;
 
-pub use alias::{LinksWithin, review_with_links};
+pub use resolve::{Exit, Landing, Names, NoOutside, Outside, Resolved, TreeLinks, prepend};
+pub use surroundings::{TreeContext, review_in_tree};
 pub use trust::Trust;
 
 use crate::git::folded;
@@ -96,6 +99,18 @@ impl<'t> Touched<'t> {
     pub fn new(path: &'t str, before: Option<Entry>, after: Option<Entry>) -> Self {
         Self { path, before, after, is_new_git_object: false }
     }
+
+    /// That change under another name of its path.
+    fn at_alias<'a>(&self, alias: &'a str) -> Touched<'a> {
+        let (before, after) = (self.before.clone(), self.after.clone());
+        Touched { path: alias, before, after, is_new_git_object: self.is_new_git_object }
+    }
+
+    /// Returns true unless there are only directories: a directory is what is in it, and that is touched by itself.
+    fn is_something(&self) -> bool {
+        let is_something = |entry: &Option<Entry>| !matches!(entry, None | Some(Entry::Other));
+        is_something(&self.before) || is_something(&self.after)
+    }
 }
 
 // === impl HandoffKind ===
@@ -133,9 +148,7 @@ pub fn review<'t>(touched: impl IntoIterator<Item = Touched<'t>>) -> Vec<Finding
 
 fn review_one(touched: &Touched<'_>) -> Vec<Finding> {
     let Touched { path, before, after, is_new_git_object } = touched;
-    // A directory is what is in it: that is touched by itself.
-    let is_something = |entry: &Option<Entry>| !matches!(entry, None | Some(Entry::Other));
-    if !is_something(before) && !is_something(after) {
+    if !touched.is_something() {
         return Vec::new();
     }
     let parts: Vec<String> = path.split('/').map(folded).collect();
@@ -146,10 +159,11 @@ fn review_one(touched: &Touched<'_>) -> Vec<Finding> {
             found.push((kind, reason));
         }
     };
+    let is_link = [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::Link { .. })));
     if let Some(reason) = repository::review(&parts, *is_new_git_object) {
         note(HandoffKind::Git, reason);
     }
-    for row in ROWS.into_iter().flatten().filter(|row| row.at.holds(&parts)) {
+    for row in ROWS.into_iter().flatten().filter(|row| row.at.holds(&parts, is_link)) {
         note(row.kind, row.why);
     }
     if parts.iter().any(|part| is_short_name(part)) {

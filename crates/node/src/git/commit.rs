@@ -7,7 +7,9 @@ use super::base::{Base, REFERENCE, is_object_id, object_id};
 use super::runner::{Git, GitError};
 use super::tree::{Entry, Kind, Tree};
 use belljar_contract::id::RunId;
-use belljar_policy::handoff::{Entry as Touch, Finding, LinksWithin, Touched, review_with_links};
+use belljar_policy::handoff::{
+    Entry as Touch, Finding, NoOutside, Touched, TreeContext, TreeLinks, review_in_tree,
+};
 use belljar_sandbox::directory::Directory;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -166,7 +168,7 @@ pub(super) fn make(
     if files.is_empty() {
         return Err(CommitError::Unchanged);
     }
-    let findings = review_with_links(touched(&files, tree), &links_of(tree));
+    let findings = review_in_tree(touched(&files, tree), &context_of(tree));
     Ok(Made { commit, files, findings })
 }
 
@@ -249,14 +251,18 @@ fn touched<'t>(files: &'t [Differing], tree: &'t Tree) -> impl Iterator<Item = T
     })
 }
 
-fn links_of(tree: &Tree) -> LinksWithin {
-    let mut links = LinksWithin::default();
+fn context_of(tree: &Tree) -> TreeContext {
+    let (mut links, mut context) = (TreeLinks::default(), TreeContext::default());
     for entry in &tree.entries {
+        let path = entry.path.as_str();
         if let Kind::Link { target } = &entry.kind {
-            links.add(entry.path.as_str(), target);
+            links.insert(path.as_bytes(), target.as_bytes());
         }
+        path.match_indices('/').for_each(|(at, _)| context.add_path(&path[..at]));
+        context.add_path(path);
     }
-    links
+    context.add_links(&links, &mut NoOutside);
+    context
 }
 
 /// As `git fast-import` reads a path. There are no line ends in it.

@@ -32,7 +32,7 @@ pub(super) enum At {
     In(&'static [&'static str]),
     /// Everything in that directory of a directory, and what stands in its place.
     Below(&'static str, &'static str),
-    /// A file directly in a directory of that name, anywhere, whose own name ends so.
+    /// A file directly in a directory of that name, anywhere, whose own name ends so, and a link in the place of the directory.
     Inside(&'static str, &'static [&'static str]),
 }
 
@@ -59,7 +59,8 @@ const fn row(at: At, kind: HandoffKind, why: &'static str) -> Row {
 // === impl At ===
 
 impl At {
-    pub(super) fn holds(&self, parts: &[&str]) -> bool {
+    /// `is_link` says that it is a symbolic link, or was one.
+    pub(super) fn holds(&self, parts: &[&str], is_link: bool) -> bool {
         let name = parts.last().copied().unwrap_or_default();
         match self {
             Named(names) => names.contains(&name),
@@ -67,7 +68,8 @@ impl At {
             Ends(ends) => ends.iter().any(|end| name.ends_with(end)),
             Inside(directory, ends) => {
                 let above = parts.len().checked_sub(2).and_then(|at| parts.get(at));
-                above == Some(directory) && ends.iter().any(|end| name.ends_with(end))
+                let is_in_it = above == Some(directory) && ends.iter().any(|end| name.ends_with(end));
+                is_in_it || (is_link && name == *directory)
             }
             In(names) => parts.iter().any(|part| names.contains(part)),
             // A link, or a file, in the place of the directory brings all of it along.

@@ -109,6 +109,11 @@ fn a_link_in_the_place_of_a_trusted_directory_needs_a_yes() {
     assert_eq!(link(".github", "docs")[0].kind, HandoffKind::Ci);
     assert_eq!(link("docs/x", "../../../etc/passwd")[0].kind, HandoffKind::Link);
     assert!(link("docs/x", "../README.md").is_empty());
+    for name in ["renv", "a/project", "deps", ".ropeproject", "requirements"] {
+        assert!(!link(name, "x").is_empty(), "{name}");
+        let plain = review([Touched::new(name, None, file(false))]);
+        assert!(plain.is_empty(), "a file in its place brings nothing along: {name}");
+    }
 }
 
 #[test]

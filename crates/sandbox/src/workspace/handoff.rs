@@ -4,15 +4,16 @@ mod inflate;
 mod links;
 mod obeyed;
 mod objects;
+mod outside;
 
 use super::changes::{ChangeSet, State};
 use crate::directory::{Directory, DirectoryError};
-use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched};
+use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched, TreeContext};
 use objects::ObjectCheck;
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What was looked at.
 #[derive(Debug)]
@@ -31,39 +32,51 @@ pub(super) type Links = BTreeMap<PathBuf, CString>;
 /// # Errors
 /// [`DirectoryError`] for a path that can't be looked at.
 pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<Reviewed, DirectoryError> {
-    let (mut findings, mut links) = (Vec::new(), Links::new());
-    if set.is_empty() {
-        return Ok(Reviewed { findings, links });
-    }
-    let within = links::find(target)?;
-    if let (None, Some((path, _))) = (&within, set.iter().next()) {
-        let (path, kind) = (path.to_string_lossy().into_owned(), HandoffKind::Link);
-        let reason =
-            "the directory has too many names to find the links that lead to what was changed".into();
-        findings.push(Finding { path, kind, reason });
-    }
-    let within = within.unwrap_or_default();
+    let links = links_of(set, copy)?;
+    let Some((first, _)) = set.iter().next() else { return Ok(Reviewed { findings: Vec::new(), links }) };
+    let context = links::find(target, set, &links)?;
+    let mut findings: Vec<Finding> = match &context {
+        None => vec![about_links(
+            first,
+            "the directory has too many names to find the links that lead to what was changed".into(),
+        )],
+        Some(context) => {
+            unresolved(context, set).map(|reason| about_links(first, reason)).into_iter().collect()
+        }
+    };
+    let context = context.unwrap_or_default();
     let mut objects = ObjectCheck::new();
     for (path, changed) in set.iter() {
         // What it was where it goes says enough by its kind; where its link has led doesn't count any more.
         let before = changed.before.map(|before| entry(before, String::new()));
-        let after = match changed.after {
-            Some(after) if after.kind == FileType::Symlink => {
-                let says = copy.read_link(path)?;
-                let target = says.to_string_lossy().into_owned();
-                links.insert(path.to_owned(), says);
-                Some(entry(after, target))
-            }
-            after => after.map(|after| entry(after, String::new())),
-        };
-        let is_new_file = changed.before.is_none()
-            && changed.after.is_some_and(|after| after.kind == FileType::RegularFile);
+        let says = links.get(path).map(|says| says.to_string_lossy().into_owned());
+        let after = changed.after.map(|after| entry(after, says.unwrap_or_default()));
+        let is_new_file = before.is_none() && matches!(after, Some(Entry::File { .. }));
         let is_new_git_object = is_new_file && objects.holds(copy, path);
         let touched = Touched { path: &path.to_string_lossy(), before, after, is_new_git_object };
-        findings.extend(policy::review_with_links([touched], &within));
+        findings.extend(policy::review_in_tree([touched], &context));
     }
     findings.extend(obeyed::find(set, target)?);
     Ok(Reviewed { findings, links })
+}
+
+/// The links that a change set brings, with what they say.
+fn links_of(set: &ChangeSet, copy: &Directory) -> Result<Links, DirectoryError> {
+    let is_link = |after: State| after.kind == FileType::Symlink;
+    let links = set.iter().filter(|(_, changed)| changed.after.is_some_and(is_link));
+    links.map(|(path, _)| Ok((path.to_owned(), copy.read_link(path)?))).collect()
+}
+
+/// Why it can't be told what leads to the changes, if it can't.
+fn unresolved(context: &TreeContext, set: &ChangeSet) -> Option<String> {
+    // Those that are changed have findings of their own.
+    let link = context.unresolved().find(|link| set.get(Path::new(link)).is_none())?;
+    Some(format!("where the link {link} leads can't be told, which may be to what was changed"))
+}
+
+fn about_links(path: &Path, reason: String) -> Finding {
+    let path = path.to_string_lossy().into_owned();
+    Finding { path, kind: HandoffKind::Link, reason: reason.into() }
 }
 
 fn entry(state: State, target: String) -> Entry {

@@ -1,12 +1,18 @@
-//! Finds the links of a tree that lead to something in it.
+//! Walks a tree for what its changes are reviewed beside: its links, the identities of its directories, and its names that make
+//! repositories.
 
+use super::outside::Host;
 use crate::directory::{Directory, DirectoryError, Name};
-use belljar_policy::handoff::LinksWithin;
-use rustix::fd::{AsFd, AsRawFd};
+use crate::in_use::Identity;
+use crate::workspace::changes::ChangeSet;
+use belljar_policy::handoff::{TreeContext, TreeLinks};
 use rustix::fs::FileType;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use super::Links;
 
 /// Maximum number of names that are looked at.
 const MOST_NAMES: usize = 2_000_000;
@@ -14,38 +20,90 @@ const MOST_NAMES: usize = 2_000_000;
 /// What Git keeps of the past: there are many of them, and no links.
 const LEFT_OUT: &str = ".git/objects";
 
-/// Finds them; what can't be read is passed over. Returns `None` if the tree has more names than are looked at.
-pub(super) fn find(tree: &Directory) -> Result<Option<LinksWithin>, DirectoryError> {
-    let place = std::fs::read_link(format!("/proc/self/fd/{}", tree.as_fd().as_raw_fd())).ok();
-    let mut found = LinksWithin::default();
-    let mut names_left = MOST_NAMES;
-    let mut pending = vec![PathBuf::new()];
-    while let Some(below) = pending.pop() {
-        let opened = match below.as_os_str().is_empty() {
-            true => Ok(tree.try_clone()?),
-            false => tree.open(&below),
-        };
-        let Ok(directory) = opened else { continue };
-        let Ok(names) = directory.names(names_left) else { return Ok(None) };
-        names_left -= names.len();
-        for Name { name, kind } in &names {
-            let path = below.join(OsStr::from_bytes(name.as_bytes()));
-            match kind {
-                FileType::Directory if path != Path::new(LEFT_OUT) => pending.push(path),
-                FileType::Symlink => note(&mut found, (tree, place.as_deref()), &path),
-                _ => {}
-            }
-        }
-    }
-    Ok(Some(found))
+/// What a tree is like before a change.
+#[derive(Debug, Default)]
+struct Survey {
+    links: TreeLinks,
+    /// By what they are, as paths from outside may lead to them by other names.
+    directories: BTreeMap<Identity, PathBuf>,
+    context: TreeContext,
 }
 
-fn note(found: &mut LinksWithin, (tree, place): (&Directory, Option<&Path>), path: &Path) {
-    let Ok(says) = tree.read_link(path) else { return };
-    let says = Path::new(OsStr::from_bytes(says.to_bytes()));
-    let link = path.to_string_lossy();
-    match place.and_then(|place| says.strip_prefix(place).ok()) {
-        Some(within) => found.add_to(&link, &within.to_string_lossy()),
-        None => found.add(&link, &says.to_string_lossy()),
+/// Walks the tree, and adds to it what a change brings; `new_links` are the links of the change with what they say. What can't be read
+/// is passed over, but not the links that lead through it. Returns `None` if the tree has more names than are looked at.
+pub(super) fn find(
+    tree: &Directory,
+    set: &ChangeSet,
+    new_links: &Links,
+) -> Result<Option<TreeContext>, DirectoryError> {
+    let Some(Survey { mut links, directories, mut context }) = Survey::of(tree)? else { return Ok(None) };
+    let mut host = Host::new(tree, &directories);
+    let changes_links = set.iter().any(|(_, changed)| {
+        let is_link = |state: super::State| state.kind == FileType::Symlink;
+        changed.before.is_some_and(is_link) || changed.after.is_some_and(is_link)
+    });
+    // Where the links lead now counts as where they will lead: what is removed counts as what is written.
+    if changes_links {
+        let mut before = TreeContext::default();
+        before.add_links(&links, &mut host);
+        context.add_aliases_of(before);
+    }
+    for (path, changed) in set.iter() {
+        links.remove(path.as_os_str().as_bytes());
+        if changed.after.is_some() {
+            path.ancestors().for_each(|path| context.add_path(&path.to_string_lossy()));
+        }
+    }
+    for (path, says) in new_links {
+        links.insert(path.as_os_str().as_bytes(), says.to_bytes());
+    }
+    context.add_links(&links, &mut host);
+    Ok(Some(context))
+}
+
+// === impl Survey ===
+
+impl Survey {
+    fn of(tree: &Directory) -> Result<Option<Self>, DirectoryError> {
+        let mut survey = Self::default();
+        let mut names_left = MOST_NAMES;
+        let mut pending = vec![PathBuf::new()];
+        while let Some(below) = pending.pop() {
+            let opened = match below.as_os_str().is_empty() {
+                true => Ok(tree.try_clone()?),
+                false => tree.open(&below),
+            };
+            let Ok(directory) = opened else {
+                survey.links.note_closed(below.as_os_str().as_bytes());
+                continue;
+            };
+            survey.note_directory(&directory, &below)?;
+            let Ok(names) = directory.names(names_left) else { return Ok(None) };
+            names_left -= names.len();
+            for Name { name, kind } in &names {
+                let path = below.join(OsStr::from_bytes(name.as_bytes()));
+                survey.context.add_path(&path.to_string_lossy());
+                match kind {
+                    FileType::Directory if path != Path::new(LEFT_OUT) => pending.push(path),
+                    FileType::Symlink => {
+                        if let Ok(says) = tree.read_link(&path) {
+                            survey.links.insert(path.as_os_str().as_bytes(), says.to_bytes());
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(Some(survey))
+    }
+
+    /// A directory that is there by two paths is mounted at one of them.
+    fn note_directory(&mut self, directory: &Directory, path: &Path) -> Result<(), DirectoryError> {
+        let identity = Identity::of(&directory.stat_itself()?);
+        match self.directories.get(&identity) {
+            Some(known) => self.context.add_same(&known.to_string_lossy(), &path.to_string_lossy()),
+            None => drop(self.directories.insert(identity, path.to_owned())),
+        }
+        Ok(())
     }
 }

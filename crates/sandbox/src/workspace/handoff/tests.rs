@@ -1,6 +1,8 @@
 //! Reviews of change sets that lie beside their trees, as they do in an overlay.
 
 use super::*;
+use belljar_testkit::skip::skip;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -30,10 +32,7 @@ impl Trees {
 
     /// What takes a yes, as `PATH KIND`.
     fn asked(&self) -> Vec<String> {
-        let [tree, layer] = ["tree", "layer"].map(|name| Directory::open_host(&self.path(name)).unwrap());
-        let set = ChangeSet::read(&tree, &layer).unwrap();
-        let findings = review(&set, &layer, &tree).unwrap().findings;
-        findings.iter().map(|finding| format!("{} {}", finding.path, finding.kind)).collect()
+        asked_in(self.folder.path())
     }
 
     /// Runs Git in a directory, without anybody's settings; what it prints.
@@ -45,6 +44,13 @@ impl Trees {
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         String::from_utf8(ran.stdout).unwrap().trim().to_owned()
     }
+}
+
+fn asked_in(folder: &Path) -> Vec<String> {
+    let [tree, layer] = ["tree", "layer"].map(|name| Directory::open_host(&folder.join(name)).unwrap());
+    let set = ChangeSet::read(&tree, &layer).unwrap();
+    let findings = review(&set, &layer, &tree).unwrap().findings;
+    findings.iter().map(|finding| format!("{} {}", finding.path, finding.kind)).collect()
 }
 
 fn object_of(name: &str) -> String {
@@ -107,4 +113,141 @@ fn an_object_that_is_there_keeps_its_content_and_a_new_one_has_its_hash_as_name(
     std::fs::remove_file(trees.path("layer").join(&unknown)).unwrap();
     trees.write("layer/.git/objects/pack/pack-1.pack", "x");
     assert_eq!(trees.asked(), [".git/objects/pack/pack-1.pack git"]);
+}
+
+/// A tree with `Makefile`, `proj/` being the tree itself, and where it is on the host.
+fn with_link(target: impl AsRef<Path>) -> Trees {
+    let trees = Trees::new();
+    trees.write("tree/rules.txt", "all:\n");
+    trees.write("tree/sub/rules.txt", "all:\n");
+    std::fs::create_dir(trees.path("tree/sub/dir")).unwrap();
+    symlink(target, trees.path("tree/Makefile")).unwrap();
+    trees
+}
+
+#[test]
+fn a_link_counts_whichever_way_it_leads_to_what_was_changed() {
+    for (target, changed) in [
+        ("rules.txt", "rules.txt"),
+        ("../tree/rules.txt", "rules.txt"),
+        ("../way/rules.txt", "rules.txt"),
+        ("a/../rules.txt", "sub/rules.txt"),
+        ("a/../../../tree/sub/rules.txt", "sub/rules.txt"),
+        ("b/rules.txt", "sub/rules.txt"),
+        ("around/rules.txt", "sub/rules.txt"),
+        ("missing/rules.txt", "missing/rules.txt"),
+    ] {
+        let trees = with_link(target);
+        symlink("sub/dir", trees.path("tree/a")).unwrap();
+        symlink("../way/sub", trees.path("tree/b")).unwrap();
+        symlink("./b/../sub", trees.path("tree/around")).unwrap();
+        symlink("tree", trees.path("way")).unwrap();
+        trees.write(&format!("layer/{changed}"), "evil\n");
+        assert_eq!(trees.asked(), [format!("{changed} build")], "{target}");
+        // The control: what the link doesn't lead to.
+        let trees = with_link(target);
+        symlink("sub/dir", trees.path("tree/a")).unwrap();
+        trees.write("layer/other.txt", "other\n");
+        assert_eq!(trees.asked(), [""; 0], "{target}");
+    }
+}
+
+#[test]
+fn an_absolute_link_counts_by_whichever_name_of_the_directory() {
+    let trees = Trees::new();
+    trees.write("tree/rules.txt", "all:\n");
+    symlink("tree", trees.path("other")).unwrap();
+    symlink(trees.path("other/../other/rules.txt"), trees.path("tree/Makefile")).unwrap();
+    trees.write("layer/rules.txt", "evil\n");
+    assert_eq!(trees.asked(), ["rules.txt build"]);
+    // The control: to another directory.
+    std::fs::create_dir(trees.path("third")).unwrap();
+    std::fs::remove_file(trees.path("tree/Makefile")).unwrap();
+    symlink(trees.path("third/rules.txt"), trees.path("tree/Makefile")).unwrap();
+    assert_eq!(trees.asked(), [""; 0]);
+}
+
+#[test]
+fn a_link_of_which_it_cannot_be_told_where_it_leads_takes_a_yes() {
+    let trees = with_link("/proc/self/cwd/rules.txt");
+    trees.write("layer/rules.txt", "evil\n");
+    assert_eq!(trees.asked(), ["rules.txt link"]);
+    // The control: one that leads to nothing.
+    std::fs::remove_file(trees.path("tree/Makefile")).unwrap();
+    symlink("/none/of/this", trees.path("tree/Makefile")).unwrap();
+    assert_eq!(trees.asked(), [""; 0]);
+}
+
+#[test]
+fn a_new_link_brings_what_it_leads_to_to_its_place() {
+    for (link, file) in [
+        ("renv", "activate.R"),
+        ("project", "Build.scala"),
+        ("deps", "build.jl"),
+        (".ropeproject", "config.py"),
+        ("requirements", "dev.txt"),
+    ] {
+        let trees = Trees::new();
+        trees.write(&format!("layer/x/{file}"), "evil\n");
+        // The control.
+        assert_eq!(trees.asked(), [""; 0], "{file}");
+        symlink("x", trees.path(&format!("layer/{link}"))).unwrap();
+        let asked = trees.asked().join("\n");
+        assert!(asked.contains(&format!("x/{file} ")) && asked.contains(&format!("{link} ")), "{asked}");
+        // What is there already comes to its place by the link alone.
+        std::fs::rename(trees.path("layer/x"), trees.path("tree/x")).unwrap();
+        assert_eq!(trees.asked().len(), 1, "{link}: {:?}", trees.asked());
+    }
+}
+
+#[test]
+fn a_link_through_a_link_of_the_tree_that_leads_out_takes_a_yes() {
+    let trees = Trees::new();
+    symlink("/etc", trees.path("tree/exist")).unwrap();
+    symlink("sub", trees.path("tree/inside")).unwrap();
+    symlink("inside/x", trees.path("layer/l")).unwrap();
+    assert_eq!(trees.asked(), [""; 0]);
+    symlink("exist/passwd", trees.path("layer/m")).unwrap();
+    assert_eq!(trees.asked(), ["m link"]);
+}
+
+#[test]
+fn what_is_in_a_bare_repository_of_the_tree_takes_a_yes() {
+    let trees = Trees::new();
+    trees.git("tree", &["init", "--quiet", "--bare", "fixtures/a"]);
+    trees.write("layer/fixtures/a/config", "[core]\n");
+    trees.write("layer/fixtures/b/config", "[core]\n");
+    assert_eq!(trees.asked(), ["fixtures/a/config git"]);
+}
+
+/// Where the test that is started below finds its trees.
+const MOUNTED: &str = "BELLJAR_TEST_MOUNTED";
+
+#[test]
+fn a_directory_that_is_mounted_at_a_trusted_place_has_its_trust() {
+    const NAME: &str = "a_directory_that_is_mounted_at_a_trusted_place_has_its_trust";
+    if let Some(folder) = std::env::var_os(MOUNTED) {
+        let asked = asked_in(Path::new(&folder));
+        return assert_eq!(asked, ["editor/tasks.json editor", "rules.txt build"]);
+    }
+    let trees = Trees::new();
+    std::fs::create_dir(trees.path("tree/.vscode")).unwrap();
+    std::fs::create_dir(trees.path("other")).unwrap();
+    trees.write("tree/editor/a.txt", "a\n");
+    trees.write("tree/rules.txt", "all:\n");
+    symlink(trees.path("other/rules.txt"), trees.path("tree/Makefile")).unwrap();
+    trees.write("layer/editor/tasks.json", "{}\n");
+    trees.write("layer/rules.txt", "evil\n");
+    assert_eq!(trees.asked(), [""; 0], "nothing is mounted");
+    let script =
+        "mount --bind tree/editor tree/.vscode && mount --bind tree other || exit 77; \"$0\" --exact \"$1\"";
+    let name = format!("workspace::handoff::tests::{NAME}");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).arg(std::env::current_exe().unwrap()).arg(name);
+    let ran = command.env(MOUNTED, trees.path("")).current_dir(trees.path("")).output().unwrap();
+    match ran.status.code() {
+        Some(0) if String::from_utf8_lossy(&ran.stdout).contains("1 passed") => {}
+        Some(1 | 77) if !rustix::process::geteuid().is_root() => skip(NAME, "nothing can be mounted here"),
+        _ => panic!("{ran:?}"),
+    }
 }

@@ -1,0 +1,261 @@
+//! Where the symbolic links of a tree lead, resolved as the kernel does: name by name, through the links on the way, and up from where
+//! they have led.
+//!
+//! Pure: the tree's links are known beforehand. What a link meets outside of the tree is looked up by an [`Outside`].
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The symbolic links of a tree, by their paths. Paths are bytes, as the kernel has them.
+#[derive(Debug, Clone, Default)]
+pub struct TreeLinks {
+    /// By their folded paths; several only where the file system knows upper from lower case.
+    by_name: BTreeMap<String, Vec<TreeLink>>,
+    /// Directories whose names can't be read: each of these may be a link.
+    closed: BTreeSet<Vec<u8>>,
+}
+
+#[derive(Debug, Clone)]
+struct TreeLink {
+    path: Vec<u8>,
+    target: Vec<u8>,
+}
+
+/// The names that are still to be followed, in their order.
+pub type Names = VecDeque<Vec<u8>>;
+
+/// How a path leaves the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// To the directory above the tree.
+    Above,
+    /// To the root of the file system.
+    Root,
+}
+
+/// Where a path comes to that has left the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Landing {
+    /// Back in the tree, in this directory of it; the names that are left go on from there.
+    Within(Vec<u8>),
+    /// To something outside.
+    Outside,
+    /// To nothing.
+    Nowhere,
+    /// That can't be told.
+    Unknown,
+}
+
+/// Follows paths outside of a tree.
+pub trait Outside {
+    /// Follows the names until they come back into the tree or come to an end. `links_left` is how many links may be followed.
+    fn follow(&mut self, exit: Exit, names: &mut Names, links_left: &mut u32) -> Landing;
+}
+
+/// The outside of a tree that has none, as that of a commit: nothing is known of where it will be.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoOutside;
+
+/// Where a link leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// The links of the tree that are followed, each once; the link itself comes first.
+    pub passed: Vec<Vec<u8>>,
+    /// Whether the way leads out of the tree, even if it comes back.
+    pub has_left: bool,
+    /// Where it ends. What is in the tree need not be there.
+    pub end: Landing,
+}
+
+/// Maximum number of links that the kernel follows.
+const MOST_LINKS: u32 = 40;
+
+// === impl TreeLinks ===
+
+impl TreeLinks {
+    /// Adds a link, or has it lead elsewhere.
+    pub fn insert(&mut self, path: &[u8], target: &[u8]) {
+        self.remove(path);
+        let links = self.by_name.entry(folded_path(path)).or_default();
+        links.push(TreeLink { path: path.to_owned(), target: target.to_owned() });
+    }
+
+    /// Removes a link, if it is there.
+    pub fn remove(&mut self, path: &[u8]) {
+        if let Some(links) = self.by_name.get_mut(&folded_path(path)) {
+            links.retain(|link| link.path != path);
+        }
+    }
+
+    /// Notes a directory whose names can't be read.
+    pub fn note_closed(&mut self, directory: &[u8]) {
+        self.closed.insert(directory.to_owned());
+    }
+
+    /// The paths of all links.
+    pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        self.by_name.values().flatten().map(|link| link.path.as_slice())
+    }
+
+    /// The link of that name, or else one that the least particular of file systems takes for it.
+    fn find(&self, path: &[u8]) -> Option<&TreeLink> {
+        let links = self.by_name.get(&folded_path(path))?;
+        links.iter().find(|link| link.path == path).or(links.first())
+    }
+
+    /// Follows a path of the tree to its end, also through its last name.
+    pub fn resolve(&self, path: &[u8], outside: &mut dyn Outside) -> Resolved {
+        let mut resolved = Resolved { passed: Vec::new(), has_left: false, end: Landing::Nowhere };
+        let (mut at, mut names, mut links_left) = (Vec::new(), names_of(path), MOST_LINKS);
+        while let Some(name) = names.pop_front() {
+            let exit = match name.as_slice() {
+                b"." => None,
+                b".." if at.is_empty() => Some(Exit::Above),
+                b".." => {
+                    at.truncate(at.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
+                    None
+                }
+                _ if self.closed.contains(&at) => {
+                    resolved.end = Landing::Unknown;
+                    return resolved;
+                }
+                name => {
+                    let parent = at.len();
+                    join(&mut at, name);
+                    let Some(link) = self.find(&at) else { continue };
+                    if !resolved.passed.contains(&link.path) {
+                        resolved.passed.push(link.path.clone());
+                    }
+                    let Some(left) = links_left.checked_sub(1) else { return resolved };
+                    links_left = left;
+                    at.truncate(parent);
+                    prepend(&mut names, &link.target);
+                    link.target.starts_with(b"/").then_some(Exit::Root)
+                }
+            };
+            let Some(exit) = exit else { continue };
+            resolved.has_left = true;
+            match outside.follow(exit, &mut names, &mut links_left) {
+                Landing::Within(directory) => at = directory,
+                end => {
+                    resolved.end = end;
+                    return resolved;
+                }
+            }
+        }
+        resolved.end = Landing::Within(at);
+        resolved
+    }
+}
+
+// === impl NoOutside ===
+
+impl Outside for NoOutside {
+    fn follow(&mut self, _: Exit, _: &mut Names, _: &mut u32) -> Landing {
+        Landing::Outside
+    }
+}
+
+/// Puts the names of a link's target before those that are left.
+pub fn prepend(names: &mut Names, target: &[u8]) {
+    for name in names_of(target).into_iter().rev() {
+        names.push_front(name);
+    }
+}
+
+fn names_of(path: &[u8]) -> Names {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).map(<[u8]>::to_owned).collect()
+}
+
+fn join(at: &mut Vec<u8>, name: &[u8]) {
+    if !at.is_empty() {
+        at.push(b'/');
+    }
+    at.extend_from_slice(name);
+}
+
+/// A path as the least particular of file systems reads it.
+fn folded_path(path: &[u8]) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'.' | b' ' | b':');
+    match path.iter().all(is_plain) {
+        true => String::from_utf8_lossy(path).to_ascii_lowercase(),
+        false => super::alias::folded_path(&String::from_utf8_lossy(path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links(all: &[(&str, &str)]) -> TreeLinks {
+        let mut links = TreeLinks::default();
+        all.iter().for_each(|(path, target)| links.insert(path.as_bytes(), target.as_bytes()));
+        links
+    }
+
+    fn within(path: &str) -> Landing {
+        Landing::Within(path.as_bytes().to_owned())
+    }
+
+    /// A host on which the root leads to a directory of the tree by one name.
+    struct Mounted;
+
+    impl Outside for Mounted {
+        fn follow(&mut self, exit: Exit, names: &mut Names, _: &mut u32) -> Landing {
+            match (exit, names.pop_front().as_deref()) {
+                (Exit::Root, Some(b"mnt")) => Landing::Within(b"sub".to_vec()),
+                (Exit::Above, Some(b"tree")) => Landing::Within(Vec::new()),
+                (_, Some(b"none")) => Landing::Nowhere,
+                (_, Some(b"proc")) => Landing::Unknown,
+                _ => Landing::Outside,
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_leads_where_the_kernel_would_follow_it() {
+        for (all, end) in [
+            (vec![("l", "rules.txt")], within("rules.txt")),
+            (vec![("a/l", "../b/./rules.txt")], within("b/rules.txt")),
+            (vec![("a", "sub/dir"), ("l", "a/../rules.txt")], within("sub/rules.txt")),
+            (vec![("a", "b"), ("b", "c/d"), ("l", "a/x")], within("c/d/x")),
+            (vec![("l", "../tree/rules.txt")], within("rules.txt")),
+            (vec![("a", "b"), ("b/l", "../../tree/a/x")], within("b/x")),
+            (vec![("l", "/mnt/rules.txt")], within("sub/rules.txt")),
+            (vec![("l", "/mnt/../rules.txt")], within("rules.txt")),
+            (vec![("out", "/etc"), ("l", "out/passwd")], Landing::Outside),
+            (vec![("b", "."), ("l", "b/../x")], Landing::Outside),
+            (vec![("l", "../none")], Landing::Nowhere),
+            (vec![("l", "l")], Landing::Nowhere),
+            (vec![("l", "m"), ("m", "l")], Landing::Nowhere),
+            (vec![("l", "/proc/self/cwd")], Landing::Unknown),
+            (vec![("A", "b"), ("l", "a/x")], within("b/x")),
+            (vec![("A", "b"), ("a", "c"), ("l", "a/x")], within("c/x")),
+        ] {
+            let path = if all.iter().any(|(path, _)| *path == "l") { "l" } else { all.last().unwrap().0 };
+            assert_eq!(links(&all).resolve(path.as_bytes(), &mut Mounted).end, end, "{all:?}");
+        }
+    }
+
+    #[test]
+    fn the_links_on_the_way_are_told_and_whether_it_leads_out() {
+        let all = links(&[("a", "sub/dir"), ("l", "a/../rules.txt"), ("o", "../tree/a"), ("m", "/mnt")]);
+        let told = |path: &str| {
+            let Resolved { passed, has_left, .. } = all.resolve(path.as_bytes(), &mut Mounted);
+            let passed: Vec<String> =
+                passed.into_iter().map(|path| String::from_utf8(path).unwrap()).collect();
+            (passed.join(" "), has_left)
+        };
+        assert_eq!(told("l"), ("l a".to_owned(), false));
+        assert_eq!(told("o"), ("o a".to_owned(), true));
+        assert_eq!(told("m"), ("m".to_owned(), true));
+        assert_eq!(told("rules.txt"), (String::new(), false));
+    }
+
+    #[test]
+    fn a_way_through_a_directory_that_cannot_be_read_is_not_known() {
+        let mut all = links(&[("l", "shut/x"), ("m", "open/x")]);
+        all.note_closed(b"shut");
+        assert_eq!(all.resolve(b"l", &mut NoOutside).end, Landing::Unknown);
+        assert_eq!(all.resolve(b"m", &mut NoOutside).end, within("open/x"));
+    }
+}

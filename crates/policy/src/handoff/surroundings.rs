@@ -1,0 +1,266 @@
+//! What a change is reviewed beside: the links of the tree that it is for, and the directories of it that may be repositories.
+
+use super::alias::{Aliases, folded_path};
+use super::resolve::{Landing, Outside, Resolved, TreeLinks};
+use super::{Entry, Finding, HandoffKind, Touched, review_one};
+use crate::git::{folded, is_dot_git};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of the tree that a change is for.
+#[derive(Debug, Clone, Default)]
+pub struct TreeContext {
+    aliases: Aliases,
+    /// Why links need a yes by where they lead through other links, by the paths of all links that are followed.
+    leading: BTreeMap<String, &'static str>,
+    unresolved: BTreeSet<String>,
+    /// What of a repository is in each directory, by folded paths.
+    repositories: BTreeMap<String, RepositoryNames>,
+}
+
+/// The names that make a repository of a directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct RepositoryNames {
+    head: bool,
+    objects: bool,
+    refs: bool,
+    commondir: bool,
+}
+
+/// What of a change gains trust by its own names, by the links of its tree that lead there, and by the repositories that it is in: one
+/// finding for each path and kind.
+pub fn review_in_tree<'t>(
+    touched: impl IntoIterator<Item = Touched<'t>>,
+    context: &TreeContext,
+) -> Vec<Finding> {
+    touched.into_iter().flat_map(|touched| context.review(&touched)).collect()
+}
+
+// === impl TreeContext ===
+
+impl TreeContext {
+    /// Adds links with where they lead.
+    pub fn add_links(&mut self, links: &TreeLinks, outside: &mut dyn Outside) {
+        for path in links.paths() {
+            let link = text(path);
+            let Resolved { passed, has_left, end } = links.resolve(path, outside);
+            let passed: Vec<String> = passed.iter().map(|path| text(path)).collect();
+            // A link on the way that leads elsewhere makes this one lead elsewhere.
+            for other in passed.iter().filter(|other| **other != link) {
+                self.aliases.add(&link, other);
+            }
+            let reason = match &end {
+                Landing::Unknown => Some("where it leads can't be told"),
+                _ if has_left => Some("it leads out of the tree, or other links do by it"),
+                Landing::Within(path) if text(path).split('/').any(is_dot_git) => {
+                    Some("it leads into a repository")
+                }
+                _ => None,
+            };
+            match end {
+                Landing::Within(path) => self.aliases.add(&link, &text(&path)),
+                Landing::Unknown => drop(self.unresolved.insert(link)),
+                Landing::Outside | Landing::Nowhere => {}
+            }
+            for (path, reason) in passed.into_iter().filter_map(|path| Some((path, reason?))) {
+                self.leading.entry(path).or_insert(reason);
+            }
+        }
+    }
+
+    /// Adds the further names of paths that another context knows, and nothing else of it.
+    pub fn add_aliases_of(&mut self, other: Self) {
+        self.aliases.add_all(other.aliases);
+        self.unresolved.extend(other.unresolved);
+    }
+
+    /// Adds that two paths are those of one directory, as by a bind mount.
+    pub fn add_same(&mut self, one: &str, other: &str) {
+        self.aliases.add(one, other);
+        self.aliases.add(other, one);
+    }
+
+    /// Adds a path that is in the tree, or will be. Only few names are kept.
+    pub fn add_path(&mut self, path: &str) {
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        // Most names need no closer look.
+        let is_ascii = name.is_ascii();
+        if is_ascii && !name.starts_with(['h', 'H', 'o', 'O', 'r', 'R', 'c', 'C']) {
+            return;
+        }
+        let name = folded(name);
+        if !matches!(name.as_str(), "head" | "objects" | "refs" | "commondir") {
+            return;
+        }
+        let names = self.repositories.entry(folded_path(above)).or_default();
+        match name.as_str() {
+            "head" => names.head = true,
+            "objects" => names.objects = true,
+            "refs" => names.refs = true,
+            _ => names.commondir = true,
+        }
+    }
+
+    /// The links of which it can't be told where they lead.
+    pub fn unresolved(&self) -> impl Iterator<Item = &str> {
+        self.unresolved.iter().map(String::as_str)
+    }
+
+    fn review(&self, touched: &Touched<'_>) -> Vec<Finding> {
+        let mut found = review_one(touched);
+        let mut note = |kind, reason: Cow<'static, str>| {
+            if !found.iter().any(|known: &Finding| known.kind == kind) {
+                found.push(Finding { path: touched.path.to_owned(), kind, reason });
+            }
+        };
+        if let (Some(Entry::Link { .. }), Some(reason)) = (&touched.after, self.leading.get(touched.path)) {
+            note(HandoffKind::Link, (*reason).into());
+        }
+        if touched.is_something() && self.is_in_repository(touched.path) {
+            note(
+                HandoffKind::Git,
+                "it is in a directory that may be a repository, whose settings git heeds".into(),
+            );
+        }
+        let aliases = self.aliases.of(touched.path);
+        if aliases.is_none() {
+            note(HandoffKind::Link, "too many links lead to it to tell what it is".into());
+        }
+        for alias in aliases.unwrap_or_default() {
+            for Finding { kind, reason, .. } in review_one(&touched.at_alias(&alias)) {
+                note(kind, format!("the link {alias} leads to it: {reason}").into());
+            }
+        }
+        found
+    }
+
+    /// Returns true for what is in a directory that Git takes for a repository. The tree's own `.git` has rules of its own.
+    fn is_in_repository(&self, path: &str) -> bool {
+        if self.repositories.is_empty() || path.split('/').next().is_some_and(is_dot_git) {
+            return false;
+        }
+        let path = folded_path(path);
+        let above = path.match_indices('/').map(|(at, _)| &path[..at]);
+        [""].into_iter()
+            .chain(above)
+            .any(|directory| self.repositories.get(directory).is_some_and(|names| names.are_those_of_one()))
+    }
+}
+
+// === impl RepositoryNames ===
+
+impl RepositoryNames {
+    fn are_those_of_one(self) -> bool {
+        self.head && (self.commondir || (self.objects && self.refs))
+    }
+}
+
+fn text(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NoOutside;
+    use super::*;
+
+    fn context(links: &[(&str, &str)], paths: &[&str]) -> TreeContext {
+        let mut all = TreeLinks::default();
+        links.iter().for_each(|(path, target)| all.insert(path.as_bytes(), target.as_bytes()));
+        let mut context = TreeContext::default();
+        context.add_links(&all, &mut NoOutside);
+        paths.iter().for_each(|path| context.add_path(path));
+        context
+    }
+
+    fn file() -> Option<Entry> {
+        Some(Entry::File { is_executable: false })
+    }
+
+    fn kinds(context: &TreeContext, path: &str, after: Option<Entry>) -> Vec<&'static str> {
+        let found = review_in_tree([Touched::new(path, None, after)], context);
+        found.iter().map(|finding| finding.kind.code()).collect()
+    }
+
+    #[test]
+    fn a_change_gains_the_trust_of_what_leads_to_it() {
+        let touched = Touched::new("rules.txt", file(), file());
+        assert_eq!(review_in_tree([touched.clone()], &context(&[], &[])), []);
+        let found = review_in_tree([touched], &context(&[("Makefile", "./rules.txt")], &[]));
+        let [Finding { path, kind, reason }] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((path.as_str(), *kind), ("rules.txt", HandoffKind::Build));
+        assert!(reason.starts_with("the link Makefile leads to it: "), "{reason}");
+    }
+
+    #[test]
+    fn a_link_on_the_way_is_one_of_the_names_too() {
+        let links = [("way", "sub"), ("Makefile", "way/rules.txt"), ("plain", "sub")];
+        let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
+        assert_eq!(kinds(&context(&links, &[]), "way", link("sub")), ["build"]);
+        assert_eq!(kinds(&context(&links, &[]), "sub/rules.txt", file()), ["build"]);
+        // The controls.
+        assert_eq!(kinds(&context(&links, &[]), "plain", link("sub")), [""; 0]);
+        assert_eq!(kinds(&context(&links, &[]), "sub/rules", file()), [""; 0]);
+    }
+
+    #[test]
+    fn a_link_that_leads_out_through_another_needs_a_yes() {
+        let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
+        let links = [
+            ("exist", "/etc"),
+            ("l", "exist/passwd"),
+            ("into", "way/hooks"),
+            ("way", ".git"),
+            ("m", "docs/x"),
+        ];
+        for (path, target) in [("l", "exist/passwd"), ("into", "way/hooks")] {
+            assert_eq!(kinds(&context(&links, &[]), path, link(target)), ["link"], "{path}");
+        }
+        assert_eq!(kinds(&context(&links, &[]), "m", link("docs/x")), [""; 0]);
+        // One that stays in the tree itself has another lead out.
+        let links = [("b", "."), ("old", "b/../x"), ("c", ".")];
+        assert_eq!(kinds(&context(&links, &[]), "b", link(".")), ["link"]);
+        assert_eq!(kinds(&context(&links, &[]), "c", link(".")), [""; 0]);
+    }
+
+    #[test]
+    fn whatever_is_in_a_directory_that_may_be_a_repository_needs_a_yes() {
+        let bare = ["fixtures/a.git/HEAD", "fixtures/a.git/objects", "fixtures/a.git/refs"];
+        for path in ["fixtures/a.git/config", "fixtures/a.git/hooks/update", "Fixtures/a.git/Config"] {
+            assert_eq!(kinds(&context(&[], &bare), path, file()), ["git"], "{path}");
+        }
+        assert_eq!(kinds(&context(&[], &["HEAD", "objects", "refs"]), "config", file()), ["git"]);
+        assert_eq!(kinds(&context(&[], &["a/Head", "a/commondir"]), "a/config", file()), ["git"]);
+        // The controls.
+        for path in ["fixtures/config", "fixtures/a.git2/config", "config"] {
+            assert_eq!(kinds(&context(&[], &bare), path, file()), [""; 0], "{path}");
+        }
+        for names in [
+            &["a/HEAD", "a/objects"][..],
+            &["a/HEAD", "a/refs"],
+            &["a/objects", "a/refs", "a/commondir"],
+            &[],
+        ] {
+            assert_eq!(kinds(&context(&[], names), "a/config", file()), [""; 0], "{names:?}");
+        }
+        let own = [".git/HEAD", ".git/objects", ".git/refs"];
+        assert_eq!(kinds(&context(&[], &own), ".git/index", file()), [""; 0]);
+    }
+
+    #[test]
+    fn one_directory_with_two_paths_has_the_trust_of_both() {
+        let mut context = TreeContext::default();
+        context.add_same(".vscode", "editor");
+        assert_eq!(kinds(&context, "editor/tasks.json", file()), ["editor"]);
+        assert_eq!(kinds(&context, "other/tasks.json", file()), [""; 0]);
+    }
+
+    #[test]
+    fn a_path_to_which_too_many_links_lead_takes_a_yes() {
+        let names: Vec<String> = (0..300).map(|number| format!("link{number}")).collect();
+        let links: Vec<_> = names.iter().map(|name| (name.as_str(), "file")).collect();
+        assert_eq!(kinds(&context(&links, &[]), "file", file()), ["link"]);
+        // The control.
+        assert_eq!(kinds(&context(&links, &[]), "other", file()), [""; 0]);
+    }
+}

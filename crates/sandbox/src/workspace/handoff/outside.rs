@@ -1,0 +1,88 @@
+//! Follows links of a tree on the host, outside of the tree: name by name and without opening anything, until they come back.
+
+use crate::directory::Directory;
+use crate::in_use::Identity;
+use belljar_policy::handoff::{Exit, Landing, Names, Outside, prepend};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat, readlinkat};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// The host around a tree. The tree's directories are known by what they are: a path may come to them by a bind mount, or through a
+/// link above the tree.
+#[derive(Debug)]
+pub(super) struct Host<'a> {
+    tree: &'a Directory,
+    directories: &'a BTreeMap<Identity, PathBuf>,
+}
+
+/// Why a path ends outside.
+enum End {
+    Nowhere,
+    Unknown,
+}
+
+// === impl Host ===
+
+impl<'a> Host<'a> {
+    pub(super) fn new(tree: &'a Directory, directories: &'a BTreeMap<Identity, PathBuf>) -> Self {
+        Self { tree, directories }
+    }
+
+    fn walk(&self, exit: Exit, names: &mut Names, links_left: &mut u32) -> Result<Landing, End> {
+        let mut at = match exit {
+            Exit::Above => place(self.tree, "..")?,
+            Exit::Root => place(CWD, "/")?,
+        };
+        loop {
+            if let Some(path) = self.directories.get(&Identity::of(&fstat(&at)?)) {
+                return Ok(Landing::Within(path.as_os_str().as_bytes().to_owned()));
+            }
+            let Some(name) = names.pop_front() else { return Ok(Landing::Outside) };
+            let found = place(&at, OsStr::from_bytes(&name))?;
+            match FileType::from_raw_mode(fstat(&found)?.st_mode) {
+                FileType::Directory => at = found,
+                FileType::Symlink => {
+                    // Those of `/proc` lead elsewhere for each process, and not where they say.
+                    if fstatfs(&found)?.f_type == PROC_SUPER_MAGIC {
+                        return Err(End::Unknown);
+                    }
+                    *links_left = links_left.checked_sub(1).ok_or(End::Nowhere)?;
+                    let target = readlinkat(&found, "", Vec::new())?;
+                    prepend(names, target.to_bytes());
+                    if target.to_bytes().starts_with(b"/") {
+                        at = place(CWD, "/")?;
+                    }
+                }
+                _ if names.is_empty() => return Ok(Landing::Outside),
+                _ => return Ok(Landing::Nowhere),
+            }
+        }
+    }
+}
+
+impl Outside for Host<'_> {
+    fn follow(&mut self, exit: Exit, names: &mut Names, links_left: &mut u32) -> Landing {
+        match self.walk(exit, names, links_left) {
+            Ok(landing) => landing,
+            Err(End::Nowhere) => Landing::Nowhere,
+            Err(End::Unknown) => Landing::Unknown,
+        }
+    }
+}
+
+impl From<Errno> for End {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG => Self::Nowhere,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+fn place(at: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+    openat(at, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+}
