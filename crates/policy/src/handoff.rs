@@ -143,10 +143,11 @@ impl fmt::Display for HandoffKind {
 
 /// What of a change gains trust, in the order in which it comes: one finding for each path and kind.
 pub fn review<'t>(touched: impl IntoIterator<Item = Touched<'t>>) -> Vec<Finding> {
-    touched.into_iter().flat_map(|touched| review_one(&touched)).collect()
+    touched.into_iter().flat_map(|touched| review_one(&touched, false)).collect()
 }
 
-fn review_one(touched: &Touched<'_>) -> Vec<Finding> {
+/// `is_alias` says that the path leads there through a link.
+fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     let Touched { path, before, after, is_new_git_object } = touched;
     if !touched.is_something() {
         return Vec::new();
@@ -163,7 +164,7 @@ fn review_one(touched: &Touched<'_>) -> Vec<Finding> {
     if let Some(reason) = repository::review(&parts, *is_new_git_object) {
         note(HandoffKind::Git, reason);
     }
-    for row in ROWS.into_iter().flatten().filter(|row| row.at.holds(&parts, is_link)) {
+    for row in ROWS.into_iter().flatten().filter(|row| row.at.holds(&parts, (is_link, is_alias))) {
         note(row.kind, row.why);
     }
     if parts.iter().any(|part| is_short_name(part)) {

@@ -57,6 +57,53 @@ fn names_that_gain_trust_are_known_in_every_ecosystem() {
         ),
         ("git", "lefthook.toml .lefthook-local.yml lefthook.yml .husky/pre-commit .pre-commit-config.yaml"),
         ("review", "deny.toml .semgrepignore"),
+        (
+            "git",
+            ".hg/hgrc .hg/store/x .jj/repo/config.toml .svn/wc.db .bzr/branch/branch.conf _darcs/prefs/defaults .gclient DEPS \
+             src/PRESUBMIT.py .hgsub .arclint cog.toml .bumpversion.toml",
+        ),
+        (
+            "build",
+            ".latexmkrc latexmkrc Doxyfile Doxyfile.in _plugins/x.rb _config.yml book.toml _quarto.yml .yardopts Snakefile \
+             rules/map.smk nextflow.config dvc.yaml .dvc/config _targets.R docs/make.jl .lintr .sqlfluff .ansible-lint \
+             .vale.ini .gitlint .standard.yml tslint.json .cspell.json dprint.json treefmt.toml .clang-tidy .trunk/trunk.yaml \
+             .clj-kondo/config.edn .markdownlint-cli2.mjs .dependency-cruiser.js codegen.ts openapitools.json alembic.ini \
+             schema.prisma buf.gen.yaml sonar-project.properties .arcconfig debian/rules debian/postinst PKGBUILD APKBUILD \
+             app.spec a.ebuild mkosi.conf snapcraft.yaml guix.scm .terraform/providers/x group_vars/all.yml kubeconfig.yaml \
+             molecule.yml .kitchen.yml wp-cli.yml serverless.ts web.config devfile.yaml .storybook/main.js .projen/tasks.json \
+             .projenrc.ts knexfile.js ormconfig.js .sequelizerc plopfile.mjs .umirc.ts truffle-config.js .solcover.js Cakefile \
+             cucumber.js Dangerfile.js stryker.conf.json .changeset/config.json jest.config.json Makefile.common rules.make \
+             a.ninja Jamroot default.do site_scons/site_init.py lib/tasks/x.rake x.thor Directory.Build.rsp a.tt x.targets \
+             a.runsettings .gn BUILD.gn a.gni jbuild myocamlbuild.ml pavement.py .pytest.ini tox.toml profiles.clj \
+             project.janet Eask Cask Eldev castor.php deploy.php robo.php config/boot.rb config/application.rb \
+             app/config/initializers/x.rb config/environments/test.rb config/database.yml config/config.exs config/runtime.exs \
+             features/environment.py features/support/env.rb alembic/env.py migrations/env.py build.dart hook/build.dart \
+             sys.config info.rkt tuist.swift .config/nextest.toml config.guess",
+        ),
+        (
+            "build",
+            "src/__pycache__/x.cpython-312.pyc x.pyc x.pyo lib/x.so x.pyd x.node x.elc x.zwc x.class lib/x.jar x.beam x.o x.a \
+             target/debug/deps/libx.rlib .next/server/app.js .turbo/x .dart_tool/package_config.json .gradle/x CMakeCache.txt \
+             build/CMakeFiles/x .deps/x.Po",
+        ),
+        ("executable", "git.exe tools/npm.cmd a.BAT profile.ps1 x.vbs"),
+        (
+            "package",
+            ".venv/lib/python3.12/site-packages/x.py venv/bin/activate env/pyvenv.cfg lib/site-packages/x.py .tox/py/x.py \
+             x.egg-info/entry_points.txt x.egg-link node_modules/x/index.js a/node_modules/.bin/x vendor/autoload.php \
+             vendor/composer/x.php vendor/bundle/x.rb gems.rb .config/dotnet-tools.json spago.dhall",
+        ),
+        (
+            "shell",
+            ".RData .erlang .duckdbrc .my.cnf .flaskenv user.clj src/user.clj data_readers.clj .lldbinit-x libx.so-gdb.py \
+             .shadowenv.d/1.lisp .hermit/x .ddev/config.yaml process-compose.yaml mprocs.yaml .lando.yml uwsgi.ini \
+             celeryconfig.py PKG_ADD profile.do .synopsys_dc.setup .valgrindrc",
+        ),
+        (
+            "editor",
+            ".bsp/x.json .metals/x .merlin nbproject/project.properties x.Rproj x.ipr a.csproj.user .factorypath",
+        ),
+        ("agent", ".amp/x .qoder/rules .copilot/x"),
     ] {
         for name in names.split_whitespace() {
             assert!(kinds(name).contains(&kind), "{name} is {:?}, not {kind}", kinds(name));
@@ -69,7 +116,14 @@ fn ordinary_sources_and_texts_of_those_ecosystems_take_no_yes() {
     for name in "src/lib.rs src/main.py app/models/user.rb lib/app.ex src/Main.hs src/main/scala/App.scala project/notes.md \
          docs/policy.md belljar.md.txt src/belljar/lib.rs src/config.rs src/index.ts test/app.test.ts styles/main.css data.json \
          data.yaml config/settings.yaml index.html R/analysis.R src/App.swift src/Program.cs Sources/App/main.swift \
-         requirements/readme.md deps/readme.md cmd/main.go internal/x.go src/main.zig lib/main.dart README.rst LICENSE"
+         requirements/readme.md deps/readme.md cmd/main.go internal/x.go src/main.zig lib/main.dart README.rst LICENSE \
+         README.md lib/foo.py tests/test_x.py tests/__init__.py src/app.module.ts src/app.test.tsx src/components/App.vue \
+         public/logo.svg config/routes.rb config/locales/en.yml features/login.feature spec/user_spec.rb db/schema.rb \
+         migrations/0001_initial.py app/migrations/env.sql docs/index.md docs/guide.tex paper.tex _posts/a.md src/rules.rs \
+         src/plugins.rb hooks/useThing.ts hook/notes.md vendor/readme.md vendor/lib/x.go debian/changelog include/x.h src/x.cpp \
+         src/x.ml src/user.rs src/users.clj src/core.clj core/build.go test/data.bin notes.org Cargo.md target.md \
+         src/spec.ts models/x.sql src/config.ts src/deps.ts venv.md history.md svn.txt group/vars.yml environment.py \
+         src/env.py src/environment.py tasks/build.md src/site.py cache/x.json src/jobs/cleanup.rb assets/x.wasm"
         .split_whitespace()
     {
         assert_eq!(kinds(name), [""; 0], "{name}");

@@ -1,11 +1,15 @@
 //! The table: which names gain trust, with whom, and why. Names are in lower case, as they are compared.
 
 mod building;
+mod compiled;
+mod documents;
 mod git;
 mod host;
 mod infrastructure;
 mod interpreters;
+mod linters;
 mod package;
+mod packaging;
 mod projects;
 mod servers;
 mod web;
@@ -30,16 +34,19 @@ pub(super) enum At {
     Ends(&'static [&'static str]),
     /// Everything in a directory of one of these names, anywhere, and what stands in its place.
     In(&'static [&'static str]),
-    /// Everything in that directory of a directory, and what stands in its place.
+    /// Everything in a directory of one of these names, anywhere, by its own path: a link in there that leads to it doesn't count, as
+    /// those of a workspace of packages lead to its sources.
+    Under(&'static [&'static str]),
+    /// Everything in that directory of a directory, and what stands in its place; a link in the place of the outer one.
     Below(&'static str, &'static str),
     /// A file directly in a directory of that name, anywhere, whose own name ends so, and a link in the place of the directory.
     Inside(&'static str, &'static [&'static str]),
 }
 
-use At::{Begins, Below, Ends, In, Inside, Named};
+use At::{Begins, Below, Ends, In, Inside, Named, Under};
 
 /// All of them. Of those of one kind the first that holds gives the reason.
-pub(super) const ROWS: [&[Row]; 10] = [
+pub(super) const ROWS: [&[Row]; 14] = [
     host::ROWS,
     git::ROWS,
     servers::ROWS,
@@ -50,6 +57,10 @@ pub(super) const ROWS: [&[Row]; 10] = [
     building::ROWS,
     projects::ROWS,
     web::ROWS,
+    compiled::ROWS,
+    documents::ROWS,
+    linters::ROWS,
+    packaging::ROWS,
 ];
 
 const fn row(at: At, kind: HandoffKind, why: &'static str) -> Row {
@@ -59,8 +70,8 @@ const fn row(at: At, kind: HandoffKind, why: &'static str) -> Row {
 // === impl At ===
 
 impl At {
-    /// `is_link` says that it is a symbolic link, or was one.
-    pub(super) fn holds(&self, parts: &[&str], is_link: bool) -> bool {
+    /// `is_link` says that it is a symbolic link, or was one; `is_alias` that the path leads there through one.
+    pub(super) fn holds(&self, parts: &[&str], (is_link, is_alias): (bool, bool)) -> bool {
         let name = parts.last().copied().unwrap_or_default();
         match self {
             Named(names) => names.contains(&name),
@@ -72,9 +83,10 @@ impl At {
                 is_in_it || (is_link && name == *directory)
             }
             In(names) => parts.iter().any(|part| names.contains(part)),
-            // A link, or a file, in the place of the directory brings all of it along.
+            Under(names) => !is_alias && parts.iter().any(|part| names.contains(part)),
+            // A link in the place of the directory brings all of it along.
             Below(one, other) => {
-                parts.windows(2).any(|pair| pair == [*one, *other]) || (name == *one && parts.len() == 1)
+                parts.windows(2).any(|pair| pair == [*one, *other]) || (is_link && name == *one)
             }
         }
     }

@@ -107,7 +107,7 @@ impl TreeContext {
     }
 
     fn review(&self, touched: &Touched<'_>) -> Vec<Finding> {
-        let mut found = review_one(touched);
+        let mut found = review_one(touched, false);
         let mut note = |kind, reason: Cow<'static, str>| {
             if !found.iter().any(|known: &Finding| known.kind == kind) {
                 found.push(Finding { path: touched.path.to_owned(), kind, reason });
@@ -127,7 +127,7 @@ impl TreeContext {
             note(HandoffKind::Link, "too many links lead to it to tell what it is".into());
         }
         for alias in aliases.unwrap_or_default() {
-            for Finding { kind, reason, .. } in review_one(&touched.at_alias(&alias)) {
+            for Finding { kind, reason, .. } in review_one(&touched.at_alias(&alias), true) {
                 note(kind, format!("the link {alias} leads to it: {reason}").into());
             }
         }
@@ -253,6 +253,16 @@ mod tests {
         context.add_same(".vscode", "editor");
         assert_eq!(kinds(&context, "editor/tasks.json", file()), ["editor"]);
         assert_eq!(kinds(&context, "other/tasks.json", file()), [""; 0]);
+    }
+
+    #[test]
+    fn a_package_of_a_workspace_is_no_installed_one_by_the_links_to_it() {
+        let links = [("node_modules/a", "../packages/a"), (".venv", "env")];
+        assert_eq!(kinds(&context(&links, &[]), "packages/a/index.js", file()), [""; 0]);
+        // The controls: what is installed, and a link that stands for a directory of its own.
+        assert_eq!(kinds(&context(&links, &[]), "node_modules/b/index.js", file()), ["package"]);
+        assert_eq!(kinds(&context(&links, &[]), "env/lib/x.py", file()), ["package"]);
+        assert_eq!(kinds(&context(&links, &[]), "packages/a/package.json", file()), ["package"]);
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn a_link_in_the_place_of_a_trusted_directory_needs_a_yes() {
     assert_eq!(link(".github", "docs")[0].kind, HandoffKind::Ci);
     assert_eq!(link("docs/x", "../../../etc/passwd")[0].kind, HandoffKind::Link);
     assert!(link("docs/x", "../README.md").is_empty());
-    for name in ["renv", "a/project", "deps", ".ropeproject", "requirements"] {
+    for name in ["renv", "a/project", ".ropeproject", "requirements", "config", "a/features"] {
         assert!(!link(name, "x").is_empty(), "{name}");
         let plain = review([Touched::new(name, None, file(false))]);
         assert!(plain.is_empty(), "a file in its place brings nothing along: {name}");
@@ -192,9 +192,12 @@ fn trust_is_in_the_paths_that_were_named_and_in_no_others() {
 fn names_in_the_table_are_as_they_are_compared() {
     for row in ROWS.into_iter().flatten() {
         let names: Vec<&str> = match row.at {
-            At::Named(names) | At::In(names) => names.to_vec(),
+            At::Named(names) | At::In(names) | At::Under(names) => names.to_vec(),
             At::Below(one, other) => vec![one, other],
-            At::Begins(_) | At::Ends(_) | At::Inside(..) => continue,
+            // Parts of names are in lower case, at least: what is passed over at the end of a name isn't at the end of these.
+            At::Begins(begin) => vec![begin.trim_end_matches('.')],
+            At::Ends(ends) => ends.to_vec(),
+            At::Inside(directory, ends) => [&[directory], ends].concat(),
         };
         for name in names {
             assert_eq!(folded(name), name);

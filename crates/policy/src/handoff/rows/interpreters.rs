@@ -1,6 +1,6 @@
 //! What interpreters, debuggers and consoles run when they are started in a directory.
 
-use super::At::{Begins, In, Named};
+use super::At::{Begins, Ends, In, Named};
 use super::{Row, row};
 use crate::handoff::HandoffKind::Shell;
 
@@ -156,4 +156,67 @@ pub(super) const ROWS: &[Row] = &[
         Shell,
         "programs take commands, servers and keys from it",
     ),
+    row(
+        Named(&[
+            ".rdata",
+            ".erlang",
+            ".duckdbrc",
+            ".redisclirc",
+            ".my.cnf",
+            ".pgpass",
+            ".rizinrc",
+            ".valgrindrc",
+            ".gnuplot",
+            "pkg_add",
+            "pkg_del",
+            "finish.m",
+            "profile.do",
+            "sysprofile.do",
+            "autoexec.sas",
+            ".spiceinit",
+            ".cdsinit",
+            ".cdsenv",
+            "modelsim.ini",
+            "vivado_init.tcl",
+            "startup.jl",
+            "user.clj",
+            "user.cljc",
+            "data_readers.clj",
+            "data_readers.cljc",
+            ".lein-env",
+            ".flaskenv",
+            ".overmind.env",
+        ]),
+        Shell,
+        "an interpreter or a tool takes it when it is started in the folder",
+    ),
+    row(Begins(".lldbinit"), Shell, "a debugger runs it when it is started in the folder"),
+    row(Begins(".synopsys_"), Shell, "a tool runs it when it is started in the folder"),
+    row(
+        Ends(&["-gdb.py", "-gdb.gdb", "-gdb.scm"]),
+        Shell,
+        "a debugger runs it when it loads the program beside it",
+    ),
+    row(
+        In(&[".shadowenv.d", ".hermit", ".ddev", ".docksal", ".chef"]),
+        Shell,
+        "tools of the shell run what is in it",
+    ),
+    row(
+        Named(&[
+            "process-compose.yaml",
+            "process-compose.yml",
+            "mprocs.yaml",
+            "mprocs.json",
+            ".lando.yml",
+            "supervisord.conf",
+            "circus.ini",
+            "uwsgi.ini",
+            "celeryconfig.py",
+            "puppetfile",
+        ]),
+        Shell,
+        "a tool starts the programs that it names",
+    ),
+    row(Begins(".lando."), Shell, "a tool starts the programs that it names"),
 ];

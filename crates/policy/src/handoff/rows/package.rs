@@ -80,4 +80,16 @@ pub(super) const ROWS: &[Row] = &[
         "it names code that is downloaded and run, or what builds it",
     ),
     row(Begins("requirements-"), Package, "it names code that is downloaded and run"),
+    row(
+        Named(&[
+            "gems.rb",
+            "gems.locked",
+            "dotnet-tools.json",
+            "spago.dhall",
+            "spago.yaml",
+            "packages.dhall",
+        ]),
+        Package,
+        "it names code that is downloaded and run",
+    ),
 ];

@@ -1,6 +1,6 @@
 //! What tools of JavaScript and TypeScript take: many of their settings are programs, or name modules that are loaded.
 
-use super::At::{Begins, Named};
+use super::At::{Begins, In, Inside, Named};
 use super::{Row, row};
 use crate::handoff::HandoffKind::{Build, Package};
 
@@ -97,4 +97,32 @@ pub(super) const ROWS: &[Row] = &[
         Package,
         "a package manager runs it, or what it names",
     ),
+    row(In(&[".storybook", ".projen", ".moon"]), Build, "a tool runs what is in it"),
+    row(Inside(".changeset", &["config.json"]), Build, "a tool loads the modules that it names"),
+    row(
+        Named(&[
+            ".sequelizerc",
+            "truffle-config.js",
+            "truffle.js",
+            ".solcover.js",
+            "cakefile",
+            "gridsome.server.js",
+            "babel.config.json",
+            "jest.config.json",
+            "vitest.workspace.mts",
+            "moon.yml",
+        ]),
+        Build,
+        "a tool runs it as a program, or loads the modules that it names",
+    ),
+    row(Begins("knexfile."), Build, "a tool runs it as a program, or loads the modules that it names"),
+    row(Begins("ormconfig."), Build, "a tool runs it as a program, or loads the modules that it names"),
+    row(Begins("plopfile."), Build, "a tool runs it as a program, or loads the modules that it names"),
+    row(Begins(".umirc"), Build, "a tool runs it as a program, or loads the modules that it names"),
+    row(Begins(".projenrc"), Build, "a tool runs it as a program, or loads the modules that it names"),
+    row(Begins("cucumber."), Build, "a tool runs it as a program, or loads the modules that it names"),
+    row(Begins("dangerfile."), Build, "a tool runs it as a program, or loads the modules that it names"),
+    row(Begins("stryker."), Build, "a tool runs it as a program, or loads the modules that it names"),
+    row(Begins(".release-it"), Build, "a tool runs it as a program, or loads the modules that it names"),
+    row(Begins(".autorc"), Build, "a tool runs it as a program, or loads the modules that it names"),
 ];

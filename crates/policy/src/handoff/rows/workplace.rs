@@ -187,4 +187,33 @@ pub(super) const ROWS: &[Row] = &[
         "a shell, or what it is set up with, runs it where somebody enters the folder",
     ),
     row(Begins(".env."), Shell, "programs take settings and secrets from it"),
+    row(
+        In(&[".bsp", ".bloop", ".metals", "nbproject", ".lsp", ".calva"]),
+        Editor,
+        "an editor runs programs that it names",
+    ),
+    row(
+        Named(&[".merlin", ".ensime", ".cproject", ".pydevproject", ".factorypath", "cmakelists.txt.user"]),
+        Editor,
+        "an editor runs programs that it names",
+    ),
+    row(
+        Ends(&[
+            ".ipr",
+            ".iws",
+            ".rproj",
+            ".csproj.user",
+            ".fsproj.user",
+            ".vbproj.user",
+            ".vcxproj.user",
+            ".pro.user",
+        ]),
+        Editor,
+        "an editor or a build runs what it names",
+    ),
+    row(
+        In(&[".amp", ".rovodev", ".codebuddy", ".qoder", ".copilot"]),
+        Agent,
+        "an agent takes its settings, tools and hooks from it",
+    ),
 ];
