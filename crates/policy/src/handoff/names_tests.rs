@@ -4,7 +4,7 @@ use super::tests::kinds;
 
 #[test]
 fn names_that_gain_trust_are_known_in_every_ecosystem() {
-    for (kind, names) in [
+    assert_known(&[
         ("belljar", "belljar.yaml belljar.yml a/belljar.yaml .belljar/config.yaml policy.yaml egress.yaml"),
         (
             "package",
@@ -57,6 +57,12 @@ fn names_that_gain_trust_are_known_in_every_ecosystem() {
         ),
         ("git", "lefthook.toml .lefthook-local.yml lefthook.yml .husky/pre-commit .pre-commit-config.yaml"),
         ("review", "deny.toml .semgrepignore"),
+    ]);
+}
+
+#[test]
+fn names_of_further_tools_that_gain_trust_are_known() {
+    assert_known(&[
         (
             "git",
             ".hg/hgrc .hg/store/x .jj/repo/config.toml .svn/wc.db .bzr/branch/branch.conf _darcs/prefs/defaults .gclient DEPS \
@@ -81,6 +87,23 @@ fn names_that_gain_trust_are_known_in_every_ecosystem() {
              sys.config info.rkt tuist.swift .config/nextest.toml config.guess",
         ),
         (
+            "shell",
+            ".RData .erlang .duckdbrc .my.cnf .flaskenv user.clj src/user.clj data_readers.clj .lldbinit-x libx.so-gdb.py \
+             .shadowenv.d/1.lisp .hermit/x .ddev/config.yaml process-compose.yaml mprocs.yaml .lando.yml uwsgi.ini \
+             celeryconfig.py PKG_ADD profile.do .synopsys_dc.setup .valgrindrc",
+        ),
+        (
+            "editor",
+            ".bsp/x.json .metals/x .merlin nbproject/project.properties x.Rproj x.ipr a.csproj.user .factorypath",
+        ),
+        ("agent", ".amp/x .qoder/rules .copilot/x"),
+    ]);
+}
+
+#[test]
+fn what_runs_in_the_place_of_sources_gains_trust() {
+    assert_known(&[
+        (
             "build",
             "src/__pycache__/x.cpython-312.pyc x.pyc x.pyo lib/x.so x.pyd x.node x.elc x.zwc x.class lib/x.jar x.beam x.o x.a \
              target/debug/deps/libx.rlib .next/server/app.js .turbo/x .dart_tool/package_config.json .gradle/x CMakeCache.txt \
@@ -93,20 +116,13 @@ fn names_that_gain_trust_are_known_in_every_ecosystem() {
              x.egg-info/entry_points.txt x.egg-link node_modules/x/index.js a/node_modules/.bin/x vendor/autoload.php \
              vendor/composer/x.php vendor/bundle/x.rb gems.rb .config/dotnet-tools.json spago.dhall",
         ),
-        (
-            "shell",
-            ".RData .erlang .duckdbrc .my.cnf .flaskenv user.clj src/user.clj data_readers.clj .lldbinit-x libx.so-gdb.py \
-             .shadowenv.d/1.lisp .hermit/x .ddev/config.yaml process-compose.yaml mprocs.yaml .lando.yml uwsgi.ini \
-             celeryconfig.py PKG_ADD profile.do .synopsys_dc.setup .valgrindrc",
-        ),
-        (
-            "editor",
-            ".bsp/x.json .metals/x .merlin nbproject/project.properties x.Rproj x.ipr a.csproj.user .factorypath",
-        ),
-        ("agent", ".amp/x .qoder/rules .copilot/x"),
-    ] {
+    ]);
+}
+
+fn assert_known(all: &[(&str, &str)]) {
+    for (kind, names) in all {
         for name in names.split_whitespace() {
-            assert!(kinds(name).contains(&kind), "{name} is {:?}, not {kind}", kinds(name));
+            assert!(kinds(name).contains(kind), "{name} is {:?}, not {kind}", kinds(name));
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::session_workspace::commit_trusting;
 use belljar_testkit::git::refs;
 use belljar_testkit::world::{Ran, World};
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
 #[test]
@@ -59,6 +60,49 @@ fn a_command_writes_nothing_into_a_persons_directory_that_takes_a_yes() {
         run(&["--trust", ".git/hooks/", "--trust", "l"]).succeeded();
         assert_eq!(world.read("project/a.txt"), "more\n");
     });
+}
+
+#[test]
+fn a_repository_takes_a_yes_wherever_it_is_and_whatever_its_name_is() {
+    let world = World::new(BELLJAR);
+    world.write("project/a.txt", "a\n");
+    let ran = world.path().join("ran");
+    let script = format!(
+        "mkdir -p docs/refs/objects docs/refs/refs; cd docs/refs; echo 'ref: refs/heads/main' >HEAD; \
+         echo k >objects/.k; echo k >refs/.k; echo '[core] repositoryformatversion = 0' >config; \
+         echo 'bare = false' >>config; echo 'worktree = .' >>config; echo 'fsmonitor = \"touch {}; false\"' >>config",
+        ran.display()
+    );
+    let run = |options: &[&str]| {
+        let all =
+            [&["exec", "--workspace-copy", "project", "--apply"], options, &["--", "sh", "-c", &script]];
+        world.run(&all.concat())
+    };
+    let before = world.picture("project");
+    let told = run(&[]);
+    assert!(told.code == 3 && told.stderr.contains("  git         docs/refs/HEAD"), "{told:?}");
+    assert_eq!(world.picture("project"), before);
+    // The control: with a yes, Git on the host does what the settings say.
+    run(&["--trust", "docs/refs/"]).succeeded();
+    let mut status = std::process::Command::new("git");
+    status.arg("status").current_dir(world.path().join("project/docs/refs")).output().unwrap();
+    assert!(ran.exists());
+}
+
+#[test]
+fn a_link_that_leads_out_and_back_counts_for_what_it_leads_to() {
+    let world = World::new(BELLJAR);
+    world.write("project/rules.txt", "all:\n");
+    world.write("project/other.txt", "a\n");
+    symlink("../project/rules.txt", world.path().join("project/Makefile")).unwrap();
+    let run = |changed: &str| {
+        let script = format!("echo more >{changed}");
+        world.run(&["exec", "--workspace-copy", "project", "--apply", "--", "sh", "-c", &script])
+    };
+    let told = run("rules.txt");
+    assert!(told.code == 3 && told.stderr.contains("the link Makefile leads to it"), "{told:?}");
+    assert_eq!(world.read("project/rules.txt"), "all:\n");
+    run("other.txt").succeeded();
 }
 
 #[test]

@@ -268,3 +268,39 @@ fn dynamic(bits: &mut Bits<impl Read>) -> Option<Codes> {
     let distances = Code::new(of_distances).filter(is_allowed)?;
     Some(Codes { lengths, distances })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn inflated(bytes: &[u8], most: u64) -> Option<Vec<u8>> {
+        let mut all = Vec::new();
+        inflate(bytes, most, &mut |portion| all.extend_from_slice(portion)).map(|()| all)
+    }
+
+    /// `a` 100 times, by the fixed code, as zlib writes it.
+    const REPEATED: [u8; 12] = [0x78, 0x01, 0x4b, 0x4c, 0xa4, 0x3d, 0x00, 0x00, 0x7a, 0x47, 0x25, 0xe5];
+
+    #[test]
+    fn a_stream_is_inflated_up_to_the_maximum() {
+        assert_eq!(inflated(&REPEATED, 100), Some(vec![b'a'; 100]));
+        assert_eq!(inflated(&REPEATED, 99), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_with_another_bit_is_none_or_says_the_same(at in 0..REPEATED.len(), bit in 0..8_u8) {
+            let mut bytes = REPEATED;
+            bytes[at] ^= 1 << bit;
+            let other = inflated(&bytes, 1000);
+            prop_assert!(other.is_none() || other == Some(vec![b'a'; 100]), "{other:?}");
+        }
+
+        #[test]
+        fn whatever_comes_is_read_to_its_end(bytes in prop::collection::vec(any::<u8>(), 0..400), method in 0..3_u8) {
+            let header = [0x78, 0x9c, bytes.first().copied().unwrap_or_default() & 0xf8 | method << 1 | 1];
+            let _ = inflated(&[&header[..], &bytes].concat(), 1 << 20);
+        }
+    }
+}

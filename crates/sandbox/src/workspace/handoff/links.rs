@@ -107,3 +107,56 @@ impl Survey {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_policy::handoff::Landing;
+    use proptest::prelude::*;
+    use std::os::unix::fs::symlink;
+
+    const DIRECTORIES: [&str; 4] = ["a", "a/b", "a/b/c", "d"];
+
+    fn target() -> impl Strategy<Value = String> {
+        let name =
+            prop::sample::select(vec!["a", "b", "c", "d", "l0", "l1", "l2", "l3", "..", ".", "tree", "file"]);
+        (prop::collection::vec(name, 1..6), any::<bool>()).prop_map(|(names, absolute)| {
+            if absolute { format!("PLACE/{}", names.join("/")) } else { names.join("/") }
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn links_lead_where_the_kernel_follows_them(
+            links in prop::collection::vec((prop::sample::select(DIRECTORIES.to_vec()), target()), 4)
+        ) {
+            let place = tempfile::tempdir().unwrap();
+            let place = place.path().canonicalize().unwrap();
+            let root = place.join("tree");
+            for directory in DIRECTORIES {
+                std::fs::create_dir_all(root.join(directory)).unwrap();
+                std::fs::write(root.join(directory).join("file"), "").unwrap();
+            }
+            symlink("tree", place.join("l0")).unwrap();
+            symlink("tree/a/b", place.join("d")).unwrap();
+            let links: Vec<String> = (0..).zip(links).map(|(number, (directory, target))| {
+                let path = format!("{directory}/l{number}");
+                symlink(target.replace("PLACE", place.to_str().unwrap()), root.join(&path)).unwrap();
+                path
+            }).collect();
+            let tree = Directory::open_host(&root).unwrap();
+            let survey = Survey::of(&tree).unwrap().unwrap();
+            for link in links {
+                let end = survey.links.resolve(link.as_bytes(), &mut Host::new(&tree, &survey.directories)).end;
+                // Where the kernel finds nothing, nothing is hidden.
+                let Ok(found) = root.join(&link).canonicalize() else { continue };
+                match found.strip_prefix(&root) {
+                    Ok(within) => prop_assert_eq!(end, Landing::Within(within.as_os_str().as_bytes().to_owned())),
+                    Err(_) => prop_assert_eq!(end, Landing::Outside),
+                }
+            }
+        }
+    }
+}

@@ -196,7 +196,8 @@ fn a_new_link_brings_what_it_leads_to_to_its_place() {
         assert!(asked.contains(&format!("x/{file} ")) && asked.contains(&format!("{link} ")), "{asked}");
         // What is there already comes to its place by the link alone.
         std::fs::rename(trees.path("layer/x"), trees.path("tree/x")).unwrap();
-        assert_eq!(trees.asked().len(), 1, "{link}: {:?}", trees.asked());
+        let asked = trees.asked();
+        assert!(!asked.is_empty() && asked.iter().all(|path| path.starts_with(link)), "{asked:?}");
     }
 }
 
