@@ -76,6 +76,9 @@ pub(super) fn folded_path(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{
+        Entry, Finding, HandoffKind, NoOutside, Touched, TreeContext, TreeLinks, review_in_tree,
+    };
     use super::*;
 
     fn aliases(links: &[(&str, &str)], path: &str) -> Vec<String> {
@@ -96,6 +99,20 @@ mod tests {
         // The controls.
         assert_eq!(aliases(&[("Makefile", "rules.txt")], "rules"), [""; 0]);
         assert_eq!(aliases(&[("Makefile", "rules")], "rules.txt"), [""; 0]);
+    }
+
+    #[test]
+    fn a_change_gains_the_trust_of_what_leads_to_it() {
+        let file = Some(Entry::File { is_executable: false });
+        let touched = Touched::new("rules.txt", file.clone(), file);
+        let (mut links, mut context) = (TreeLinks::default(), TreeContext::default());
+        assert_eq!(review_in_tree([touched.clone()], &context), []);
+        links.insert(b"Makefile", b"./rules.txt");
+        context.add_links(&links, &mut NoOutside);
+        let found = review_in_tree([touched], &context);
+        let [Finding { path, kind, reason }] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((path.as_str(), *kind), ("rules.txt", HandoffKind::Build));
+        assert!(reason.starts_with("the link Makefile leads to it: "), "{reason}");
     }
 
     #[test]

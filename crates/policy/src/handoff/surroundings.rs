@@ -183,16 +183,6 @@ mod tests {
     }
 
     #[test]
-    fn a_change_gains_the_trust_of_what_leads_to_it() {
-        let touched = Touched::new("rules.txt", file(), file());
-        assert_eq!(review_in_tree([touched.clone()], &context(&[], &[])), []);
-        let found = review_in_tree([touched], &context(&[("Makefile", "./rules.txt")], &[]));
-        let [Finding { path, kind, reason }] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((path.as_str(), *kind), ("rules.txt", HandoffKind::Build));
-        assert!(reason.starts_with("the link Makefile leads to it: "), "{reason}");
-    }
-
-    #[test]
     fn a_link_on_the_way_is_one_of_the_names_too() {
         let links = [("way", "sub"), ("Makefile", "way/rules.txt"), ("plain", "sub")];
         let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
