@@ -7,6 +7,7 @@ pub mod changes;
 pub(crate) mod copy;
 pub mod diff;
 pub mod digest;
+mod directories;
 pub mod drift;
 pub mod duplicate;
 pub mod frozen;

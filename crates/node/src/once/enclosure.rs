@@ -125,12 +125,10 @@ fn record(
     let label = RunLabel::of_command(RunKind::Agent, program.into_iter());
     let messages = spec.messages.as_deref().map(|messages| HostFile::new(MESSAGES, messages));
     let folder = place.folder.path();
-    let record = CopyRecord::begin(label, folder, (&spec.source, layer))
-        .with_host_file(messages)
-        .on_base(folder, base);
+    let record = CopyRecord::begin(label, folder, (&spec.source, layer)).with_host_file(messages);
     let record = match imprint {
         Some(imprint) => record.of_whole(imprint),
-        None => record,
+        None => record.on_base(folder, base),
     };
     record.write(folder).map_err(|source| OnceError::Record { source })
 }

@@ -172,7 +172,8 @@ impl CopyRecord {
     /// A copy that shares nothing with its source, and what it was.
     #[must_use]
     pub fn of_whole(self, imprint: &Imprint) -> Self {
-        Self { imprint: Some(imprint.clone()), ..self }
+        let baseline = self.baseline.of_imprint(imprint);
+        Self { imprint: Some(imprint.clone()), baseline, ..self }
     }
 
     /// A copy into which the host has put a file.
@@ -187,12 +188,17 @@ impl CopyRecord {
         Self { baseline: baseline.clone(), ..self }
     }
 
-    /// A copy on a base that is apart from its source, if there is one: a snapshot in the folder of the run.
+    /// A copy on a base that is apart from its source, if there is one: a snapshot in the folder of the run. Without one the layer lies
+    /// on the source itself, whose directories are recorded.
     #[must_use]
     pub fn on_base(self, folder: &Path, base: Option<&HostPath>) -> Self {
+        let baseline = match (&self.source, base) {
+            (Source::Host(source), None) if self.imprint.is_none() => self.baseline.of_source_at(source),
+            _ => self.baseline,
+        };
         let base = base.map(HostPath::as_path);
         let base = base.map(|base| within(folder, base).unwrap_or_else(|| base.to_owned()));
-        Self { base, ..self }
+        Self { base, baseline, ..self }
     }
 
     /// Replaces what a copy that shares nothing with its source was, if this is one.

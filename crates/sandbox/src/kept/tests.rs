@@ -2,7 +2,9 @@
 
 use super::settle::write_summary;
 use super::*;
+use crate::directory::Directory;
 use crate::native::HostUser;
+use crate::workspace::partial::{Applied, Wishes};
 use belljar_confine::plan::HostPath;
 use belljar_contract::id::RunId;
 use jiff::Timestamp;
@@ -10,14 +12,43 @@ use std::path::Path;
 
 /// A run whose owner is gone, and which has written `file` in its layer.
 fn left(state: &State, source: &Path, content: Option<&str>) -> RunId {
+    left_with(state, source, |upper| {
+        if let Some(content) = content {
+            std::fs::write(upper.join("file"), content).unwrap();
+        }
+    })
+}
+
+/// A run whose owner is gone, and which has written in its layer.
+fn left_with(state: &State, source: &Path, write: impl FnOnce(&Path)) -> RunId {
     let folder = state.begin_run(HostUser::choose().identity()).unwrap();
     let upper = folder.make("upper", HostUser::choose().identity()).unwrap();
     let source = HostPath::resolve(source).unwrap();
-    let label = RunLabel { kind: RunKind::Exec, name: None, title: "a run".to_owned() };
-    CopyRecord::begin(label, folder.path(), (&source, upper.as_path())).write(folder.path()).unwrap();
-    if let Some(content) = content {
-        std::fs::write(upper.as_path().join("file"), content).unwrap();
-    }
+    let record = CopyRecord::begin(label(), folder.path(), (&source, upper.as_path()));
+    record.on_base(folder.path(), None).write(folder.path()).unwrap();
+    write(upper.as_path());
+    let id = folder.id().clone();
+    folder.leave();
+    id
+}
+
+fn label() -> RunLabel {
+    RunLabel { kind: RunKind::Exec, name: None, title: "a run".to_owned() }
+}
+
+/// A run whose owner is gone, and which has written in a whole copy of its source.
+fn left_whole(state: &State, source: &Path, write: impl FnOnce(&Path)) -> RunId {
+    let folder = state.begin_run(HostUser::choose().identity()).unwrap();
+    let copy = folder.make("workspace", HostUser::choose().identity()).unwrap();
+    let (source, opened) =
+        (HostPath::resolve(source).unwrap(), Directory::open_host(copy.as_path()).unwrap());
+    let owner = HostUser::choose().identity();
+    let imprint = crate::workspace::copy::tree(&Directory::open_meant(&source).unwrap(), &opened, owner);
+    // What a person does between the copy and its record.
+    std::fs::write(source.as_path().join("edited"), "person").unwrap();
+    let record = CopyRecord::begin(label(), folder.path(), (&source, copy.as_path()));
+    record.of_whole(&imprint.unwrap()).write(folder.path()).unwrap();
+    write(copy.as_path());
     let id = folder.id().clone();
     folder.leave();
     id
@@ -28,6 +59,77 @@ fn place() -> (tempfile::TempDir, State, PathBuf) {
     let (state, source) = (State::at(place.path().join("state")), place.path().join("source"));
     std::fs::create_dir(&source).unwrap();
     (place, state, source)
+}
+
+/// Directories to be replaced and replacements, whose files are older than any copy that is made now.
+fn fill(source: &Path) {
+    for name in ["src/f", "src.new/f", "lib/f", "edited"] {
+        let path = source.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, if name == "src.new/f" { "person" } else { "old" }).unwrap();
+    }
+    let written_at = std::fs::metadata(source.join("edited")).unwrap().modified().unwrap();
+    // The kernel's clock for files goes in larger steps than the other.
+    let is_older = || written_at + std::time::Duration::from_millis(50) < std::time::SystemTime::now();
+    belljar_testkit::wait::until(is_older);
+}
+
+fn applied(state: &State, id: &RunId, wishes: &Wishes) -> Applied {
+    let mut kept = find(state, id.as_str()).unwrap();
+    let frozen = kept.changes().unwrap();
+    kept.apply(&frozen, &frozen.set, wishes).unwrap()
+}
+
+/// A person renames another directory into the place of `src`, adds names beside it and in `lib`, and nothing else.
+fn replace_directory(source: &Path) {
+    std::fs::rename(source.join("src"), source.join("src.old")).unwrap();
+    std::fs::rename(source.join("src.new"), source.join("src")).unwrap();
+    std::fs::write(source.join("lib/added"), "person").unwrap();
+}
+
+#[test]
+fn directory_renamed_into_place_is_not_written_to() {
+    for is_removed in [false, true] {
+        let (_place, state, source) = place();
+        fill(&source);
+        let id = left_with(&state, &source, |upper| {
+            for name in ["src/f", "lib/f"] {
+                std::fs::create_dir_all(upper.join(name).parent().unwrap()).unwrap();
+                std::fs::write(upper.join(name), "run").unwrap();
+            }
+            if is_removed {
+                std::fs::remove_file(upper.join("src/f")).unwrap();
+                let opaque = ("user.overlay.opaque", b"y".as_slice());
+                rustix::fs::setxattr(upper.join("src"), opaque.0, opaque.1, rustix::fs::XattrFlags::empty())
+                    .unwrap();
+            }
+        });
+        state.reconcile().unwrap();
+        replace_directory(&source);
+        let applied = applied(&state, &id, &Wishes::default());
+        assert_eq!(applied.conflicts, [Path::new("src/f")]);
+        assert_eq!(std::fs::read(source.join("src/f")).unwrap(), b"person");
+        // The control: names that were added in a directory replace nothing.
+        assert_eq!(applied.written, [Path::new("lib/f")]);
+        assert_eq!(std::fs::read(source.join("lib/f")).unwrap(), b"run");
+    }
+}
+
+#[test]
+fn whole_copy_is_compared_with_the_files_that_were_copied() {
+    let (_place, state, source) = place();
+    fill(&source);
+    let id = left_whole(&state, &source, |copy| {
+        let _ = ["src/f", "lib/f", "edited"].map(|name| std::fs::write(copy.join(name), "run").unwrap());
+    });
+    state.reconcile().unwrap();
+    replace_directory(&source);
+    let applied = applied(&state, &id, &Wishes::default());
+    assert_eq!(applied.conflicts, [Path::new("edited"), Path::new("src/f")]);
+    assert_eq!(applied.written, [Path::new("lib/f")]);
+    for (name, content) in [("src/f", "person"), ("edited", "person"), ("lib/f", "run")] {
+        assert_eq!(std::fs::read_to_string(source.join(name)).unwrap(), content, "{name}");
+    }
 }
 
 #[test]

@@ -142,7 +142,11 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
     let is_kept = first.lifecycle.strategy != Strategy::PerCall;
     if compartments.len() == 1 && is_kept && !is_copied {
         let backend = first.backend.make(launcher, &site)?;
-        let measure = Measure::of_layer(Baseline::now());
+        let baseline = match &workspace {
+            WorkspaceChoice::Copy(source) => Baseline::now().of_source_at(source),
+            _ => Baseline::now(),
+        };
+        let measure = Measure::of_layer(baseline);
         let sandbox = backend.create(wanted.clone())?;
         let ground = Ground::of_sandbox(workspace);
         return look_after(Begun { state, wanted, session, ground, measure }, sandbox, &serve, ready);

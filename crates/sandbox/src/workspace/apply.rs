@@ -4,7 +4,8 @@
 //! work. Each file is replaced atomically; a link the job has made is created as a link and never followed.
 
 use super::baseline::Baseline;
-use super::changes::{ChangeSet, Changed};
+use super::changes::{ChangeSet, Changed, State};
+use super::directories::Replaced;
 use super::handoff::{self, Reviewed};
 use super::transfer::{Owner, Route, TransferError};
 use crate::directory::{Directory, DirectoryError};
@@ -74,10 +75,7 @@ pub fn commit(
     if !findings.is_empty() {
         return Err(ApplyError::Handoff { findings });
     }
-    let paths = conflicts(set, target, baseline)?;
-    if !paths.is_empty() {
-        return Err(ApplyError::Conflict { paths });
-    }
+    begin(set, target, baseline)?;
     let changes: Vec<(&Path, Changed)> = set.iter().map(|(path, changed)| (path, *changed)).collect();
     let temporary = baseline.temporary().to_owned();
     let open = Directory::open_own_file;
@@ -87,10 +85,51 @@ pub fn commit(
     Ok(note_parents(set, target, baseline)?)
 }
 
+/// Looks for conflicts, and records the directories in which something is written, before anything is. So they are known after an
+/// interrupted attempt, which has changed their times itself.
+///
+/// # Errors
+/// [`ApplyError::Conflict`] if there are any.
+pub(crate) fn begin(set: &ChangeSet, target: &Directory, baseline: &mut Baseline) -> Result<(), ApplyError> {
+    let paths = conflicts(set, target, baseline)?;
+    match paths.is_empty() {
+        true => Ok(note_way(set, target, baseline)?),
+        false => Err(ApplyError::Conflict { paths }),
+    }
+}
+
+/// Records the directories in which something is about to be written, and those that are about to be made.
+pub(super) fn note_way(
+    set: &ChangeSet,
+    target: &Directory,
+    baseline: &mut Baseline,
+) -> Result<(), DirectoryError> {
+    let is_directory = |state: Option<State>| state.is_some_and(|state| state.kind == FileType::Directory);
+    let made = set.iter().filter(|(_, changed)| is_directory(changed.after) && !is_directory(changed.before));
+    baseline.set_making(made.map(|(path, _)| path));
+    note_directories(set.iter().map(|(path, _)| path), target, baseline)
+}
+
+/// Records the directories that are, and that are on the way to, these paths.
+fn note_directories<'p>(
+    paths: impl Iterator<Item = &'p Path>,
+    target: &Directory,
+    baseline: &mut Baseline,
+) -> Result<(), DirectoryError> {
+    let directories: BTreeSet<&Path> = paths.flat_map(Path::ancestors).collect();
+    for path in directories.into_iter().filter(|path| !path.as_os_str().is_empty()) {
+        if let Some(stat) = target.stat(path)? {
+            baseline.note_directory(path, &stat);
+        }
+    }
+    Ok(())
+}
+
 fn conflicts(set: &ChangeSet, target: &Directory, baseline: &Baseline) -> Result<Vec<PathBuf>, ApplyError> {
     let mut conflicts = Vec::new();
+    let mut replaced = Replaced::in_target(target, baseline);
     for (path, changed) in set.iter() {
-        if is_touched((path, changed), target.stat(path)?.as_ref(), baseline) {
+        if is_touched((path, changed), target.stat(path)?.as_ref(), baseline) || replaced.leads_to(path)? {
             conflicts.push(path.to_owned());
         }
     }
@@ -120,6 +159,8 @@ pub(super) fn note_parents(
     target: &Directory,
     baseline: &mut Baseline,
 ) -> Result<(), DirectoryError> {
+    baseline.set_making(std::iter::empty());
+    note_directories(set.iter().map(|(path, _)| path), target, baseline)?;
     let parents: BTreeSet<&Path> = set.iter().filter_map(|(path, _)| path.parent()).collect();
     for parent in parents {
         let stat = match parent.as_os_str().is_empty() {

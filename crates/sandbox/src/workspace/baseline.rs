@@ -1,11 +1,15 @@
 //! What the source of a copy is compared with before it is written to: nobody's work may be lost.
 //!
 //! A file that was touched since the copy was made is somebody else's, unless a commit of this very copy touched it and
-//! nobody has since.
+//! nobody has since. A directory that was replaced since is recognised by its inode ([`directories`](super::directories)).
 
-use rustix::fs::Stat;
+use super::directories::Directories;
+use super::imprint::Imprint;
+use crate::directory::Directory;
+use belljar_confine::plan::HostPath;
+use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,6 +21,12 @@ pub struct Baseline {
     since: SystemTime,
     #[serde(with = "as_pairs")]
     committed: HashMap<Vec<u8>, Stamp>,
+    /// Directories of the source, as they were when the copy was made or a commit left them.
+    #[serde(default)]
+    directories: Directories,
+    /// Directories that a commit is making. If it is interrupted, those that are there are its own.
+    #[serde(default)]
+    making: BTreeSet<Vec<u8>>,
     /// What a file is called in the source while it is written. Nobody inside knows it.
     temporary: String,
 }
@@ -42,7 +52,44 @@ impl Baseline {
     /// That of a copy that was made then.
     pub fn at(since: SystemTime) -> Self {
         let temporary = format!(".belljar-{}", Uuid::new_v4());
-        Self { since, committed: HashMap::new(), temporary }
+        Self {
+            since,
+            committed: HashMap::new(),
+            directories: Directories::default(),
+            making: BTreeSet::new(),
+            temporary,
+        }
+    }
+
+    /// Records the directories of a source that a copy lies on. To be called before anything can write to the copy.
+    #[must_use]
+    pub(crate) fn of_source(self, source: &Directory) -> Self {
+        Self { directories: Directories::of(source), ..self }
+    }
+
+    /// Records the directories of the source at a path ([`Self::of_source`]). Nothing is recorded if it can't be opened: then only
+    /// times tell whether a directory was replaced.
+    #[must_use]
+    pub(crate) fn of_source_at(self, source: &HostPath) -> Self {
+        match Directory::open_meant(source) {
+            Ok(source) => self.of_source(&source),
+            Err(_) => self,
+        }
+    }
+
+    /// Records the directories that a whole copy was made from. A file that is newer than all that was copied was changed after
+    /// that, also if this baseline was begun later.
+    #[must_use]
+    pub(crate) fn of_imprint(mut self, imprint: &Imprint) -> Self {
+        for (path, inode) in imprint.source_directories() {
+            if self.directories.inode(path).is_none() {
+                self.directories.note_inode(path, inode);
+            }
+        }
+        if let Some(latest) = imprint.latest_change() {
+            self.since = self.since.min(latest);
+        }
+        self
     }
 
     /// Whether somebody else has touched what is there now.
@@ -55,6 +102,25 @@ impl Baseline {
     /// Notes how a commit has left a file.
     pub(super) fn note(&mut self, path: &Path, left: &Stat) {
         self.committed.insert(path.as_os_str().as_bytes().to_owned(), Stamp::of(left));
+        self.note_directory(path, left);
+    }
+
+    /// Records a directory as it is now: it is the one that was there when the copy was made, or that a commit made.
+    pub(super) fn note_directory(&mut self, path: &Path, stat: &Stat) {
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            self.directories.note(path, stat);
+        }
+    }
+
+    /// Notes the directories that a commit is about to make; none once it is over.
+    pub(super) fn set_making<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) {
+        self.making = paths.map(|path| path.as_os_str().as_bytes().to_owned()).collect();
+    }
+
+    /// Returns whether a directory is the one that was recorded at that path; `None` if none was.
+    pub(super) fn is_same_directory(&self, path: &Path, now: &Stat) -> Option<bool> {
+        let is_own = self.making.contains(path.as_os_str().as_bytes());
+        if is_own { Some(true) } else { self.directories.is_same(path, now) }
     }
 
     /// When the copy was made.
@@ -75,13 +141,23 @@ impl Stamp {
             inode: stat.st_ino,
             size: stat.st_size,
             mode: stat.st_mode,
-            modified_at: time(stat.st_mtime, stat.st_mtime_nsec),
-            changed_at: time(stat.st_ctime, stat.st_ctime_nsec),
+            modified_at: modified_at(stat),
+            changed_at: changed_at(stat),
         }
     }
 }
 
-fn time(seconds: i64, nanoseconds: u64) -> SystemTime {
+/// When the content, or a directory's list of names, was changed last. A program can set it.
+pub(super) fn modified_at(stat: &Stat) -> SystemTime {
+    time(stat.st_mtime, stat.st_mtime_nsec)
+}
+
+/// When the inode was changed last, as by writing, renaming or changing its permissions.
+pub(super) fn changed_at(stat: &Stat) -> SystemTime {
+    time(stat.st_ctime, stat.st_ctime_nsec)
+}
+
+pub(super) fn time(seconds: i64, nanoseconds: u64) -> SystemTime {
     let nanoseconds = u32::try_from(nanoseconds).unwrap_or(0);
     UNIX_EPOCH + Duration::new(seconds.unsigned_abs(), nanoseconds)
 }

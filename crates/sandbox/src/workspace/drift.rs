@@ -3,7 +3,7 @@
 //! A copy that lies on its source as an overlay is no snapshot. A later change of the source shows in it, so a person
 //! must be told of it before changes are applied.
 
-use super::baseline::Baseline;
+use super::baseline::{Baseline, modified_at};
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::untrusted;
@@ -11,12 +11,11 @@ use rustix::fs::{AtFlags, FileType, Stat, statat};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The paths of a source that were changed since a copy of it was made.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Drift {
-    /// The paths, sorted. For a directory: a name in it was added or removed.
+    /// The paths, sorted. For a directory: a name in it was added or removed, or it was replaced.
     pub paths: Vec<(PathBuf, bool)>,
     /// Whether there are more paths, or the source was too large to look at all of it.
     pub is_cut: bool,
@@ -86,11 +85,11 @@ impl Drift {
         }
     }
 
-    /// A directory's own inode is changed by its permissions, too; only its names count.
+    /// A directory's own inode is changed by its permissions, too; only its names count, and whether it is another one.
     fn note_directory(&mut self, path: &Path, stat: &Stat, baseline: &Baseline) {
-        let seconds = Duration::new(stat.st_mtime.unsigned_abs(), stat.st_mtime_nsec.try_into().unwrap_or(0));
-        let modified_at: SystemTime = UNIX_EPOCH + seconds;
-        if modified_at > baseline.since() && baseline.is_touched(path, stat) {
+        let modified_at = modified_at(stat);
+        let is_replaced = baseline.is_same_directory(path, stat) == Some(false);
+        if is_replaced || (modified_at > baseline.since() && baseline.is_touched(path, stat)) {
             self.add(path.to_owned(), true);
         }
     }

@@ -4,6 +4,7 @@
 //! written by a mapping shows there late. So it counts only where the source is another than it was: a difference that the
 //! source has not made is the copy's.
 
+use super::baseline;
 use crate::directory::{Directory, DirectoryError};
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Everything in a copy, as it was made.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -63,6 +65,25 @@ impl Imprint {
             }
         }
         Ok(())
+    }
+
+    /// The directories that were copied, with their inodes in the source.
+    pub(super) fn source_directories(&self) -> impl Iterator<Item = (&Path, u64)> {
+        self.marks.iter().filter_map(|(path, mark)| match mark.source {
+            Stamp::Directory { inode, .. } if !path.as_os_str().is_empty() => Some((path.as_path(), inode)),
+            _ => None,
+        })
+    }
+
+    /// When that of the copied files was changed last in the source that was changed last; `None` for none.
+    pub(super) fn latest_change(&self) -> Option<SystemTime> {
+        let changes = self.marks.values().filter_map(|mark| match mark.source {
+            Stamp::Other { changed_at: (seconds, nanoseconds), .. } => {
+                Some(baseline::time(seconds, nanoseconds.unsigned_abs()))
+            }
+            Stamp::Directory { .. } => None,
+        });
+        changes.max()
     }
 
     /// Whether it was copied.

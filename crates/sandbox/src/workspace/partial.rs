@@ -12,6 +12,7 @@ use super::apply::{ApplyError, is_touched, note_parents};
 use super::baseline::Baseline;
 use super::carried::{self, of_existing};
 use super::changes::{ChangeSet, Changed, State, same_content};
+use super::directories::Replaced;
 use super::handoff::{self, Links, Reviewed};
 use super::merge::{Merged, merge};
 use super::transfer::{Owner, Route};
@@ -140,8 +141,9 @@ impl Application<'_> {
     /// [`ApplyError`] if something can't be read.
     fn plan(&self, wishes: &Wishes, baseline: &Baseline) -> Result<Plan, ApplyError> {
         let mut plan = Plan::default();
+        let mut replaced = Replaced::in_target(self.target, baseline);
         for (path, changed) in self.set.iter() {
-            match self.standing(path, changed, baseline)? {
+            match self.standing((path, changed), baseline, &mut replaced)? {
                 Standing::Done => plan.done.push(path.to_owned()),
                 Standing::Free(changed) => {
                     plan.writes.insert(path.to_owned(), changed);
@@ -166,9 +168,9 @@ impl Application<'_> {
 
     fn standing(
         &self,
-        path: &Path,
-        changed: &Changed,
+        (path, changed): (&Path, &Changed),
         baseline: &Baseline,
+        replaced: &mut Replaced<'_>,
     ) -> Result<Standing, DirectoryError> {
         let now = self.target.stat(path)?;
         let state = now.as_ref().map(State::of);
@@ -176,7 +178,8 @@ impl Application<'_> {
             return Ok(Standing::Conflict(None));
         }
         let Some(base) = self.base else {
-            let is_touched = is_touched((path, changed), now.as_ref(), baseline);
+            let is_touched =
+                is_touched((path, changed), now.as_ref(), baseline) || replaced.leads_to(path)?;
             return Ok(if is_touched { Standing::Conflict(now) } else { Standing::Free(*changed) });
         };
         let has_same_mode = state.map(|state| state.mode) == changed.after.map(|after| after.mode);

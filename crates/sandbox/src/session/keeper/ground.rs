@@ -86,6 +86,10 @@ impl Ground {
             }
             _ => (None, None),
         };
+        let baseline = match &imprint {
+            Some(imprint) => baseline.of_imprint(imprint),
+            None => baseline,
+        };
         let grown = Arc::new(Grown::since_now(shown.try_clone()?));
         let held = HeldWorkspace { shown, layers, owner };
         Ok((Own { held, grown, folder }, Measure { baseline, imprint }))

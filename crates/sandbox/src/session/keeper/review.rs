@@ -154,6 +154,7 @@ impl Keeper {
             return Err(ApplyError::Handoff { findings }.into());
         }
         let _still = Still::bring_about(standing)?;
+        apply::begin(set, &layers.source, &mut measure.baseline)?;
         // Should this process be killed on the way, what is written here is enough to finish.
         let note = self.state.run_folder(&self.id).join(COMMIT);
         let sandboxes = standing.iter().map(|sandbox| sandbox.id().clone()).collect();
