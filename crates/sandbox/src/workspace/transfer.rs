@@ -10,8 +10,8 @@ use crate::directory::{Directory, DirectoryError};
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, chownat, fchmod, fstat, mkdirat, mknodat, openat,
-    renameat, seek, statat, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, SeekFrom, Stat, chownat, fchmod, fstat, mkdirat, mknodat,
+    openat, renameat, renameat_with, seek, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
@@ -134,7 +134,7 @@ impl Route<'_> {
     /// Says how a file or link was left.
     fn put(&self, path: &Path, changed: &Changed, after: State) -> std::io::Result<Option<Stat>> {
         match after.kind {
-            FileType::Directory => self.act(|| self.put_directory(path)).map(|()| None),
+            FileType::Directory => self.act(|| self.put_directory(path, after.mode)).map(|()| None),
             FileType::Symlink => {
                 let says = match self.links {
                     Some(links) => links.get(path).cloned().ok_or(Errno::STALE)?,
@@ -163,12 +163,48 @@ impl Route<'_> {
         }
     }
 
-    fn put_directory(&self, path: &Path) -> std::io::Result<()> {
+    fn put_directory(&self, path: &Path, mode: u32) -> std::io::Result<()> {
         let (parent, name) = self.to.parent_of(path)?;
-        match mkdirat(&parent, name, Mode::RWXU) {
-            Ok(()) => self.own(&parent, name, None),
-            // One that is there gets other permissions, and no more.
-            Err(Errno::EXIST) => Ok(()),
+        let found = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW);
+        // One that is there gets other permissions, and no more.
+        if found.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
+            return Ok(());
+        }
+        if matches!(self.owner, Owner::User(_)) {
+            return match mkdirat(&parent, name, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                Err(errno) => Err(errno.into()),
+            };
+        }
+        self.clear_temporary(&parent)?;
+        let made = self.make_directory((&parent, name), mode);
+        if made.is_err() {
+            let _ = self.clear_temporary(&parent);
+        }
+        made
+    }
+
+    /// Makes a directory that has its permissions and its owner from the beginning, whenever this process is killed.
+    fn make_directory(&self, (parent, name): (&Directory, &OsStr), mode: u32) -> std::io::Result<()> {
+        mkdirat(parent, self.temporary, Mode::RWXU)?;
+        self.own(parent, OsStr::new(self.temporary), None)?;
+        // What is put into it needs these; other bits that are missing are taken at the end.
+        parent.change_mode(Path::new(self.temporary), mode | 0o700)?;
+        match renameat_with(parent, self.temporary, parent, name, RenameFlags::NOREPLACE) {
+            // Some file systems know no such flag.
+            Err(Errno::INVAL) => Ok(renameat(parent, self.temporary, parent, name)?),
+            renamed => Ok(renamed?),
+        }
+    }
+
+    /// Removes what an interrupted attempt has left under the temporary name.
+    fn clear_temporary(&self, parent: &Directory) -> std::io::Result<()> {
+        let removed = match unlinkat(parent, self.temporary, AtFlags::empty()) {
+            Err(Errno::ISDIR) => unlinkat(parent, self.temporary, AtFlags::REMOVEDIR),
+            removed => removed,
+        };
+        match removed {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -180,10 +216,7 @@ impl Route<'_> {
     ) -> std::io::Result<Stat> {
         let (parent, name) = self.to.parent_of(path)?;
         let replaced = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-        match unlinkat(&parent, self.temporary, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno.into()),
-        }
+        self.clear_temporary(&parent)?;
         let made = make(&parent, self.temporary)
             .and_then(|()| self.own(&parent, OsStr::new(self.temporary), replaced.as_ref()))
             .and_then(|()| Ok(renameat(&parent, self.temporary, &parent, name)?));
@@ -274,7 +307,7 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> TransferError {
 mod tests {
     use super::*;
     use std::ffi::CString;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
     fn a_link_leads_where_it_led_when_it_was_looked_at() {
@@ -301,5 +334,33 @@ mod tests {
         // The control: where nobody had to look, it is what it is.
         carry("unseen", None).unwrap();
         assert_eq!(std::fs::read_link(to.path().join("unseen")).unwrap(), Path::new("/etc/shadow"));
+    }
+
+    #[test]
+    fn new_directories_have_their_permissions_after_an_interrupted_attempt() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (source, target) = (Directory::open_host(from.path()), Directory::open_host(to.path()));
+        let (source, target) = (source.unwrap(), target.unwrap());
+        std::fs::create_dir(from.path().join("new")).unwrap();
+        std::fs::write(from.path().join("new/file"), "x").unwrap();
+        let state = |kind, mode| Some(State { kind, mode, size: 1 });
+        let of = |kind, mode| Changed { before: None, after: state(kind, mode), same_content: false };
+        let changes = [
+            (Path::new("new"), of(FileType::Directory, 0o755)),
+            (Path::new("new/file"), of(FileType::RegularFile, 0o644)),
+        ];
+        // An attempt that gets as far as the file, and one that an earlier one has left a directory.
+        std::fs::create_dir(to.path().join(".temporary")).unwrap();
+        let route = |open| {
+            let (from, to, owner) = (&source, &target, Owner::AsBefore);
+            Route { from, links: None, open, to, owner, temporary: ".temporary" }.carry(&changes, |_, _| {})
+        };
+        route(|_, path| Err(DirectoryError { path: path.to_owned(), source: Errno::IO })).unwrap_err();
+        let mode = || std::fs::metadata(to.path().join("new")).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(), 0o755);
+        // The control: an attempt that nothing interrupts.
+        route(Directory::open_own_file).unwrap();
+        assert_eq!((mode(), std::fs::read_dir(to.path()).unwrap().count()), (0o755, 1));
+        assert_eq!(std::fs::read(to.path().join("new/file")).unwrap(), b"x");
     }
 }
