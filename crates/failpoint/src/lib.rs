@@ -51,6 +51,9 @@ pub const APPROVALS: &[&str] = &["approval_ask", "approval_decide", "approval_us
 /// Steps by which the changes of a run become kept ones, and are removed.
 pub const KEPT: &[&str] = &["kept.before_move", "kept.moved", "kept.removed"];
 
+/// Steps by which kept changes are applied.
+pub const APPLY: &[&str] = &["kept.apply_noted", "kept.file_applied", "kept.applied", "kept.apply_recorded"];
+
 /// Steps of a push of git.
 pub const PUSHES: &[&str] = &[
     "git_note.before",

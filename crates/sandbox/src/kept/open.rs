@@ -275,13 +275,18 @@ impl Kept {
             base: frozen.base.as_ref(),
             scratch: &opened,
         };
-        let applied = application.apply(wishes, &mut self.record.baseline);
+        let prepared = application.prepare(wishes, &mut self.record.baseline)?;
+        // Should this process be killed on the way, this tells what it has written.
+        self.record.write(&self.path).map_err(at(&self.path))?;
+        belljar_failpoint::reached("kept.apply_noted");
+        let applied = prepared.write(&mut self.record.baseline)?;
+        belljar_failpoint::reached("kept.applied");
         drop(opened);
-        // It goes with the folder at the latest.
+        // It goes with the folder at the latest; what an error leaves goes with the next attempt.
         let _ = remove_tree(&scratch);
-        let applied = applied?;
         self.record.settle(applied.written.iter().chain(&applied.merged).chain(&applied.marked));
         self.record.write(&self.path).map_err(at(&self.path))?;
+        belljar_failpoint::reached("kept.apply_recorded");
         Ok(applied)
     }
 

@@ -5,6 +5,7 @@
 
 use super::directories::Directories;
 use super::imprint::Imprint;
+use super::merge::MergedContent;
 use crate::directory::Directory;
 use belljar_confine::plan::HostPath;
 use rustix::fs::{FileType, Stat};
@@ -27,6 +28,9 @@ pub struct Baseline {
     /// Directories that a commit is making. If it is interrupted, those that are there are its own.
     #[serde(default)]
     making: BTreeSet<Vec<u8>>,
+    /// Files that are about to be replaced by a merge, and what they are then.
+    #[serde(default, with = "as_pairs")]
+    merging: HashMap<Vec<u8>, MergedContent>,
     /// What a file is called in the source while it is written. Nobody inside knows it.
     temporary: String,
 }
@@ -57,6 +61,7 @@ impl Baseline {
             committed: HashMap::new(),
             directories: Directories::default(),
             making: BTreeSet::new(),
+            merging: HashMap::new(),
             temporary,
         }
     }
@@ -117,6 +122,17 @@ impl Baseline {
         self.making = paths.map(|path| path.as_os_str().as_bytes().to_owned()).collect();
     }
 
+    /// Notes the files that are about to be merged; none once they are.
+    pub(super) fn set_merging<'p>(&mut self, files: impl Iterator<Item = (&'p Path, MergedContent)>) {
+        self.merging =
+            files.map(|(path, content)| (path.as_os_str().as_bytes().to_owned(), content)).collect();
+    }
+
+    /// What a file is if an interrupted attempt has merged it.
+    pub(super) fn merging(&self, path: &Path) -> Option<MergedContent> {
+        self.merging.get(path.as_os_str().as_bytes()).copied()
+    }
+
     /// Returns whether a directory is the one that was recorded at that path; `None` if none was.
     pub(super) fn is_same_directory(&self, path: &Path, now: &Stat) -> Option<bool> {
         let is_own = self.making.contains(path.as_os_str().as_bytes());
@@ -164,21 +180,20 @@ pub(super) fn time(seconds: i64, nanoseconds: u64) -> SystemTime {
 
 /// Names are bytes, which can't be the members of a JSON object.
 mod as_pairs {
-    use super::Stamp;
-    use serde::{Deserialize, Deserializer, Serializer};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::collections::HashMap;
 
-    pub(super) fn serialize<S: Serializer>(
-        committed: &HashMap<Vec<u8>, Stamp>,
+    pub(super) fn serialize<V: Serialize, S: Serializer>(
+        by_name: &HashMap<Vec<u8>, V>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        to.collect_seq(committed)
+        to.collect_seq(by_name)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(super) fn deserialize<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
         from: D,
-    ) -> Result<HashMap<Vec<u8>, Stamp>, D::Error> {
-        Ok(Vec::<(Vec<u8>, Stamp)>::deserialize(from)?.into_iter().collect())
+    ) -> Result<HashMap<Vec<u8>, V>, D::Error> {
+        Ok(Vec::<(Vec<u8>, V)>::deserialize(from)?.into_iter().collect())
     }
 }
 

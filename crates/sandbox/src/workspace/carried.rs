@@ -30,6 +30,17 @@ pub(super) fn of_existing(before: State, after: State) -> u32 {
     }
 }
 
+/// What a change makes of a file that is `now` in the target: if the run left the executable bit as it was, so does the change.
+pub(super) fn rebased(before: Option<State>, after: State, now: Option<State>) -> State {
+    let is_file = |state: &State| state.kind == FileType::RegularFile;
+    let (Some(before), Some(now), true) = (before.filter(is_file), now.filter(is_file), is_file(&after))
+    else {
+        return after;
+    };
+    let is_kept = (before.mode & EXECUTABLE == 0) == (after.mode & EXECUTABLE == 0);
+    State { mode: if is_kept { now.mode } else { of_existing(now, after) }, ..after }
+}
+
 /// The permission bits of a new file or directory in a directory with the permission bits `parent`.
 fn of_new(after: State, parent: u32) -> u32 {
     let is_executable = after.kind == FileType::Directory || after.mode & EXECUTABLE != 0;

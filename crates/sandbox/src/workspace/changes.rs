@@ -248,6 +248,11 @@ impl ChangeSet {
         self.changes.get(path)
     }
 
+    /// These changes.
+    pub(super) fn of<'p>(changes: impl Iterator<Item = (&'p Path, Changed)>) -> Self {
+        Self { changes: changes.map(|(path, changed)| (path.to_owned(), changed)).collect() }
+    }
+
     /// The changes at those paths for which `is_wanted` returns true.
     pub(crate) fn only(&self, is_wanted: impl Fn(&Path) -> bool) -> Self {
         let wanted = self.changes.iter().filter(|(path, _)| is_wanted(path));

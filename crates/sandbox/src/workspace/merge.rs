@@ -1,5 +1,7 @@
 //! Three-way merge of a text file: what a run made of it and what the source has become meanwhile, on what both began with.
 
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::Read;
 
@@ -15,6 +17,28 @@ pub(super) enum Merged {
     Marked(Vec<u8>),
     /// One of the three is no text, or too large.
     Impossible,
+}
+
+/// The content of a merged file. It is noted before it is written: after an interrupted attempt a file that has it is merged already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct MergedContent {
+    sha256: [u8; 32],
+    pub(super) has_markers: bool,
+}
+
+// === impl MergedContent ===
+
+impl MergedContent {
+    pub(super) fn of(content: &[u8], has_markers: bool) -> Self {
+        Self { sha256: Sha256::digest(content).into(), has_markers }
+    }
+
+    /// Returns true if a file has it.
+    pub(super) fn is_in(&self, file: File) -> bool {
+        let mut content = Vec::new();
+        let read = file.take(3 * LARGEST_BYTES).read_to_end(&mut content);
+        read.is_ok() && Self::of(&content, self.has_markers) == *self
+    }
 }
 
 /// Merges three versions of a file.

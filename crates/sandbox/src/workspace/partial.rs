@@ -8,13 +8,13 @@
 //! ```
 //! The change set must be frozen: no sandbox may still write to its layer.
 
-use super::apply::{ApplyError, is_touched, note_parents};
+use super::apply::{ApplyError, is_touched, note_parents, note_way};
 use super::baseline::Baseline;
-use super::carried::{self, of_existing};
+use super::carried::{self, rebased};
 use super::changes::{ChangeSet, Changed, State, same_content};
 use super::directories::Replaced;
 use super::handoff::{self, Links, Reviewed};
-use super::merge::{Merged, merge};
+use super::merge::{Merged, MergedContent, merge};
 use super::transfer::{Owner, Route};
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_policy::handoff::Trust;
@@ -86,6 +86,8 @@ enum Standing {
     Free(Changed),
     /// The target is already what the run made of it.
     Done,
+    /// An interrupted attempt has merged the file.
+    Merged(MergedContent),
     /// Something else has changed the target.
     Conflict(Option<Stat>),
 }
@@ -93,7 +95,7 @@ enum Standing {
 /// A merged file, ready to be written.
 struct MergedFile {
     changed: Changed,
-    has_markers: bool,
+    content: MergedContent,
 }
 
 /// The change set, sorted by what is done with each path.
@@ -102,37 +104,63 @@ struct Plan {
     /// What is written, as it is relative to the target.
     writes: BTreeMap<PathBuf, Changed>,
     done: Vec<PathBuf>,
+    /// What an interrupted attempt has merged.
+    merged: BTreeMap<PathBuf, MergedContent>,
     merges: BTreeMap<PathBuf, MergedFile>,
     conflicts: BTreeSet<PathBuf>,
+}
+
+/// Changes that are decided on and reviewed.
+pub struct Prepared<'a> {
+    application: &'a Application<'a>,
+    plan: Plan,
+    /// What is written, as it is relative to the target.
+    set: ChangeSet,
+    links: Links,
+}
+
+// === impl Prepared ===
+
+impl Prepared<'_> {
+    /// Writes what was decided on.
+    ///
+    /// # Errors
+    /// [`ApplyError::Write`]: what was written up to then is found to be so the next time.
+    pub fn write(self, baseline: &mut Baseline) -> Result<Applied, ApplyError> {
+        let Self { application, plan, set, links } = self;
+        let writes = plan.writes.iter().map(|(path, changed)| (path, *changed));
+        application.carry(application.copy, Some(&links), writes, baseline)?;
+        let merges = plan.merges.iter().map(|(path, merged)| (path, merged.changed));
+        application.carry(application.scratch, None, merges, baseline)?;
+        note_parents(&set, application.target, baseline)?;
+        baseline.set_merging(std::iter::empty());
+        Ok(plan.outcome())
+    }
 }
 
 // === impl Application ===
 
 impl Application<'_> {
-    /// Writes what does not conflict. Nothing is written if a path gains trust that `wishes` does not name.
+    /// Decides what is written, and reviews it. Nothing is written. What is noted in `baseline` is needed after an attempt that was
+    /// interrupted, so the caller stores it before it calls [`Prepared::write`].
     ///
     /// # Errors
-    /// [`ApplyError`]: on [`ApplyError::Handoff`] nothing was written; on others see there.
-    pub fn apply(&self, wishes: &Wishes, baseline: &mut Baseline) -> Result<Applied, ApplyError> {
+    /// [`ApplyError::Handoff`] if a path gains trust that `wishes` does not name.
+    pub fn prepare(&self, wishes: &Wishes, baseline: &mut Baseline) -> Result<Prepared<'_>, ApplyError> {
         let mut plan = self.plan(wishes, baseline)?;
         plan.leave_out_dependents();
         plan.carry_modes(self.target)?;
-        let written = self.set.only(|path| plan.writes.contains_key(path) || plan.merges.contains_key(path));
-        let Reviewed { findings, links } = handoff::review(&written, self.copy, self.target)?;
+        // As it is relative to the target, which may not be what the run began with.
+        let set = plan.set();
+        let Reviewed { findings, links } = handoff::review(&set, self.copy, self.target)?;
         let findings = wishes.trust.without(findings);
         if !findings.is_empty() {
             return Err(ApplyError::Handoff { findings });
         }
-        self.carry(
-            self.copy,
-            Some(&links),
-            plan.writes.iter().map(|(path, changed)| (path, *changed)),
-            baseline,
-        )?;
-        let merges = plan.merges.iter().map(|(path, merged)| (path, merged.changed));
-        self.carry(self.scratch, None, merges, baseline)?;
-        note_parents(&written, self.target, baseline)?;
-        Ok(plan.outcome())
+        note_way(&set, self.target, baseline)?;
+        let merges = plan.merges.iter().map(|(path, merged)| (path.as_path(), merged.content));
+        baseline.set_merging(merges);
+        Ok(Prepared { application: self, plan, set, links })
     }
 
     /// Decides for each path what is done with it. Nothing is written.
@@ -145,6 +173,7 @@ impl Application<'_> {
         for (path, changed) in self.set.iter() {
             match self.standing((path, changed), baseline, &mut replaced)? {
                 Standing::Done => plan.done.push(path.to_owned()),
+                Standing::Merged(content) => drop(plan.merged.insert(path.to_owned(), content)),
                 Standing::Free(changed) => {
                     plan.writes.insert(path.to_owned(), changed);
                 }
@@ -182,7 +211,14 @@ impl Application<'_> {
                 is_touched((path, changed), now.as_ref(), baseline) || replaced.leads_to(path)?;
             return Ok(if is_touched { Standing::Conflict(now) } else { Standing::Free(*changed) });
         };
-        let has_same_mode = state.map(|state| state.mode) == changed.after.map(|after| after.mode);
+        if let (Some(noted), true) = (baseline.merging(path), is_regular(state))
+            && noted.is_in(self.target.open_file(path)?)
+        {
+            return Ok(Standing::Merged(noted));
+        }
+        let after = changed.after.map(|after| rebased(changed.before, after, state));
+        let changed = &Changed { after, ..*changed };
+        let has_same_mode = state.map(|state| state.mode) == after.map(|after| after.mode);
         if has_same_mode && is_same((self.copy, changed.after), (self.target, state), path)? {
             return Ok(Standing::Done);
         }
@@ -219,7 +255,7 @@ impl Application<'_> {
         (changed, now): (&Changed, Option<&Stat>),
         mode: Merge,
     ) -> Result<Option<MergedFile>, ApplyError> {
-        let is_file = |state: &State| state.kind == FileType::RegularFile;
+        let is_file = |state: &State| is_regular(Some(*state));
         let now = now.map(State::of).filter(is_file);
         let (Some(base), Some(now), Some(after), Some(_)) =
             (self.base, now, changed.after.filter(is_file), changed.before.filter(is_file))
@@ -235,9 +271,9 @@ impl Application<'_> {
         };
         let mut file = create_below(self.scratch, path).map_err(failed)?;
         file.write_all(&content).map_err(failed)?;
-        let after = State { mode: of_existing(now, after), ..after };
+        let after = rebased(changed.before, after, Some(now));
         let changed = Changed { before: Some(now), after: Some(after), same_content: false };
-        Ok(Some(MergedFile { changed, has_markers }))
+        Ok(Some(MergedFile { changed, content: MergedContent::of(&content, has_markers) }))
     }
 
     fn carry<'p>(
@@ -252,7 +288,11 @@ impl Application<'_> {
         let temporary = baseline.temporary().to_owned();
         let (open, to) = (Directory::open_own_file as _, self.target);
         let route = Route { from, links, open, to, owner: Owner::AsBefore, temporary: &temporary };
-        Ok(route.carry(&changes, |path, left| baseline.note(path, left))?)
+        let mut put = |path: &Path, left: &Stat| {
+            baseline.note(path, left);
+            belljar_failpoint::reached("kept.file_applied");
+        };
+        Ok(route.carry(&changes, &mut put)?)
     }
 }
 
@@ -262,6 +302,10 @@ fn over(changed: &Changed, now: Option<&Stat>) -> Option<Changed> {
     let is_other_directory = is_directory(before) && !is_directory(changed.before);
     let is_nothing = before.is_none() && changed.after.is_none();
     (!is_other_directory && !is_nothing).then_some(Changed { before, same_content: false, ..*changed })
+}
+
+fn is_regular(state: Option<State>) -> bool {
+    state.is_some_and(|state| state.kind == FileType::RegularFile)
 }
 
 fn is_directory(state: Option<State>) -> bool {
@@ -339,16 +383,26 @@ impl Plan {
         below.take_while(|other| other.starts_with(path)).any(|other| other != path)
     }
 
+    /// Everything that is written.
+    fn set(&self) -> ChangeSet {
+        let writes = self.writes.iter().map(|(path, changed)| (path.as_path(), *changed));
+        let merges = self.merges.iter().map(|(path, merged)| (path.as_path(), merged.changed));
+        ChangeSet::of(writes.chain(merges))
+    }
+
     fn outcome(self) -> Applied {
         let mut applied = Applied { conflicts: self.conflicts.into_iter().collect(), ..Applied::default() };
         applied.written = self.writes.into_keys().chain(self.done).collect();
         applied.written.sort();
-        for (path, merged) in self.merges {
-            match merged.has_markers {
+        let merges = self.merges.into_iter().map(|(path, merged)| (path, merged.content));
+        for (path, content) in merges.chain(self.merged) {
+            match content.has_markers {
                 true => applied.marked.push(path),
                 false => applied.merged.push(path),
             }
         }
+        applied.marked.sort();
+        applied.merged.sort();
         applied
     }
 }
@@ -356,3 +410,6 @@ impl Plan {
 fn removes_directory(changed: &Changed) -> bool {
     is_directory(changed.before) && !is_directory(changed.after)
 }
+
+#[cfg(test)]
+mod tests;
