@@ -1,6 +1,5 @@
 //! What of a change set gains trust in the tree that it is applied to (`policy::handoff`).
 
-mod inflate;
 mod links;
 mod obeyed;
 mod objects;

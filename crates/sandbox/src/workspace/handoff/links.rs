@@ -3,9 +3,9 @@
 
 use super::outside::Host;
 use crate::directory::{Directory, DirectoryError, Name};
-use crate::in_use::Identity;
 use crate::workspace::changes::ChangeSet;
 use belljar_policy::handoff::{TreeContext, TreeLinks};
+use belljar_trusted::in_use::Identity;
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,11 +1,12 @@
 //! Verifies new objects of Git. Git believes the name of an object and doesn't look at whether what is in the file has that hash: with
 //! other content, a known commit would be another one under its own name.
 
-use super::inflate::inflate;
 use crate::directory::Directory;
+use flate2::bufread::ZlibDecoder;
+use flate2::bufread::ZlibDecoder;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Maximum number of bytes that are decompressed for one review.
@@ -46,13 +47,31 @@ impl ObjectCheck {
 
     fn has_hash<D: Digest>(&mut self, from: impl Read, name: &str) -> bool {
         let (mut hash, mut header) = (D::new(), Header { bytes: Vec::new(), length: 0 });
-        let inflated = inflate(from, self.bytes_left, &mut |portion| {
+        let is_whole = inflate(from, self.bytes_left, |portion| {
             hash.update(portion);
             header.note(portion);
         });
         self.bytes_left = self.bytes_left.saturating_sub(header.length);
         let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        inflated.is_some() && header.is_right() && hash == name
+        is_whole && header.is_right() && hash == name
+    }
+}
+
+/// Decompresses a zlib stream, portion by portion. Returns true if it is complete, is all that there is, and holds no more than `most`
+/// bytes.
+fn inflate(from: impl Read, most: u64, mut each: impl FnMut(&[u8])) -> bool {
+    let mut stream = ZlibDecoder::new(BufReader::new(from));
+    let mut portion = [0; 16 << 10];
+    let mut left = most;
+    loop {
+        match stream.read(&mut portion) {
+            Ok(0) => return stream.get_mut().fill_buf().is_ok_and(<[u8]>::is_empty),
+            Ok(count) if count as u64 <= left => {
+                left -= count as u64;
+                each(portion.get(..count).unwrap_or_default());
+            }
+            Ok(_) | Err(_) => return false,
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Follows links of a tree on the host, outside of the tree: name by name and without opening anything, until they come back.
 
 use crate::directory::Directory;
-use crate::in_use::Identity;
 use belljar_policy::handoff::{Exit, Landing, Names, Outside, prepend};
+use belljar_trusted::in_use::Identity;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat, readlinkat};
 use rustix::io::Errno;
