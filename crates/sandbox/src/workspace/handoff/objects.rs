@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// Runs Git in a directory, without anybody's settings; what it prints.
+    /// Runs Git in a directory, without settings of the user; returns its output.
     fn git(place: &Path, arguments: &[&str]) -> String {
         let mut command = Command::new("git");
         command.args(["-c", "core.looseCompression=9"]).args(arguments).current_dir(place);

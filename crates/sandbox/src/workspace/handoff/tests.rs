@@ -35,7 +35,7 @@ impl Trees {
         asked_in(self.folder.path())
     }
 
-    /// Runs Git in a directory, without anybody's settings; what it prints.
+    /// Runs Git in a directory, without settings of the user; returns its output.
     fn git(&self, place: &str, arguments: &[&str]) -> String {
         let mut command = Command::new("git");
         command.args(["-c", "user.name=A", "-c", "user.email=a@b.example"]).args(arguments);
