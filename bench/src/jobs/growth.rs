@@ -79,6 +79,7 @@ async fn fill(world: &World, count: usize) -> (String, String) {
             idempotency_key: None,
             most_waiting: 1_000_000,
             callback: None,
+            hired: None,
             now,
         };
         let Submitted::New(_) = jobs.submit(submission).await.expect("a job") else { continue };

@@ -3,7 +3,6 @@
 
 use crate::directory::Directory;
 use flate2::bufread::ZlibDecoder;
-use flate2::bufread::ZlibDecoder;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader, Read};
