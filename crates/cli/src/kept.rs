@@ -153,7 +153,7 @@ impl FateArguments {
         if end.shows {
             crate::output::err!("{}", summary::changes(&frozen.render()?));
         }
-        crate::output::err!("{}", drift(&frozen.drift.listed()));
+        crate::output::err!("{}{}", drift(&frozen.drift.listed()), left_out(frozen.left_out()));
         let is_of_host = kept.record().source_path().is_some();
         let choice = match (self.apply, self.keep) {
             (true, _) if end.succeeded => Choice::Apply,
@@ -168,7 +168,7 @@ impl FateArguments {
                 Fate::of(ChangesState::Discarded, None)
             }
             Choice::Apply => match apply(&mut kept, Reviewed::all(frozen), &self.trust, &Wishes::default()) {
-                Ok(applied) => Fate::of_applied(kept, &applied)?,
+                Ok(applied) => Fate::of_applied(kept, &applied, frozen.left_out())?,
                 Err(error) => Fate { failure: Some(error), ..Fate::of(ChangesState::Kept, Some(kept)) },
             },
         };
@@ -255,7 +255,10 @@ impl Fate {
     }
 
     /// Of changes of which some may be left. When none are, the kept change set is removed.
-    pub(crate) fn of_applied(kept: Kept, applied: &Applied) -> Result<Self, CliError> {
+    pub(crate) fn of_applied(kept: Kept, applied: &Applied, left_out: &[PathBuf]) -> Result<Self, CliError> {
+        if applied.conflicts.is_empty() && !left_out.is_empty() {
+            return Ok(Self::of(ChangesState::Applied, Some(kept)));
+        }
         if applied.conflicts.is_empty() {
             kept.remove()?;
             return Ok(Self::of(ChangesState::Applied, None));
@@ -293,6 +296,7 @@ impl Fate {
                      them, `belljar changes apply {id}` with --merge or --overwrite applies them."
                 );
             }
+            (ChangesState::Applied, Some(kept)) => text += &others_kept_as(kept),
             (_, Some(kept)) => text += &kept_as(kept),
             (ChangesState::Applied, None) => text += "The changes are applied.\n",
             (ChangesState::Discarded, None) => text += "The changes are discarded.\n",
@@ -365,9 +369,33 @@ pub(crate) fn drift(paths: &[String]) -> String {
     lines("Changed in the source since the run began, by something else:", paths)
 }
 
+/// Of changes of which a part is applied.
+pub(crate) fn others_kept_as(kept: &Kept) -> String {
+    format!("The other changes are still kept as {}.\n", kept.id())
+}
+
 /// Paths that conflict, each on its line.
 pub(crate) fn conflicts(paths: &[String]) -> String {
     lines("Changed in the source meanwhile, and not applied:", paths)
+}
+
+/// Paths that are too long, each on its line, as far as a person can read it.
+pub(crate) fn left_out(paths: &[PathBuf]) -> String {
+    left_out_lines(&too_long(paths))
+}
+
+pub(crate) fn left_out_lines(paths: &[String]) -> String {
+    lines("Longer than a path may be, and neither shown nor applied (they stay in the folder):", paths)
+}
+
+/// Paths that are too long, as they are reported.
+pub(crate) fn too_long(paths: &[PathBuf]) -> Vec<String> {
+    const SHOWN: usize = 80;
+    let short = |path: String| match path.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}… ({} bytes)", path.get(..at).unwrap_or_default(), path.len()),
+        None => path,
+    };
+    listed(paths).into_iter().map(short).collect()
 }
 
 fn lines(head: &str, paths: &[String]) -> String {

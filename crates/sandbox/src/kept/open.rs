@@ -377,6 +377,11 @@ impl Frozen {
         Ok(ReviewDigest::of(set, self.base.as_ref().unwrap_or(&self.source), &self.layer)?)
     }
 
+    /// Changed paths that are too long, which are neither shown nor applied and stay in the folder.
+    pub fn left_out(&self) -> &[PathBuf] {
+        self.set.left_out()
+    }
+
     /// The changes at some paths and below; all of them for no paths.
     pub fn part(&self, paths: &[PathBuf]) -> ChangeSet {
         self.set.only(|path| {

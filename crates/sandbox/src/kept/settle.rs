@@ -107,7 +107,7 @@ fn count(record: &CopyRecord, folder: &Path) -> Result<u64, ChangesError> {
     let set = record.read_changes(&base, &layer)?;
     let shown = set.iter().filter(|(_, changed)| !changed.as_shown().is_empty()).count() as u64;
     // Directories alone are a change, too.
-    Ok(if shown == 0 { set.len() as u64 } else { shown })
+    Ok((if shown == 0 { set.len() as u64 } else { shown }) + set.left_out().len() as u64)
 }
 
 /// Removes what the kernel alone needed: the scratch directory beside a layer.

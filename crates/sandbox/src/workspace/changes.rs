@@ -4,13 +4,17 @@
 //! directories, some marked opaque: what was below them is gone too. The layer is the host's own by now: permissions
 //! that a job has left in the way are noted first and then changed.
 
+mod left_out;
 mod stored;
+#[cfg(test)]
+mod tests;
 
 use super::carried;
 use super::imprint::Imprint;
 use super::opened::{self, Modes, Opened};
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_contract::result::Change;
+use left_out::LeftOut;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -26,6 +30,8 @@ use stored::StoredChange;
 #[serde(from = "Vec<StoredChange>", into = "Vec<StoredChange>")]
 pub struct ChangeSet {
     changes: BTreeMap<PathBuf, Changed>,
+    /// Changed paths that are too long to be used. They are not stored.
+    left_out: Vec<PathBuf>,
 }
 
 /// One path that is not what it was.
@@ -71,6 +77,8 @@ struct Reading<'a> {
     source: &'a Directory,
     upper: &'a Directory,
     changes: BTreeMap<PathBuf, Changed>,
+    /// Paths that are too long.
+    left_out: LeftOut,
     /// What is in the way of whoever reads the layer.
     closed: &'a mut Modes,
     /// How many bytes of names may still be held.
@@ -185,6 +193,7 @@ impl ChangeSet {
             source,
             upper,
             changes: BTreeMap::new(),
+            left_out: LeftOut::default(),
             closed,
             path_bytes_left: MOST_PATH_BYTES,
             pending: vec![(PathBuf::new(), is_opaque)],
@@ -195,7 +204,9 @@ impl ChangeSet {
         }
         reading.compare_content()?;
         reading.changes.retain(|_, changed| changed.before != changed.after || !changed.same_content);
-        Ok(Self { changes: reading.changes })
+        let Reading { mut changes, left_out, .. } = reading;
+        left_out.keep_directories(&mut changes);
+        Ok(Self { changes, left_out: left_out.paths })
     }
 
     /// The changes with the permission bits that are applied to the source: of those that a sandbox sets only the executable bit
@@ -235,7 +246,13 @@ impl ChangeSet {
 
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.changes.is_empty() && self.left_out.is_empty()
+    }
+
+    /// Changed paths that are longer than a path may be, at most a hundred of them: the first on the way to what is below. They are
+    /// neither shown nor applied.
+    pub fn left_out(&self) -> &[PathBuf] {
+        &self.left_out
     }
 
     /// How many paths changed.
@@ -250,13 +267,15 @@ impl ChangeSet {
 
     /// These changes.
     pub(super) fn of<'p>(changes: impl Iterator<Item = (&'p Path, Changed)>) -> Self {
-        Self { changes: changes.map(|(path, changed)| (path.to_owned(), changed)).collect() }
+        let changes = changes.map(|(path, changed)| (path.to_owned(), changed)).collect();
+        Self { changes, left_out: Vec::new() }
     }
 
     /// The changes at those paths for which `is_wanted` returns true.
     pub(crate) fn only(&self, is_wanted: impl Fn(&Path) -> bool) -> Self {
         let wanted = self.changes.iter().filter(|(path, _)| is_wanted(path));
-        Self { changes: wanted.map(|(path, changed)| (path.clone(), *changed)).collect() }
+        let changes = wanted.map(|(path, changed)| (path.clone(), *changed)).collect();
+        Self { changes, left_out: self.left_out.clone() }
     }
 }
 
@@ -295,6 +314,10 @@ impl Reading<'_> {
     }
 
     fn note(&mut self, path: PathBuf, opaque: bool) -> Result<(), ChangesError> {
+        if LeftOut::is_too_long(&path) {
+            self.left_out.note(path);
+            return Ok(());
+        }
         let Some(stat) = self.upper.stat(&path)? else { return Ok(()) };
         let before = self.source.stat(&path)?.map(|stat| State::of(&stat));
         if is_whiteout(&stat) {
@@ -333,6 +356,10 @@ impl Reading<'_> {
             for Name { name, kind } in open_or_clone(self.source, &below)?.names(self.room())? {
                 let path = below.join(OsStr::from_bytes(name.as_bytes()));
                 if below == top && named.iter().any(|known| known.name == name) {
+                    continue;
+                }
+                if LeftOut::is_too_long(&path) {
+                    self.left_out.note_removed(path);
                     continue;
                 }
                 let before = self.source.stat(&path)?.map(|stat| State::of(&stat));

@@ -41,7 +41,7 @@ pub fn render(
     copy: &Directory,
 ) -> Result<WorkspaceChanges, DirectoryError> {
     let deadline = Instant::now() + LONGEST_COMPARISON;
-    let mut rendered = WorkspaceChanges::default();
+    let mut rendered = WorkspaceChanges { truncated: !set.left_out().is_empty(), ..Default::default() };
     // Directories come and go with what is in them, as in git.
     for (path, changed) in set.iter().filter(|(_, changed)| !changed.as_shown().is_empty()) {
         if rendered.files.len() >= MOST_FILES || rendered.diff.len() >= LONGEST_DIFF_BYTES {

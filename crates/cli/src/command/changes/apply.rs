@@ -4,7 +4,7 @@ use super::find;
 use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::handoff::TrustArguments;
-use crate::kept::{Fate, Reviewed, apply, drift, listed};
+use crate::kept::{Fate, Reviewed, apply, drift, left_out, listed};
 use crate::progress::harmless;
 use belljar_contract::result::{ChangesState, WorkspaceChanges};
 use belljar_sandbox::kept::Kept;
@@ -74,14 +74,15 @@ impl ApplyArguments {
             ..Wishes::default()
         };
         if !self.json {
-            crate::output::err!("{}", drift(&frozen.drift.listed()));
+            crate::output::err!("{}{}", drift(&frozen.drift.listed()), left_out(frozen.left_out()));
         }
         let mut changes = diff::listed(part.iter());
         let reviewed = Reviewed { frozen: &frozen, set: &part, digest: self.reviewed };
         let applied = apply(&mut kept, reviewed, &self.trust, &wishes)?;
         let conflicts = listed(&applied.conflicts);
         changes.files.retain(|file| !conflicts.contains(&file.path));
-        let fate = self.settle(kept, &applied, part.len() < frozen.set.len())?;
+        let is_part = part.len() < frozen.set.len() || !frozen.left_out().is_empty();
+        let fate = self.settle(kept, &applied, is_part)?;
         changes.changed_in_source = frozen.drift.listed();
         self.tell(&fate, &applied, changes)?;
         Ok(ExitCode::from(fate.report()))
@@ -91,7 +92,7 @@ impl ApplyArguments {
     fn settle(&self, kept: Kept, applied: &Applied, is_part: bool) -> Result<Fate, CliError> {
         match applied.conflicts.is_empty() && is_part {
             true => Ok(Fate::of(ChangesState::Applied, Some(kept))),
-            false => Fate::of_applied(kept, applied),
+            false => Fate::of_applied(kept, applied, &[]),
         }
     }
 
@@ -112,12 +113,7 @@ impl ApplyArguments {
         for (paths, how) in [(&applied.merged, "merged"), (&applied.marked, "merged with conflict markers")] {
             listed(paths).iter().for_each(|path| crate::output::outln!("  {how}: {}", harmless(path)));
         }
-        match (&fate.kept, fate.state) {
-            (Some(kept), ChangesState::Applied) => {
-                crate::output::errln!("The other changes are still kept as {}.", kept.id());
-            }
-            _ => fate.tell(),
-        }
+        fate.tell();
         Ok(())
     }
 }

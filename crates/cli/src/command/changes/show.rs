@@ -4,9 +4,10 @@ use super::find;
 use super::list::of_listed;
 use crate::command::printing::{print, print_json, warn_of_hidden};
 use crate::error::CliError;
-use crate::kept::drift;
+use crate::kept::{drift, left_out_lines, too_long};
 use crate::progress::harmless;
 use crate::summary;
+use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::untrusted;
 use belljar_sandbox::kept::{Kept, Listed};
 use std::fmt::Write as _;
@@ -40,12 +41,33 @@ pub(super) struct DiffArguments {
     json: bool,
 }
 
+/// The changes of a kept change set, as `changes show` has them.
+struct Shown {
+    changes: WorkspaceChanges,
+    /// The digest that `changes apply --reviewed` takes; `None` if they are laid out.
+    digest: Option<String>,
+    left_out: Vec<String>,
+}
+
+// === impl Shown ===
+
+impl Shown {
+    fn of(kept: &Kept) -> Result<Self, CliError> {
+        if kept.is_laid_out() {
+            return Ok(Self { changes: kept.render()?, digest: None, left_out: Vec::new() });
+        }
+        let frozen = kept.changes()?;
+        let digest = Some(frozen.digest()?.to_string());
+        Ok(Self { changes: frozen.render()?, digest, left_out: too_long(frozen.left_out()) })
+    }
+}
+
 // === impl ShowArguments ===
 
 impl ShowArguments {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
         let kept = find(&self.id)?;
-        let changes = kept.render();
+        let shown = Shown::of(&kept);
         let listed = Listed {
             id: kept.id().clone(),
             path: kept.path().to_owned(),
@@ -54,22 +76,33 @@ impl ShowArguments {
         };
         if self.json {
             let mut document = of_listed(&listed);
-            document["changes"] = match &changes {
-                Ok(changes) => serde_json::to_value(changes).unwrap_or_default(),
-                Err(_) => serde_json::Value::Null,
-            };
-            document["error"] = changes.err().map(|error| CliError::from(error).chain()).into();
+            document["error"] = serde_json::Value::Null;
+            match shown {
+                Ok(Shown { changes, digest, left_out }) => {
+                    document["changes"] = serde_json::to_value(changes).unwrap_or_default();
+                    document["digest"] = digest.into();
+                    document["left_out"] = left_out.into();
+                }
+                Err(error) => {
+                    document["changes"] = serde_json::Value::Null;
+                    document["error"] = error.chain().into();
+                }
+            }
             print_json(&document)?;
             return Ok(ExitCode::SUCCESS);
         }
         let mut text = head(&kept);
-        match changes {
-            Ok(changes) => {
+        match shown {
+            Ok(Shown { changes, digest, left_out }) => {
+                if let Some(digest) = digest {
+                    let _ = writeln!(text, "{:8}{digest}", "digest");
+                }
                 text += &summary::files(&changes, "changed in the copy");
                 text += &drift(&changes.changed_in_source);
+                text += &left_out_lines(&left_out);
             }
             Err(error) => {
-                let _ = writeln!(text, "The changes can't be told: {}", CliError::from(error).chain());
+                let _ = writeln!(text, "The changes can't be told: {}", error.chain());
             }
         }
         print(&text)?;
@@ -102,22 +135,24 @@ fn head(kept: &Kept) -> String {
 impl DiffArguments {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
         let kept = find(&self.id)?;
-        let (changes, digest) = match kept.is_laid_out() && self.paths.is_empty() {
-            true => (kept.render()?, None),
+        let (changes, digest, left_out) = match kept.is_laid_out() && self.paths.is_empty() {
+            true => (kept.render()?, None, Vec::new()),
             false => {
                 let frozen = kept.changes()?;
                 let part = frozen.part(&self.paths);
-                (frozen.render_part(&part)?, Some(frozen.digest_of(&part)?.to_string()))
+                let digest = Some(frozen.digest_of(&part)?.to_string());
+                (frozen.render_part(&part)?, digest, too_long(frozen.left_out()))
             }
         };
         if self.json {
             let mut document =
                 serde_json::to_value(&changes).map_err(|error| CliError::output(error.into()))?;
             document["digest"] = digest.into();
+            document["left_out"] = left_out.into();
             print_json(&document)?;
             return Ok(ExitCode::SUCCESS);
         }
-        crate::output::err!("{}", drift(&changes.changed_in_source));
+        crate::output::err!("{}{}", drift(&changes.changed_in_source), left_out_lines(&left_out));
         if self.stat {
             crate::output::out!("{}", summary::stat(&changes));
         } else if std::io::stdout().is_terminal() {

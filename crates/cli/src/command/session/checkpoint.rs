@@ -178,7 +178,7 @@ fn commit_left(
     let mut changes = diff::listed(frozen.set.iter());
     let reviewed = Reviewed { frozen: &frozen, set: &frozen.set, digest: arguments.reviewed };
     let applied = apply(&mut kept, reviewed, &arguments.trust, &Wishes::default())?;
-    let fate = Fate::of_applied(kept, &applied)?;
+    let fate = Fate::of_applied(kept, &applied, frozen.left_out())?;
     changes.files.retain(|file| !fate.conflicts.contains(&file.path));
     fate.add_to(&mut changes);
     tell(&changes, (arguments.json, Some(&digest)), ("committed", "Nothing to commit."));

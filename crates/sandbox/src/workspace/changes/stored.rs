@@ -41,7 +41,7 @@ impl From<Vec<StoredChange>> for ChangeSet {
             let (before, after) = (before.map(State::from), after.map(State::from));
             (OsString::from_vec(path).into(), Changed { before, after, same_content })
         };
-        Self { changes: stored.into_iter().map(change).collect() }
+        Self { changes: stored.into_iter().map(change).collect(), left_out: Vec::new() }
     }
 }
 
