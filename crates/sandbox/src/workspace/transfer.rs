@@ -304,6 +304,9 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> TransferError {
 }
 
 #[cfg(test)]
+mod swapped;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::CString;
