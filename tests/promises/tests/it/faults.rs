@@ -4,6 +4,7 @@
 //! started again, its client says again what it had no answer to, and one checker looks at everything: what the node says, what
 //! lies in its state, what the orchestrator has heard, what still runs.
 
+mod applies;
 mod approvals;
 mod checker;
 mod client;
