@@ -24,6 +24,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(crate) struct AuditQuota {
     limits: AuditLimits,
+    since: Instant,
     state: Mutex<State>,
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn limits(members: &mut Members<'_, '_>) -> AuditLimits {
 
 impl AuditQuota {
     pub(crate) fn new(limits: AuditLimits) -> Self {
-        Self { limits, state: Mutex::default() }
+        Self { limits, since: Instant::now(), state: Mutex::default() }
     }
 
     /// Whether there may be more records.
@@ -71,15 +72,15 @@ impl AuditQuota {
 
     /// Waits until the records so far are within the pace.
     pub(crate) async fn wait(&self) {
-        let due = self.state().spent.due();
-        if let Some(due) = due.filter(|due| *due > Instant::now()) {
-            tokio::time::sleep_until(due.into()).await;
+        let pause = self.state().spent.pause(&self.limits, self.since.elapsed());
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
         }
     }
 
     /// Counts a record that is written.
     pub(crate) fn count(&self, record: &impl Serialize) {
-        self.state().spent.count(&self.limits, size_of(record), Instant::now());
+        self.state().spent.count(&self.limits, size_of(record), self.since.elapsed());
     }
 
     /// Enters a record. `key` is what a denial has in common with those that repeat it; nothing for what is no denial, which is always
@@ -96,7 +97,7 @@ impl AuditQuota {
             Some(key) => state.folding.take(run_id, (key, id), (at, is_beyond)),
             None => Entered { folded: state.folding.flush(run_id), is_whole: true },
         };
-        let now = Instant::now();
+        let now = self.since.elapsed();
         if let Some(folded) = &entered.folded {
             state.spent.count(&self.limits, size_of(folded), now);
         }
@@ -126,12 +127,29 @@ fn size_of(record: &impl Serialize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
     use uuid::Uuid;
 
     const LIMITS: AuditLimits = AuditLimits { bytes: 10_000, burst_bytes: 1_000, bytes_per_second: 1_000 };
 
     fn run_id() -> RunId {
         RunId::from_uuid(Uuid::from_u128(7))
+    }
+
+    #[test]
+    fn records_are_paced_by_their_size_once_a_burst_is_used_up() {
+        let (mut spent, now) = (AuditUse::default(), Duration::from_secs(60));
+        spent.count(&LIMITS, 600, now);
+        spent.count(&LIMITS, 400, now);
+        assert_eq!(spent.pause(&LIMITS, now), Duration::ZERO);
+        spent.count(&LIMITS, 2_000, now);
+        assert_eq!(spent.pause(&LIMITS, now), Duration::from_secs(2));
+        // Silence earns a burst, and no more.
+        let later = now + Duration::from_secs(3_600);
+        spent.count(&LIMITS, 1_000, later);
+        assert_eq!(spent.pause(&LIMITS, later), Duration::ZERO);
+        spent.count(&LIMITS, 1_000, later);
+        assert_eq!(spent.pause(&LIMITS, later), Duration::from_secs(1));
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Forms {
 
     fn new(forms: Vec<Form>) -> Self {
         let searcher = Searcher::new(&forms);
-        let mut beginnings: Vec<&[u8]> = forms.iter().map(|form| beginning(form)).collect();
+        let mut beginnings: Vec<&[u8]> = forms.iter().map(beginning).collect();
         beginnings.sort_unstable();
         beginnings.dedup();
         let beginnings = Searcher::new(&beginnings);

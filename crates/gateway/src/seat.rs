@@ -25,6 +25,7 @@ pub(crate) struct Turn {
     unpaced: u32,
     calls: Mutex<Calls>,
     limits: AuditLimits,
+    since: Instant,
     recorded: std::sync::Mutex<AuditUse>,
 }
 
@@ -111,11 +112,10 @@ impl Seat {
         let Some(turn) = &self.turn else { return Ok(()) };
         let mut calls = turn.calls.lock().await;
         calls.count = calls.count.saturating_add(1);
-        let now = Instant::now();
-        let paced = now + turn.pause(calls.count);
-        let next = turn.recorded().due().map_or(paced, |due| paced.max(due.into()));
-        if next > now {
-            tokio::time::sleep_until(next).await;
+        let of_records = turn.recorded().pause(&turn.limits, turn.since.elapsed());
+        let pause = turn.pause(calls.count).max(of_records);
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
         }
         if calls.count <= MOST_CALLS && turn.recorded().has_left(&turn.limits) {
             return Ok(());
@@ -134,13 +134,14 @@ impl Seat {
 
 impl Turn {
     fn new(unpaced: u32, limits: AuditLimits) -> Self {
-        Self { unpaced, calls: Mutex::default(), limits, recorded: std::sync::Mutex::default() }
+        let recorded = std::sync::Mutex::default();
+        Self { unpaced, calls: Mutex::default(), limits, since: Instant::now(), recorded }
     }
 
     /// Counts a record of so many bytes, without what the log adds to it.
     pub(crate) fn count_record(&self, bytes: usize) {
         let bytes = FRAME_BYTES.saturating_add(bytes as u64);
-        self.recorded().count(&self.limits, bytes, Instant::now().into_std());
+        self.recorded().count(&self.limits, bytes, self.since.elapsed());
     }
 
     fn recorded(&self) -> std::sync::MutexGuard<'_, AuditUse> {

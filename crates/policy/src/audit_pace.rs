@@ -2,7 +2,7 @@
 //!
 //! A run has a burst of bytes of records, then so many a second, up to a quota.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How much that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub struct AuditLimits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AuditUse {
     bytes: u64,
-    /// When the next record would be due, if all of them came evenly.
-    due: Option<Instant>,
+    /// When the next record would be due, if all of them came evenly and none at once.
+    due: Duration,
 }
 
 /// What the log adds to a record: its number, its time, its run and three digests.
@@ -31,6 +31,11 @@ pub const FRAME_BYTES: u64 = 360;
 impl AuditLimits {
     /// Those that hold where nothing is said: 512 MiB, 32 MiB of them at once, then 32 KiB (some twenty requests) a second.
     pub const USUAL: Self = Self { bytes: 512 << 20, burst_bytes: 32 << 20, bytes_per_second: 32 << 10 };
+
+    /// How long so many bytes take.
+    fn takes(&self, bytes: u64) -> Duration {
+        Duration::from_secs_f64(bytes as f64 / self.bytes_per_second.max(1) as f64)
+    }
 }
 
 impl Default for AuditLimits {
@@ -47,19 +52,15 @@ impl AuditUse {
         self.bytes < limits.bytes
     }
 
-    /// When the records so far are within the pace; nothing before the first.
-    pub fn due(&self) -> Option<Instant> {
-        self.due
+    /// How long the next record has to wait. Times are counted from when the run began, or any time before it.
+    pub fn pause(&self, limits: &AuditLimits, now: Duration) -> Duration {
+        self.due.saturating_sub(limits.takes(limits.burst_bytes)).saturating_sub(now)
     }
 
     /// Adds records of so many bytes, as they stand in the log.
-    pub fn count(&mut self, limits: &AuditLimits, bytes: u64, now: Instant) {
+    pub fn count(&mut self, limits: &AuditLimits, bytes: u64, now: Duration) {
         self.bytes = self.bytes.saturating_add(bytes);
-        let takes =
-            |bytes: u64| Duration::from_secs_f64(bytes as f64 / limits.bytes_per_second.max(1) as f64);
-        let earliest = now.checked_sub(takes(limits.burst_bytes)).unwrap_or(now);
-        let due = self.due.map_or(earliest, |due| due.max(earliest));
-        self.due = due.checked_add(takes(bytes)).or(Some(due));
+        self.due = self.due.max(now).saturating_add(limits.takes(bytes));
     }
 }
 
@@ -68,21 +69,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_paced_by_their_size_once_a_burst_is_used_up() {
+    fn quota_of_bytes_is_used_up_and_silence_earns_no_more_than_a_burst() {
         let limits = AuditLimits { bytes: 10_000, burst_bytes: 1_000, bytes_per_second: 1_000 };
-        let (mut spent, now) = (AuditUse::default(), Instant::now() + Duration::from_secs(60));
-        spent.count(&limits, 600, now);
-        assert!(spent.due().unwrap() < now);
-        spent.count(&limits, 400, now);
-        assert_eq!(spent.due().unwrap(), now);
-        spent.count(&limits, 2_000, now);
-        assert_eq!(spent.due().unwrap(), now + Duration::from_secs(2));
-        // Silence earns a burst, and no more.
-        let later = now + Duration::from_secs(3_600);
-        spent.count(&limits, 1_000, later);
-        assert_eq!(spent.due().unwrap(), later);
+        let (mut spent, later) = (AuditUse::default(), Duration::from_secs(3_600));
+        spent.count(&limits, 3_000, Duration::ZERO);
+        assert_eq!(spent.pause(&limits, Duration::ZERO), Duration::from_secs(2));
+        spent.count(&limits, 2_000, later);
+        assert_eq!(spent.pause(&limits, later), Duration::from_secs(1));
         assert!(spent.has_left(&limits));
-        spent.count(&limits, 6_000, later);
+        spent.count(&limits, 5_000, later);
         assert!(!spent.has_left(&limits));
     }
 }

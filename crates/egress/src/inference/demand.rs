@@ -228,7 +228,7 @@ fn prompts(members: &Members<'_>) -> Result<u64, Refusal> {
 /// Where thinking is enabled with a number of tokens: the member, and that number.
 fn thinking<'m>(members: &'m Members<'_>) -> Result<Option<(Members<'m>, u64)>, Refusal> {
     let Some(thinking) = object(members, THINKING, BUDGET_TOKENS)? else { return Ok(None) };
-    let tokens = match said(&thinking, BUDGET_TOKENS).map(|text| text.parse::<u64>()) {
+    let tokens = match said(&thinking, BUDGET_TOKENS).map(str::parse::<u64>) {
         None => return Ok(None),
         // To one provider it is none, to another one it may be any number.
         Some(Ok(0)) => return Err(not_json("`thinking.budget_tokens` is 0: leave `thinking` out instead")),
