@@ -94,7 +94,7 @@ fn walk(state: &Path, creates: bool) -> Result<bool, UntrustedStateError> {
     let absolute =
         absolute.map_err(|error| look(state)(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
     let mut walk = Walk::begin(state, &absolute, creates)?;
-    if walk.to_end()? {
+    if walk.walk_on()? {
         match walk.ends_at_file {
             true => return Err(look(state)(Errno::NOTDIR)),
             false => walk.check_end()?,
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks until no name is left. Returns false if the rest of the path doesn't exist.
-    fn to_end(&mut self) -> Result<bool, UntrustedStateError> {
+    fn walk_on(&mut self) -> Result<bool, UntrustedStateError> {
         while let Some(name) = self.left.pop_front() {
             if name == ".." {
                 if self.directories.len() > 1 {
@@ -237,7 +237,7 @@ impl<'a> Walk<'a> {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
                 let mut target = Walk::begin(self.state, path, false)?;
-                match target.to_end()? && !target.ends_at_file {
+                match target.walk_on()? && !target.ends_at_file {
                     true => target.check_directory(false),
                     false => Ok(()),
                 }
