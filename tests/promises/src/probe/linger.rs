@@ -72,7 +72,11 @@ fn lingering() -> std::io::Result<(TcpStream, TcpStream)> {
     )
     .map_err(|error| std::io::Error::from_raw_os_error(error.0))?;
     socket.set_nonblocking(true)?;
-    while socket.write(&[0; 65_536]).is_ok() {}
+    // What was sent moves on to the other end's buffer for a while.
+    while socket.write(&[0; 65_536]).is_ok() {
+        while socket.write(&[0; 65_536]).is_ok() {}
+        std::thread::sleep(Duration::from_millis(20));
+    }
     socket.set_nonblocking(false)?;
     Ok((socket, peer))
 }

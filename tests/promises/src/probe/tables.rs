@@ -105,10 +105,10 @@ fn filter_in_a_child(
     let (mut outcome, mut says) = std::io::pipe().map_err(|_| Errno(libc::EMFILE))?;
     match kernel::fork()? {
         None => {
+            let installed = install_filter();
             if !is_named {
                 name_that_is_no_text();
             }
-            let installed = install_filter();
             let _ = says.write_all(&[u8::from(installed.is_ok())]);
             drop(says);
             // Ends with the writing end in the parent, or with the parent.
