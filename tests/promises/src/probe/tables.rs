@@ -127,7 +127,7 @@ fn filter_in_a_child(
 }
 
 fn name_that_is_no_text() {
-    let name = b"\xff\xfe\x80\0".as_ptr().expose_provenance() as u64;
+    let name = c"\xff\xfe\x80".as_ptr().expose_provenance() as u64;
     let _ = call_named(libc::SYS_prctl, [libc::PR_SET_NAME as u64, name, 0, 0, 0, 0]);
 }
 
