@@ -17,6 +17,8 @@ const MOST_OF_THE_TIME: u32 = 10;
 /// How much the memory of the kernel grows before locks are counted, in KiB: some forty thousand locks.
 const GROWTH_KIB: u64 = 8 << 10;
 const BETWEEN_LOCK_COUNTS: Duration = Duration::from_secs(1);
+/// However little that memory grows: what others give back meanwhile may hide what is taken.
+const UNASKED: Duration = Duration::from_secs(30);
 
 /// Looks now and then.
 pub(super) struct Uncharged {
@@ -46,7 +48,8 @@ impl Uncharged {
         let now = Instant::now();
         Self {
             next: now + BETWEEN_LOOKS,
-            kernel_kib: None,
+            // Before the first program starts: it takes a hundred thousand locks before the first look.
+            kernel_kib: unreclaimable_kib(&read("/proc/meminfo")),
             next_locks: now,
             few_sockets: None,
             had_many_unlisted: false,
@@ -95,7 +98,8 @@ impl Uncharged {
         let Some(kernel_kib) = unreclaimable_kib(&read("/proc/meminfo")) else { return false };
         let before = *self.kernel_kib.get_or_insert(kernel_kib);
         self.kernel_kib = Some(before.min(kernel_kib));
-        if kernel_kib < before.saturating_add(GROWTH_KIB) || now < self.next_locks {
+        let has_grown = kernel_kib >= before.saturating_add(GROWTH_KIB) && now >= self.next_locks;
+        if !has_grown && now < self.next_locks + UNASKED {
             return false;
         }
         self.kernel_kib = Some(kernel_kib);
