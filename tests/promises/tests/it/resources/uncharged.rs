@@ -19,7 +19,7 @@ const PAGE: u64 = 4096;
 
 /// What PID 1 counts, how many are no reason to end a sandbox, and how many are.
 const COUNTED: [(&str, &str, &str); 3] =
-    [("locks", "20000", "140000"), ("netlink", "200", "1800"), ("unbound", "600", "2500")];
+    [("locks", "10000", "140000"), ("netlink", "200", "1800"), ("unbound", "600", "2500")];
 
 #[test]
 fn too_much_of_what_the_kernel_charges_to_nothing_ends_the_sandbox() {
