@@ -144,7 +144,7 @@ fn no_password_shown(matches: &ArgMatches) -> Result<(), CliError> {
     let mut at = Some(matches);
     while let Some(matches) = at {
         let mut shown = matches.try_get_raw(DATABASE).ok().flatten().into_iter().flatten();
-        let is_password = |url: &std::ffi::OsStr| holds_password(&url.to_string_lossy());
+        let is_password = |url: &std::ffi::OsStr| url.to_str().is_some_and(holds_password);
         if shown.any(is_password) && matches.value_source(DATABASE) == Some(ValueSource::CommandLine) {
             return Err(CliError::usage(PASSWORD_SHOWN.to_owned()));
         }
