@@ -81,9 +81,9 @@ on_both_engines! {
 
     async fn job_that_is_refused_hires_no_agent_and_one_that_is_accepted_does_once(world: World) {
         let agent = AgentId::parse("worker").unwrap();
-        let kind = TrustEventKind::AgentHired { level: None };
+        let (kind, at) = (TrustEventKind::AgentHired { level: None }, now());
         let hired = |digit| TrustEvent {
-            at: now(), event_id: uuid::Uuid::from_u128(digit), agent_id: agent.clone(), kind: kind.clone(),
+            at, event_id: uuid::Uuid::from_u128(digit), agent_id: agent.clone(), kind: kind.clone(),
         };
         let hiring = |wanted: &Assignment, digit| Submission { hired: Some(hired(digit)), ..submission(wanted) };
         let recorded = async || TrustEvents::new(world.database.clone()).of(&agent).await.unwrap();
