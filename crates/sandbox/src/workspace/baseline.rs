@@ -20,6 +20,9 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Baseline {
     since: SystemTime,
+    /// When the newest of the files that were copied was changed last, if that is earlier. Of a whole copy.
+    #[serde(default)]
+    newest_copied: Option<SystemTime>,
     #[serde(with = "as_pairs")]
     committed: HashMap<Vec<u8>, Stamp>,
     /// Directories of the source, as they were when the copy was made or a commit left them.
@@ -58,6 +61,7 @@ impl Baseline {
         let temporary = format!(".belljar-{}", Uuid::new_v4());
         Self {
             since,
+            newest_copied: None,
             committed: HashMap::new(),
             directories: Directories::default(),
             making: BTreeSet::new(),
@@ -91,16 +95,20 @@ impl Baseline {
                 self.directories.note_inode(path, inode);
             }
         }
-        if let Some(latest) = imprint.latest_change() {
-            self.since = self.since.min(latest);
-        }
+        self.newest_copied = imprint.latest_change();
         self
     }
 
     /// Whether somebody else has touched what is there now.
     pub(super) fn is_touched(&self, path: &Path, now: &Stat) -> bool {
         let stamp = Stamp::of(now);
-        let is_newer = stamp.modified_at > self.since || stamp.changed_at > self.since;
+        let since = match FileType::from_raw_mode(now.st_mode) {
+            FileType::RegularFile | FileType::Symlink => {
+                self.newest_copied.map_or(self.since, |newest| newest.min(self.since))
+            }
+            _ => self.since,
+        };
+        let is_newer = stamp.changed_at > since || stamp.modified_at > self.since;
         is_newer && self.committed.get(path.as_os_str().as_bytes()) != Some(&stamp)
     }
 
