@@ -21,7 +21,7 @@ impl Ground {
     }
 
     /// A run that begins with `before` in `base`; a person has `now` in the target.
-    fn with_file(self, name: &str, (before, run, now): ((&str, u32), (&str, u32), (&str, u32))) -> Self {
+    fn with_file(self, name: &str, [before, run, now]: [(&str, u32); 3]) -> Self {
         for (place, (content, mode)) in [(&self.base, before), (&self.layer, run), (&self.target, now)] {
             std::fs::write(place.path().join(name), content).unwrap();
             std::fs::set_permissions(place.path().join(name), PermissionsExt::from_mode(mode)).unwrap();
@@ -69,7 +69,7 @@ fn overwriting(name: &str, trust: Trust) -> Wishes {
 fn executable_bit_that_a_person_took_away_comes_back_only_with_a_yes() {
     let taken_away = || {
         Ground::make()
-            .with_file("x", (("a\nb\nc\nd\n", 0o755), ("A\nb\nc\nd\n", 0o755), ("a\nb\nc\nD\n", 0o644)))
+            .with_file("x", [("a\nb\nc\nd\n", 0o755), ("A\nb\nc\nd\n", 0o755), ("a\nb\nc\nD\n", 0o644)])
     };
     // The run has not set the bit, so a merge leaves it as the person has it.
     let ground = taken_away();
@@ -83,16 +83,16 @@ fn executable_bit_that_a_person_took_away_comes_back_only_with_a_yes() {
     ground.apply(&overwriting("x", Trust::in_all())).unwrap();
     assert_eq!(ground.mode("x"), 0o755);
     // Nothing but the bit was changed, which is no conflict.
-    let ground = Ground::make().with_file("x", (("a", 0o755), ("run", 0o755), ("a", 0o644)));
+    let ground = Ground::make().with_file("x", [("a", 0o755), ("run", 0o755), ("a", 0o644)]);
     assert_eq!(ground.apply(&Wishes::default()).unwrap().written, [Path::new("x")]);
     assert_eq!(ground.mode("x"), 0o644);
     // The run has set the bit.
     let ground =
-        Ground::make().with_file("x", (("a\nb\nc\n", 0o644), ("A\nb\nc\n", 0o755), ("a\nb\nC\n", 0o644)));
+        Ground::make().with_file("x", [("a\nb\nc\n", 0o644), ("A\nb\nc\n", 0o755), ("a\nb\nC\n", 0o644)]);
     let refused = ground.apply(&merging(Merge::Clean));
     assert!(matches!(refused, Err(ApplyError::Handoff { .. })), "{refused:?}");
     // The control: a file that has been executable all the time takes no yes.
-    let ground = Ground::make().with_file("x", (("a", 0o755), ("run", 0o755), ("person", 0o755)));
+    let ground = Ground::make().with_file("x", [("a", 0o755), ("run", 0o755), ("person", 0o755)]);
     ground.apply(&overwriting("x", Trust::default())).unwrap();
     assert_eq!(ground.mode("x"), 0o755);
 }
@@ -100,7 +100,7 @@ fn executable_bit_that_a_person_took_away_comes_back_only_with_a_yes() {
 #[test]
 fn file_that_an_interrupted_attempt_has_merged_is_not_merged_again() {
     for is_noted in [true, false] {
-        let versions = (("a\n", 0o644), ("run\n", 0o644), ("person\n", 0o644));
+        let versions = [("a\n", 0o644), ("run\n", 0o644), ("person\n", 0o644)];
         let ground = Ground::make().with_file("x", versions).with_file("y", versions);
         let (wishes, mut baseline) = (merging(Merge::Markers), Baseline::now());
         ground.prepare(&wishes, &mut baseline, |prepared, _| drop(prepared.unwrap()));
