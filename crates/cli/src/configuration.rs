@@ -181,7 +181,9 @@ fn explicit() -> Option<PathBuf> {
 /// That of the user, which comes first, and that of the system.
 fn usual() -> Vec<PathBuf> {
     let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let users = config.or_else(|| std::env::home_dir().map(|home| home.join(".config")));
+    // Never `home_dir()`: without HOME it asks the system's user database, for which glibc loads modules into this static program.
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let users = config.or_else(|| home.map(|home| home.join(".config")));
     users
         .into_iter()
         .chain([PathBuf::from("/etc")])

@@ -13,7 +13,7 @@ use belljar_policy::untrusted;
 use belljar_sandbox::kept::{self, Collected, Frozen, Kept, KeptError, Reason, RunKind, Settled};
 use belljar_sandbox::session::{Refusal, SessionError};
 use belljar_sandbox::state::RunFolder;
-use belljar_sandbox::workspace::changes::ChangeSet;
+use belljar_sandbox::workspace::changes::{ChangeSet, ChangesError};
 use belljar_sandbox::workspace::digest::ReviewDigest;
 use belljar_sandbox::workspace::partial::{Applied, Merge, Wishes};
 use std::fmt::Write as _;
@@ -172,7 +172,11 @@ impl FateArguments {
                 Err(error) => Fate { failure: Some(error), ..Fate::of(ChangesState::Kept, Some(kept)) },
             },
         };
-        Ok(Fate { changed_in_source, ..fate })
+        // What can't be told fails the run, as it fails a job.
+        let is_told = frozen.left_out().is_empty() || fate.state == ChangesState::Discarded;
+        let too_long = || CliError::from(KeptError::Changes(ChangesError::TooLong));
+        let failure = fate.failure.or_else(|| (!is_told).then(too_long));
+        Ok(Fate { changed_in_source, failure, ..fate })
     }
 }
 

@@ -22,15 +22,13 @@ pub(crate) fn check(path: &Path) -> Result<(), CliError> {
     trusted_file::check(path).map(drop).map_err(|error| untrusted(path, error))
 }
 
-/// Checks a file with a secret of the host's own. That other users can read it is told, and it counts all the same: it may have been
-/// made before anybody else had an account.
+/// Checks a file with a secret of a node. That other users can read it is logged, and it counts all the same: nobody else may have an
+/// account.
 pub(crate) fn check_secret(path: &Path) -> Result<(), CliError> {
     check(path)?;
     if trusted_file::is_readable_by_others(path) {
-        let shown = crate::output::path(path);
-        crate::output::errln!(
-            "belljar: warning: other users of this machine can read {shown}; chmod 600 {shown}"
-        );
+        let path = crate::output::path(path).to_string();
+        tracing::warn!(path, "other users of this machine can read this file; chmod 600");
     }
     Ok(())
 }

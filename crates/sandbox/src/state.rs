@@ -29,11 +29,16 @@ use rustix::fs::{AtFlags, chownat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// The state directories that this process has found to be out of reach of other local users.
+static CHECKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// The state directory.
 #[derive(Debug, Clone)]
@@ -169,10 +174,14 @@ impl State {
     /// # Errors
     /// [`UntrustedStateError`] as the source if another local user could replace what is in it; that of making it.
     pub fn create(&self) -> std::io::Result<()> {
-        match trusted::create(&self.path)? {
-            true => std::fs::set_permissions(&self.path, Permissions::from_mode(0o711)),
-            false => Ok(()),
+        if self.path.is_dir() && self.is_checked() {
+            return Ok(());
         }
+        if trusted::create(&self.path)? {
+            std::fs::set_permissions(&self.path, Permissions::from_mode(0o711))?;
+        }
+        self.note_checked();
+        Ok(())
     }
 
     /// Checks that no other local user can replace the directory or what is in it. Nothing is made.
@@ -180,7 +189,22 @@ impl State {
     /// # Errors
     /// [`UntrustedStateError`] as the source if one could.
     pub fn check(&self) -> std::io::Result<()> {
-        Ok(trusted::check(&self.path)?)
+        if !self.is_checked() {
+            trusted::check(&self.path)?;
+            self.note_checked();
+        }
+        Ok(())
+    }
+
+    /// Whether this process has checked it. Nobody else could have replaced it since then.
+    fn is_checked(&self) -> bool {
+        CHECKED.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.path)
+    }
+
+    fn note_checked(&self) {
+        if self.path.is_dir() {
+            CHECKED.lock().unwrap_or_else(PoisonError::into_inner).insert(self.path.clone());
+        }
     }
 
     /// What tells this deployment from others on the same host: twelve hexadecimal digits.

@@ -12,7 +12,7 @@ pub(crate) struct ShownToken(Zeroizing<Vec<u8>>);
 impl ShownToken {
     /// The token in a file, with white space around it.
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
-        crate::obeyed::check_secret(path)?;
+        crate::obeyed::check(path)?;
         let text = std::fs::read(path).map_err(|error| CliError::read(path, error))?;
         let text = Zeroizing::new(text);
         let token = text.trim_ascii();

@@ -79,10 +79,10 @@ impl Subcommand for NodeArguments {
     const ABOUT: &'static str = "Serve the Worker API, and run the jobs that come by it";
 
     fn run(&self) -> Result<ExitCode, CliError> {
+        self.begin_log();
         let settings = self.settings()?;
         // While this process is small and has one thread.
         let launcher = Launcher::start()?;
-        self.begin_log();
         runtime(&settings)?.block_on(serve(settings, launcher))
     }
 }

@@ -187,7 +187,7 @@ fn what_can_not_be_told_fails_the_job_and_not_the_host() {
         // Nothing is lost, and even that is removed when a person says so.
         for id in crate::changes::ids(world) {
             let shown = world.run(&["changes", "show", &id]).succeeded().stdout;
-            assert!(shown.contains("longer than a path may be"), "{shown}");
+            assert!(shown.contains("Longer than a path may be"), "{shown}");
             world.run(&["changes", "rm", &id]).succeeded();
         }
         assert_eq!(crate::changes::folders(world), Vec::<String>::new());

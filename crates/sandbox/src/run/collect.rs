@@ -169,6 +169,9 @@ impl Copy {
         match read {
             Ok((set, shown)) => {
                 result.changes = Some(shown);
+                if !set.left_out().is_empty() {
+                    fail(result, FailureCode::ConstraintViolation, &ChangesError::TooLong);
+                }
                 Some(Changes { set, source, upper, since })
             }
             Err(error) => {

@@ -126,8 +126,9 @@ fn a_copy_leaves_its_source_alone(house: &House) {
 
 /// A directory of somebody's, who is not root, with a file in it.
 fn directory_of_somebody(house: &House) -> PathBuf {
-    let directory = house.state.path().join("somebodys");
-    std::fs::create_dir(&directory).unwrap();
+    // In the state directory itself nothing may be another user's.
+    let directory = house.state.path().join("beside/somebodys");
+    std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("file"), "before\n").unwrap();
     if rustix::process::geteuid().is_root() {
         for path in [directory.clone(), directory.join("file")] {

@@ -150,8 +150,9 @@ fn requests(s: &mut Script, file: Handle) {
     const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
     const FICLONE: u32 = 0x4004_9409;
     const FICLONERANGE: u32 = 0x4020_940d;
-    s.call("ioctl", args![file, FIGETBSZ, room(4)]);
-    s.call_or("ioctl", args![file, FS_IOC_FIEMAP, room(32)], &[EOPNOTSUPP]);
+    // An overlay has no size of blocks.
+    s.call_or("ioctl", args![file, FIGETBSZ, room(4)], &[EINVAL]);
+    s.call_or("ioctl", args![file, FS_IOC_FIEMAP, words(args![0, 1 << 20, 0, 0])], &[EOPNOTSUPP]);
     s.call_or("ioctl", args![file, FS_IOC_GETFLAGS, room(8)], &[ENOTTY, EOPNOTSUPP]);
     s.call_or("ioctl", args![file, FS_IOC_FSGETXATTR, room(28)], &[ENOTTY, EOPNOTSUPP]);
     s.call_or("ioctl", args![file, FICLONE, file], &[EOPNOTSUPP, EINVAL]);
@@ -183,7 +184,6 @@ fn locks(s: &mut Script, path: &str) {
     // struct flock: a lock to write, of the whole file
     let lock = || words(args![1, 0, 0, 0]);
     s.call("fcntl", args![file, libc::F_SETLK, lock()]);
-    s.call("fcntl", args![file, libc::F_OFD_SETLK, words(args![2, 0, 0, 0])]);
     s.call("fcntl", args![file, libc::F_GETFL]);
     s.call("dup", args![file]);
     s.call("dup2", args![file, 100]);

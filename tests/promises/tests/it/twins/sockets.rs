@@ -61,7 +61,6 @@ fn options(s: &mut Script) {
         libc::SO_BROADCAST,
         libc::SO_LINGER,
         libc::SO_OOBINLINE,
-        libc::SO_PASSCRED,
         libc::SO_RCVLOWAT,
         libc::SO_SNDBUF,
         libc::SO_RCVBUF,
