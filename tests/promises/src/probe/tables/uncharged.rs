@@ -25,7 +25,7 @@ pub(super) fn take(kind: &str, most: u64, folder: &str) -> Result<(), String> {
 /// One byte of a file, and none beside another: the kernel would join them.
 fn lock(number: u64, folder: &str, files: &mut Vec<File>) -> Result<(), Errno> {
     const IN_A_FILE: u64 = 800;
-    if number % IN_A_FILE == 0 {
+    if number.is_multiple_of(IN_A_FILE) {
         let made = File::create(format!("{folder}/locked-{}-{number}", std::process::id()));
         files.push(made.map_err(|error| Errno(error.raw_os_error().unwrap_or_default()))?);
     }

@@ -64,11 +64,13 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases
 }
 
+/// A socket option that is tried: its name, family and kind of the socket, level and number, value.
+type Tried = (&'static str, (i32, i32), (i32, i32), Argument);
+
 /// Options for which the kernel keeps memory, fills a queue, or uses a table that all programs of the machine share.
 fn socket_options() -> Vec<Case> {
     let number = || numbers(&[0, 0]);
-    // Name, family, kind, level, option, value
-    let options: [(&str, (i32, i32), (i32, i32), Argument); 20] = [
+    let options: [Tried; 20] = [
         ("IPV6_FLOWLABEL_MGR", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 32), BAD.into()),
         ("IPV6_JOIN_GROUP", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 20), BAD.into()),
         ("IPV6_JOIN_ANYCAST", (AF_INET6, SOCK_DGRAM), (IPPROTO_IPV6, 27), BAD.into()),
