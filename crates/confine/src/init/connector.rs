@@ -146,7 +146,8 @@ impl Connection {
         if u64::from(length) > LONGEST_ADDRESS {
             return Err(Errno::INVAL);
         }
-        let socket = ask::take_descriptor(question.thread, socket.cast_signed())?;
+        // Closed by the end of the worker alone, also where one of the next steps fails: `close` may wait.
+        let socket = ManuallyDrop::new(ask::take_descriptor(question.thread, socket.cast_signed())?);
         let memory = open(question.thread, "mem", OFlags::RDONLY)?;
         let mut address = vec![0; usize::try_from(length).map_err(|_| Errno::INVAL)?];
         let read = rustix::io::pread(&memory, &mut address[..], pointer).map_err(|_| Errno::FAULT)?;
@@ -154,7 +155,7 @@ impl Connection {
             return Err(Errno::FAULT);
         }
         let directory = open(question.thread, "cwd", OFlags::PATH | OFlags::DIRECTORY)?;
-        Ok(Self { socket, address, directory })
+        Ok(Self { socket: ManuallyDrop::into_inner(socket), address, directory })
     }
 }
 

@@ -50,12 +50,13 @@ impl Request {
         let [inotify, pointer, mask, ..] = question.arguments;
         // The kernel looks at the low 32 bits of both numbers, too.
         let (inotify, mask) = (inotify as u32, mask as u32);
-        let inotify = ask::take_descriptor(question.thread, inotify.cast_signed())?;
+        // Closed by the end of the worker alone, also where one of the next steps fails: `close` may wait.
+        let inotify = ManuallyDrop::new(ask::take_descriptor(question.thread, inotify.cast_signed())?);
         let path = read_path(question.thread, pointer)?;
         let directory = open(question.thread, "cwd", OFlags::PATH | OFlags::DIRECTORY)?;
         let links = if mask & libc::IN_DONT_FOLLOW == 0 { OFlags::empty() } else { OFlags::NOFOLLOW };
         let file = openat(directory, &*path, OFlags::PATH | OFlags::CLOEXEC | links, Mode::empty())?;
-        Ok(Self { inotify, file, mask })
+        Ok(Self { inotify: ManuallyDrop::into_inner(inotify), file, mask })
     }
 
     fn fulfil(&self, own: &Own) -> Result<i64, Errno> {

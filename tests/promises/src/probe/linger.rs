@@ -12,7 +12,7 @@ const TRIES: u64 = 39;
 const LINGER_SECONDS: u64 = 60;
 
 /// An answer that takes longer is none.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Says first whether the close of such a socket waits here, and then whether every question was answered.
 pub(super) fn run(folder: &str) -> Result<(), String> {
