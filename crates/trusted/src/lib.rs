@@ -9,5 +9,6 @@
 pub mod command;
 pub mod in_use;
 pub mod named;
+pub mod rights;
 pub mod trusted_file;
 mod workspaces;

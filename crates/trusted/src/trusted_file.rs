@@ -4,7 +4,6 @@
 //! The path is walked by descriptor, one name at a time; links are followed here. Every directory on the way decides what is found
 //! next, so each must be out of reach, too. Directories that sandboxes write are told by device and inode, never by the path's text.
 
-mod access_list;
 mod error;
 mod mounts;
 mod scan;

@@ -4,12 +4,12 @@
 //! The path is walked by descriptor, one name at a time, as `trusted_file` walks to a file: each directory belongs to this user or
 //! root and is writable by no other, except that a sticky directory may lead to it. Entries directly in the state directory are checked, too.
 
+use belljar_trusted::rights;
 use rustix::fd::OwnedFd;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, readlinkat, statat,
 };
 use rustix::io::Errno;
-use rustix::process::{getegid, geteuid};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -63,9 +63,6 @@ pub enum UntrustedStateError {
 
 /// Maximum number of symbolic links on one path, as in the kernel.
 const MOST_LINKS: usize = 40;
-
-/// Permission bits by which others could write.
-const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// In a directory with this bit only the owner of an entry can replace it.
 const STICKY: u32 = 0o1000;
@@ -258,8 +255,7 @@ impl<'a> Walk<'a> {
     }
 
     fn check_owner(&self, stat: &Stat, at: &Path) -> Result<(), UntrustedStateError> {
-        let is_ours = stat.st_uid == 0 || stat.st_uid == geteuid().as_raw();
-        match is_ours || is_unmapped(stat.st_uid) {
+        match rights::is_ours(stat, at) {
             true => Ok(()),
             false => {
                 let (state, at) = (self.state.to_owned(), at.to_owned());
@@ -269,11 +265,7 @@ impl<'a> Walk<'a> {
     }
 
     fn check_mode(&self, stat: &Stat, at: &Path) -> Result<(), UntrustedStateError> {
-        let by_others = stat.st_mode & WRITABLE_BY_OTHERS;
-        // A group that has its user's number is that user's own.
-        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-        let is_own_group = uid != 0 && uid == gid && stat.st_gid == gid;
-        if by_others == 0 || (by_others == 0o020 && is_own_group) {
+        if rights::is_closed(stat, || at.to_owned()) {
             return Ok(());
         }
         let (state, at, mode) = (self.state.to_owned(), at.to_owned(), stat.st_mode & 0o7777);
@@ -295,14 +287,6 @@ impl From<UntrustedStateError> for io::Error {
 
 fn directory_flags() -> OFlags {
     OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC
-}
-
-/// Returns true for the overflow user id of a user namespace, which stands for root of the host there.
-fn is_unmapped(uid: u32) -> bool {
-    const OVERFLOW: u32 = 65534;
-    uid == OVERFLOW
-        && std::fs::read_to_string("/proc/self/uid_map")
-            .is_ok_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"]))
 }
 
 fn look(at: &Path) -> impl Fn(Errno) -> UntrustedStateError {
@@ -330,7 +314,7 @@ mod tests {
 
     #[test]
     fn state_that_another_user_owns_or_can_replace_is_refused() {
-        if !geteuid().is_root() {
+        if !rustix::process::geteuid().is_root() {
             return;
         }
         let (place, state) = place();

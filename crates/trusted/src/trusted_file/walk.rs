@@ -2,12 +2,12 @@
 
 use super::error::{UntrustedFileError, look};
 use super::mounts::Mounts;
-use super::{access_list, scan};
+use super::scan;
 use crate::in_use::{Entry, Identity, Use};
+use crate::rights;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
-use rustix::process::{getegid, geteuid};
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -17,9 +17,6 @@ use std::path::{Component, Path, PathBuf};
 
 /// As the kernel: no more links are followed on one path.
 const MOST_LINKS: usize = 40;
-
-/// What permission bits others could write by.
-const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// In a directory with this bit only the owner of a name can replace it.
 const STICKY: u32 = 0o1000;
@@ -261,8 +258,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn check_owner(&self, stat: &Stat, at: &Path) -> Result<(), UntrustedFileError> {
-        let is_ours = self.only_sandboxes || stat.st_uid == 0 || stat.st_uid == geteuid().as_raw();
-        match is_ours || (is_unmapped(stat.st_uid) && is_of_system(at)) {
+        match self.only_sandboxes || rights::is_ours(stat, at) {
             true => Ok(()),
             false => Err(UntrustedFileError::Owner {
                 path: self.path.to_owned(),
@@ -273,37 +269,13 @@ impl<'a> Walk<'a> {
     }
 
     fn check_mode(&self, stat: &Stat, at: &Path, opened: &OwnedFd) -> Result<(), UntrustedFileError> {
-        let by_others = stat.st_mode & WRITABLE_BY_OTHERS;
-        // A group that has its user's number and no other use is that user's own.
-        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-        let is_own_group = uid != 0 && uid == gid && stat.st_gid == gid;
-        let by_group_alone = by_others == 0o020 && is_own_group;
-        let is_closed = by_others == 0 || (by_group_alone && !access_list::lets_others_write(opened));
-        if is_closed || self.only_sandboxes {
+        let opened = || PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        if self.only_sandboxes || rights::is_closed(stat, opened) {
             return Ok(());
         }
         let (path, mode) = (self.path.to_owned(), stat.st_mode & 0o7777);
         Err(UntrustedFileError::Mode { path, at: at.to_owned(), mode })
     }
-}
-
-/// In a user namespace, the host's own files belong to a user who has no number there.
-fn is_unmapped(uid: u32) -> bool {
-    const OVERFLOW: u32 = 65534;
-    uid == OVERFLOW
-        && std::fs::read_to_string("/proc/self/uid_map")
-            .is_ok_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"]))
-}
-
-/// Whether a path of the host's belongs to its root, who is told from other users by the place alone where neither has a number.
-fn is_of_system(at: &Path) -> bool {
-    const BELOW: [&str; 11] =
-        ["/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];
-    const ITSELF: [&str; 3] = ["/run/user", "/var/lib", "/var/home"];
-    let is_top = at.parent().is_none_or(|parent| parent.parent().is_none());
-    is_top
-        || BELOW.iter().any(|place| at.starts_with(place))
-        || ITSELF.iter().any(|place| at == Path::new(place))
 }
 
 /// Whether a link is one of those in `/proc` that lead to what a descriptor is, and have no path.

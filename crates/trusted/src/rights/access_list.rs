@@ -1,6 +1,6 @@
 //! Whom an access control list lets write (`acl(5)`): with one, the group's permission bits are its mask.
 
-use rustix::fd::AsRawFd;
+use std::path::Path;
 
 /// The attribute's head, and one entry of it: a tag, permissions, and the number of a user or group, all little-endian.
 const HEAD: usize = 4;
@@ -14,8 +14,7 @@ const WRITE: u16 = 2;
 const LONGEST: usize = 64 << 10;
 
 /// Whether a user or group is named that may write. What can't be read is taken for one.
-pub(super) fn lets_others_write(opened: &impl AsRawFd) -> bool {
-    let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+pub(super) fn lets_others_write(path: &Path) -> bool {
     let mut list = vec![0; LONGEST];
     match rustix::fs::getxattr(path, c"system.posix_acl_access", &mut list[..]) {
         Ok(length) => names_a_writer(list.get(..length).unwrap_or_default()),
