@@ -7,21 +7,26 @@
 
 use super::{Condition, Rule, allow_if, is, is_not, masked};
 
-/// What is allowed in namespaces of one's own, and more.
-macro_rules! in_namespaces {
+/// What is allowed of terminals and files everywhere, and more.
+macro_rules! of_terminals_and_files {
     ($($more:expr),*) => {
         &[
             TERMINALS,
-            &[masked(1, FAMILY, SOCKETS)],
             &[is(1, FICLONE)],
             &[is(1, FICLONERANGE)],
             &[is(1, FIGETBSZ)],
             &[is(1, FS_IOC_FIEMAP)],
             &[is(1, FS_IOC_GETFLAGS)],
             &[is(1, FS_IOC_FSGETXATTR)],
-            &[is(1, RNDGETENTCNT)],
             $($more),*
         ]
+    };
+}
+
+/// What is allowed in a sandbox with namespaces, and more.
+macro_rules! in_namespaces {
+    ($($more:expr),*) => {
+        of_terminals_and_files![&[masked(1, FAMILY, SOCKETS)], &[is(1, RNDGETENTCNT)] $(, $more)*]
     };
 }
 
@@ -42,15 +47,7 @@ pub(super) const WITH_ANSWERS: Rule = allow_if(
 pub(super) const SUPERVISED: Rule = allow_if(
     "ioctl",
     libc::SYS_ioctl,
-    &[
-        TERMINALS,
-        &[is(1, FICLONE)],
-        &[is(1, FICLONERANGE)],
-        &[is(1, FIGETBSZ)],
-        &[is(1, FS_IOC_FIEMAP)],
-        &[is(1, FS_IOC_GETFLAGS)],
-        &[is(1, FS_IOC_FSGETXATTR)],
-    ],
+    of_terminals_and_files![],
     libc::ENOTTY,
     "terminals, pipes, and copies that share what they hold; nothing by which a file system changes files or makes a copy of itself: for some of that a descriptor that only reads is enough",
 );
