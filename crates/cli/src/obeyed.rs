@@ -22,7 +22,7 @@ pub(crate) fn check(path: &Path) -> Result<(), CliError> {
     trusted_file::check(path).map(drop).map_err(|error| untrusted(path, error))
 }
 
-/// Checks a file with a secret of a node. That other users can read it is logged, and it counts all the same: nobody else may have an
+/// Checks a file with a secret of a node. That other users can read it is logged, and it counts all the same: other users may have no
 /// account.
 pub(crate) fn check_secret(path: &Path) -> Result<(), CliError> {
     check(path)?;

@@ -19,7 +19,7 @@ pub struct Seat {
     room: Option<Arc<Semaphore>>,
 }
 
-/// How often somebody has called, and how much of that was recorded.
+/// How often the caller has called, and how much of that was recorded.
 #[derive(Debug)]
 pub(crate) struct Turn {
     unpaced: u32,

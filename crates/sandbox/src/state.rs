@@ -196,7 +196,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether this process has checked it. Nobody else could have replaced it since then.
+    /// Whether this process has checked it. No other user could have replaced it since then.
     fn is_checked(&self) -> bool {
         CHECKED.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.path)
     }

@@ -53,7 +53,7 @@ pub fn command(argv: &[OsString]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// The same with no variables but the search path, of which those directories are left that nobody else can write.
+/// The same with no variables but the search path, of which those directories are left that no other user and no sandbox can write.
 ///
 /// # Errors
 /// As [`command`].

@@ -28,7 +28,7 @@ pub fn check(document: &[u8]) -> Result<(), UntrustedFileError> {
 /// Registers what a document names without refusing it: for those who read the document for nothing else.
 pub fn register(document: &[u8]) {
     for (path, role) in Named::of(document) {
-        // Whoever obeys it is told what is wrong with it.
+        // The process that obeys it reports what is wrong with it.
         let _ = trusted_file::expect(&path, role);
     }
 }

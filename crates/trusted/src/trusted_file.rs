@@ -45,7 +45,7 @@ pub fn check(path: &Path) -> Result<OwnedFd, UntrustedFileError> {
     let found = walk.open_end()?;
     let obeyed = walk.obeyed;
     in_use::register(&obeyed).map_err(|error| look(path)(errno(&error)))?;
-    // Whoever has lent it meanwhile may not have seen that it is obeyed.
+    // A process that has lent it meanwhile may not have seen that it is obeyed.
     let writable = in_use::writable();
     match writable == before {
         true => Ok(found),
@@ -138,7 +138,7 @@ pub(crate) fn check_argument(path: &Path) -> Result<(), UntrustedFileError> {
 /// of this user's or of root. Nothing is registered.
 ///
 /// # Errors
-/// [`UntrustedFileError`] if somebody else could serve it.
+/// [`UntrustedFileError`] if a sandbox or another user could serve it.
 pub fn check_socket(path: &Path) -> Result<(), UntrustedFileError> {
     const BY_ALL: u32 = 0o002;
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;

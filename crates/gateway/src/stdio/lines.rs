@@ -109,7 +109,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         };
         tracing::debug!(%error, "a message is none of MCP");
         let method = node.member("method").and_then(Node::as_str);
-        // Clients may say what isn't known here, and nobody answers that.
+        // Clients may say what isn't known here, and no answer is sent to that.
         if method.is_some_and(|method| node.member("id").is_none() || method.starts_with("notifications/")) {
             return Ok(None);
         }
@@ -117,7 +117,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         Err((ErrorData::invalid_request("not a message of MCP", None), id))
     }
 
-    /// Answers what could not be read. It is written on the way: whoever waits for the next message may give up waiting.
+    /// Answers what could not be read. It is written on the way: the task that waits for the next message may be dropped.
     fn refuse(&self, error: ErrorData, id: Option<RequestId>) {
         let answer: TxJsonRpcMessage<RoleServer> = JsonRpcMessage::error(error, id);
         tokio::spawn(Arc::clone(&self.output).send(answer));

@@ -161,7 +161,7 @@ impl PolicyFile {
         let path = || self.path.clone();
         let source = trusted_file::open(&self.path)
             .map_err(|error| PolicyFileError::Read { path: path(), source: error.into() })?;
-        // One without a name may be written by whoever else holds it.
+        // One without a name may be written by other processes that hold it open.
         let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.nlink() > 0);
         let bytes = read_bytes(source).map_err(|source| PolicyFileError::Read { path: path(), source })?;
         let policy = self.parse(&bytes)?;

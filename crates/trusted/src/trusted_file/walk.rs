@@ -138,13 +138,13 @@ impl<'a> Walk<'a> {
             kind if self.any_kind => {
                 self.check_sandboxes(&found, &stat)?;
                 self.check_owner(&stat, &at)?;
-                // Whoever may connect to a socket doesn't serve it.
+                // A client that may connect to a socket doesn't serve it.
                 if kind != FileType::Socket {
                     self.check_mode(&stat, &at, &found)?;
                 }
                 return Ok(Some(found));
             }
-            // Whoever opened a pipe would wait for somebody who writes.
+            // Opening a pipe waits for its writer.
             _ => return Err(UntrustedFileError::Kind { path: self.path.to_owned() }),
         }
         Ok(None)
