@@ -22,8 +22,8 @@ pub(crate) fn check(path: &Path) -> Result<(), CliError> {
     trusted_file::check(path).map(drop).map_err(|error| untrusted(path, error))
 }
 
-/// Checks a file with a secret of a node. That other users can read it is logged, and it counts all the same: other users may have no
-/// account.
+/// Checks a file with a secret of a node. That other users can read it is logged, and it counts all the same: the
+/// machine may have no other users.
 pub(crate) fn check_secret(path: &Path) -> Result<(), CliError> {
     check(path)?;
     if trusted_file::is_readable_by_others(path) {
