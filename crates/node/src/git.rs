@@ -21,6 +21,7 @@ mod in_session;
 mod journal;
 mod lay_out;
 mod leftovers;
+mod obeyed;
 pub mod pull_request;
 mod push;
 mod quarantine;

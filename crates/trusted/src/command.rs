@@ -5,7 +5,7 @@
 //! are taken away.
 
 use crate::named::paths_in;
-use crate::trusted_file;
+use crate::trusted_file::{self, UntrustedFileError};
 use crate::workspaces::Workspaces;
 use rustix::fs::Access;
 use std::ffi::{OsStr, OsString};
@@ -42,14 +42,12 @@ const OF_PLACE: [&str; 2] = ["PWD", "OLDPWD"];
 /// A command as it is to be run, each of its files checked at this moment, with those variables of this process that are harmless.
 ///
 /// # Errors
-/// One of the kind [`io::ErrorKind::PermissionDenied`] that holds an [`UntrustedFileError`](trusted_file::UntrustedFileError), if a sandbox or another user could decide
+/// One of the kind [`io::ErrorKind::PermissionDenied`] that holds an [`UntrustedFileError`], if a sandbox or another user could decide
 /// what it does; the system's, if there is no such program.
 pub fn command(argv: &[OsString]) -> io::Result<Command> {
-    let workspaces = Workspaces::now();
     let mut command = bare(argv, &std::env::var_os("PATH").unwrap_or_default())?;
-    let variables = std::env::vars_os()
-        .filter(|(name, value)| name != "PATH" && !is_of_code(name) && !workspaces.are_named_in(value));
-    command.envs(variables);
+    let variables = std::env::vars_os().filter(|(name, _)| name != "PATH" && !is_of_code(name));
+    command.envs(harmless(variables));
     Ok(command)
 }
 
@@ -68,15 +66,33 @@ pub fn bare(argv: &[OsString], search_path: &OsStr) -> io::Result<Command> {
     if let Some(interpreter) = interpreter(&program) {
         trusted_file::check(&interpreter)?;
     }
-    let workspaces = Workspaces::now();
-    for argument in arguments {
-        workspaces.refuse(argument)?;
-        paths_in(argument).iter().try_for_each(|path| trusted_file::check_argument(path))?;
-    }
+    check_texts(arguments.iter().map(OsString::as_os_str))?;
     let mut command = Command::new(program);
     let search_path = std::env::join_paths(&search_path).map_err(|_| io::ErrorKind::InvalidInput)?;
     command.args(arguments).current_dir("/").env_clear().env("PATH", search_path);
     Ok(command)
+}
+
+/// Checks texts by which a program of the host's is told what to do, such as arguments and settings: the files that they name are none
+/// that a sandbox or another user could write.
+///
+/// # Errors
+/// [`UntrustedFileError`] for the first text that names such a file.
+pub fn check_texts<'t>(texts: impl IntoIterator<Item = &'t OsStr>) -> Result<(), UntrustedFileError> {
+    let workspaces = Workspaces::now();
+    for text in texts {
+        workspaces.refuse(text)?;
+        paths_in(text).iter().try_for_each(|path| trusted_file::check_argument(path))?;
+    }
+    Ok(())
+}
+
+/// Those variables whose value names nothing that a sandbox writes.
+pub fn harmless<N, V: AsRef<OsStr>>(
+    variables: impl IntoIterator<Item = (N, V)>,
+) -> impl Iterator<Item = (N, V)> {
+    let workspaces = Workspaces::now();
+    variables.into_iter().filter(move |(_, value)| !workspaces.are_named_in(value.as_ref()))
 }
 
 /// The directories of a search path into which no sandbox and no other user can put a program.

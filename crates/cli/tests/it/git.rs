@@ -7,6 +7,7 @@ mod hostile;
 mod https;
 mod ignored;
 mod names;
+mod obeyed;
 mod pull_requests;
 mod refs;
 pub(crate) mod rig;

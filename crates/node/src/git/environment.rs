@@ -2,6 +2,8 @@
 //! somewhere else, work somewhere else, or run something.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// The environment that git is started from.
 #[derive(Debug, Clone, Default)]
@@ -19,11 +21,12 @@ pub(super) struct Settings {
     /// What the user is called, and where mail gets to the user.
     pub(super) name: Option<String>,
     pub(super) email: Option<String>,
+    /// The files that they come from. One that isn't absolute is the repository's own, which is the host's.
+    pub(super) origins: Vec<PathBuf>,
 }
 
-/// Variables that every program needs, or that programs which ask for passwords do.
-const PLAIN: [&str; 13] = [
-    "PATH",
+/// Variables that every program needs, or that programs which ask for passwords do. The search path goes another way: it is checked.
+const PLAIN: [&str; 12] = [
     "HOME",
     "USER",
     "LOGNAME",
@@ -38,7 +41,7 @@ const PLAIN: [&str; 13] = [
     "SSH_ASKPASS",
 ];
 
-/// Variables that say who the user is for servers.
+/// Variables that tell git and ssh what to run and what to read.
 const OF_SERVERS: [&str; 3] = ["GIT_ASKPASS", "GIT_SSH_VARIANT", "GIT_SSL_CAINFO"];
 
 /// Members of `http` and `http.URL` that say by what to trust a server, and what to show it.
@@ -80,27 +83,41 @@ impl HostEnv {
         PLAIN.into_iter().chain(OF_SERVERS).filter_map(|name| Some((name, self.get(name)?)))
     }
 
-    /// What it needs to list the user's settings.
+    /// What programs the variables name, and what authorities.
+    pub(super) fn of_programs(&self) -> impl Iterator<Item = &OsStr> {
+        ["SSH_ASKPASS"].into_iter().chain(OF_SERVERS).filter_map(|name| self.get(name))
+    }
+
+    /// What it needs to list the user's settings. Paths that aren't absolute are left out: git would begin them somewhere else.
     pub(super) fn for_settings(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        let is_needed = |name: &OsStr| {
-            let name = name.to_str().unwrap_or_default();
-            matches!(name, "HOME" | "XDG_CONFIG_HOME" | "GIT_CONFIG_GLOBAL" | "GIT_CONFIG_COUNT")
-                || name.starts_with("GIT_CONFIG_KEY_")
-                || name.starts_with("GIT_CONFIG_VALUE_")
+        let is_needed = |name: &OsStr, value: &OsStr| match name.to_str().unwrap_or_default() {
+            "HOME" | "XDG_CONFIG_HOME" | "GIT_CONFIG_GLOBAL" => Path::new(value).is_absolute(),
+            "GIT_CONFIG_COUNT" => true,
+            name => name.starts_with("GIT_CONFIG_KEY_") || name.starts_with("GIT_CONFIG_VALUE_"),
         };
         let all = self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        all.filter(move |(name, _)| is_needed(name))
+        all.filter(move |(name, value)| is_needed(name, value))
     }
 }
 
 // === impl Settings ===
 
 impl Settings {
-    /// Reads what `git config --list -z` has said.
+    /// Reads what `git config --list --show-origin -z` has said: where each setting comes from, and the setting.
     pub(super) fn read(listed: &[u8], env: &HostEnv) -> Self {
         let mut settings = Self::default();
-        for entry in listed.split(|byte| *byte == 0).filter_map(|entry| str::from_utf8(entry).ok()) {
-            let Some((name, value)) = entry.split_once('\n') else { continue };
+        let mut parts = listed.split(|byte| *byte == 0);
+        while let (Some(origin), Some(entry)) = (parts.next(), parts.next()) {
+            if let Some(file) = origin.strip_prefix(b"file:").map(|file| Path::new(OsStr::from_bytes(file)))
+                && file.is_absolute()
+                && !settings.origins.iter().any(|known| known == file)
+            {
+                settings.origins.push(file.to_owned());
+            }
+            let Some((name, value)) = str::from_utf8(entry).ok().and_then(|entry| entry.split_once('\n'))
+            else {
+                continue;
+            };
             match name {
                 "core.sshcommand" => settings.ssh_command = Some(value.to_owned()),
                 "user.name" => settings.name = Some(value.to_owned()),
@@ -142,11 +159,30 @@ mod tests {
 
     #[test]
     fn of_the_users_settings_those_are_kept_that_say_who_the_user_is() {
-        let listed = b"credential.helper\nstore\0credential.https://h.example.helper\n!f\0http.sslcainfo\n/ca\0\
-            http.https://h.example/.extraheader\nAuthorization: x\0http.proxy\nhttp://evil:1\0http.https://h.example.proxy\nx\0\
-            http.sslverify\nfalse\0http.curloptresolve\nh:443:10.0.0.1\0url.https://evil/.insteadof\nhttps://\0\
-            core.fsmonitor\ntouch x\0core.hookspath\n/x\0core.sshcommand\nssh -i key\0core.askpass\n/ask\0\
-            push.followtags\ntrue\0push.pushoption\nx\0include.path\n/x\0core.gitproxy\nx\0filter.x.clean\ny\0";
+        let listed = [
+            "credential.helper\nstore",
+            "credential.https://h.example.helper\n!f",
+            "http.sslcainfo\n/ca",
+            "http.https://h.example/.extraheader\nAuthorization: x",
+            "http.proxy\nhttp://evil:1",
+            "http.https://h.example.proxy\nx",
+            "http.sslverify\nfalse",
+            "http.curloptresolve\nh:443:10.0.0.1",
+            "url.https://evil/.insteadof\nhttps://",
+            "core.fsmonitor\ntouch x",
+            "core.hookspath\n/x",
+            "core.sshcommand\nssh -i key",
+            "core.askpass\n/ask",
+            "push.followtags\ntrue",
+            "push.pushoption\nx",
+            "include.path\n/x",
+            "core.gitproxy\nx",
+            "filter.x.clean\ny",
+            "no.value",
+        ];
+        let listed = listed.map(|entry| format!("file:/home/u/.gitconfig\0{entry}\0")).concat();
+        let listed = format!("{listed}command line:\0a.b\nc\0file:.git/config\0a.c\nd\0");
+        let listed = listed.as_bytes();
         let settings = Settings::read(listed, &HostEnv::default());
         let names: Vec<&str> = settings.kept.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
@@ -160,6 +196,7 @@ mod tests {
             ]
         );
         assert_eq!(settings.ssh_command.as_deref(), Some("ssh -i key"));
+        assert_eq!(settings.origins, [Path::new("/home/u/.gitconfig")]);
         let env = HostEnv::of([("GIT_SSH".into(), "/a b/ssh".into())]);
         assert_eq!(Settings::read(listed, &env).ssh_command.as_deref(), Some("'/a b/ssh'"));
         let env = HostEnv::of([("GIT_SSH".into(), "x".into()), ("GIT_SSH_COMMAND".into(), "ssh -v".into())]);

@@ -3,10 +3,12 @@
 mod heard;
 
 use super::environment::{HostEnv, Settings};
+use super::obeyed;
 use super::quarantine::alternate;
 use super::reach;
 use belljar_egress::git::Pinned;
-use belljar_trusted::command::trusted_search_path;
+use belljar_trusted::command::{harmless, trusted_search_path};
+use belljar_trusted::trusted_file::UntrustedFileError;
 use heard::Heard;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -102,6 +104,13 @@ pub enum GitError {
     /// Somebody wanted it to stop.
     #[error("canceled")]
     Canceled,
+    /// A sandbox or another user could write what it would obey.
+    #[error("can't have git obey the user's settings")]
+    Untrusted {
+        /// What, and who.
+        #[from]
+        source: UntrustedFileError,
+    },
 }
 
 /// What holds whatever else is set.
@@ -146,6 +155,20 @@ const LAST_BYTES: usize = 4 << 10;
 
 /// As much as it may answer.
 const MOST_BYTES: usize = 256 << 20;
+
+// === impl Place ===
+
+impl Place {
+    /// Whether a file is of the repository itself, which is the host's own.
+    fn holds(&self, file: &Path) -> bool {
+        let (Self::Bare(place)
+        | Self::Quarantined { repository: place, .. }
+        | Self::Beside { repository: place, .. }
+        | Self::Directory(place)) = self;
+        // The user's own is looked for at the root.
+        place.parent().is_some() && file.starts_with(place)
+    }
+}
 
 // === impl Git ===
 
@@ -215,6 +238,7 @@ impl<'g> Git<'g> {
         arguments: &[A],
     ) -> Result<Vec<u8>, GitError> {
         let settings = self.settings()?;
+        obeyed::check(&settings, self.env, pinned.remote().scheme())?;
         let mut ways = reach::ways(pinned).into_iter();
         loop {
             let way = ways.next().unwrap_or_default();
@@ -234,7 +258,7 @@ impl<'g> Git<'g> {
     ) -> Result<Vec<u8>, GitError> {
         let mut command = self.blank();
         command.args(reach::settings(pinned)).args(arguments);
-        command.envs(self.env.for_servers());
+        command.envs(harmless(self.env.for_servers()));
         command.env("GIT_CONFIG_GLOBAL", "/dev/null");
         command.env("GIT_CONFIG_COUNT", settings.kept.len().to_string());
         for (at, (name, value)) in settings.kept.iter().enumerate() {
@@ -245,13 +269,16 @@ impl<'g> Git<'g> {
         self.to_the_end((command, step(arguments)), &DONE, |_| Ok(()))
     }
 
-    /// Those settings of the user's that say who the user is for servers.
+    /// Those settings of the user's that say who the user is for servers, from files that nobody else can write.
     pub(super) fn settings(&self) -> Result<Settings, GitError> {
         let mut command = self.blank();
-        let list = ["config", "--list", "--includes", "-z"];
+        let list = ["config", "--list", "--includes", "--show-origin", "-z"];
         command.args(list).envs(self.env.for_settings());
         let listed = self.to_the_end((command, "config".to_owned()), &DONE, |_| Ok(()))?;
-        Ok(Settings::read(&listed, self.env))
+        let settings = Settings::read(&listed, self.env);
+        let of_user = settings.origins.iter().filter(|origin| !self.place.holds(origin));
+        of_user.into_iter().try_for_each(|origin| obeyed::check_origin(origin))?;
+        Ok(settings)
     }
 
     fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
@@ -402,6 +429,7 @@ impl GitError {
             Self::Failed { .. } | Self::Unreached { .. } => "git_refused",
             Self::OutOfTime { .. } => "git_timeout",
             Self::Canceled => "canceled",
+            Self::Untrusted { .. } => "git_untrusted",
         }
     }
 }

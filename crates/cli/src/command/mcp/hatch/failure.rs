@@ -96,6 +96,7 @@ fn of_git(error: &GitError) -> Failure {
         GitError::Canceled | GitError::Unreached { .. } => DomainCode::Unavailable,
         GitError::Watch { .. } | GitError::Feed { .. } | GitError::Unreadable { .. } => DomainCode::Internal,
         GitError::Failed { .. } => DomainCode::ToolFailed,
+        GitError::Untrusted { .. } => DomainCode::PermissionDenied,
     };
     Failure::new(code, with_causes(error))
 }

@@ -1,0 +1,177 @@
+//! What git and ssh obey of the user's is nothing that a sandbox or another user can write.
+
+use super::rig::Rig;
+use crate::session::{Sessions, create};
+use belljar_testkit::world::Ran;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+/// A directory that a live sandbox writes, with programs and settings in it, and another that is the user's own.
+const PLACES: [&str; 2] = ["project", "own"];
+
+/// A setting or variable by which git or ssh runs or believes something.
+struct Way {
+    /// Lines of the user's settings of git, of ssh, and a variable. `@` stands for the place.
+    git: &'static str,
+    ssh: &'static str,
+    variable: (&'static str, &'static str),
+    scheme: &'static str,
+}
+
+const NONE: Way = Way { git: "", ssh: "", variable: ("NONE", ""), scheme: "https" };
+
+const WAYS: [Way; 14] = [
+    Way { git: "[include]\n\tpath = @/gitconfig\n", ..NONE },
+    Way { git: "[credential]\n\thelper = @/helper\n", ..NONE },
+    Way { git: "[credential]\n\thelper = \"!f() { @/helper; }; f\"\n", ..NONE },
+    Way { git: "[core]\n\taskPass = @/helper\n", ..NONE },
+    Way { git: "[http]\n\tsslCAInfo = @/ca.pem\n", ..NONE },
+    Way { variable: ("GIT_CONFIG_GLOBAL", "@/gitconfig"), ..NONE },
+    Way { variable: ("XDG_CONFIG_HOME", "@/xdg"), ..NONE },
+    Way { variable: ("GIT_ASKPASS", "@/helper"), ..NONE },
+    Way { variable: ("SSH_ASKPASS", "@/helper"), ..NONE },
+    Way { variable: ("GIT_SSL_CAINFO", "@/ca.pem"), ..NONE },
+    Way { git: "[core]\n\tsshCommand = @/helper\n", scheme: "ssh", ..NONE },
+    Way { variable: ("GIT_SSH", "@/helper"), scheme: "ssh", ..NONE },
+    Way { variable: ("GIT_SSH_COMMAND", "env A=b @/helper"), scheme: "ssh", ..NONE },
+    Way { ssh: "Match exec @/helper\n", scheme: "ssh", ..NONE },
+];
+
+/// A server, a sandbox that writes one of the places, and both filled alike.
+struct Obeyed {
+    rig: Rig,
+    settings: String,
+}
+
+// === impl Obeyed ===
+
+impl Obeyed {
+    fn start(test: &str) -> Option<Self> {
+        let rig = Rig::start(test)?;
+        let settings = std::fs::read_to_string(rig.world.path().join(".gitconfig")).unwrap();
+        for place in PLACES {
+            let mark = rig.world.path().join("mark").display().to_string();
+            rig.world.write(
+                &format!("{place}/gitconfig"),
+                format!("{settings}[credential]\n\thelper = \"!touch {mark}\"\n"),
+            );
+            rig.world.write(
+                &format!("{place}/xdg/git/config"),
+                format!("[credential]\n\thelper = \"!touch {mark}\"\n"),
+            );
+            rig.world.write(&format!("{place}/ca.pem"), std::fs::read(rig.server.authority()).unwrap());
+            for name in ["helper", "bin/git"] {
+                let program = rig.world.write(
+                    &format!("{place}/{name}"),
+                    format!("#!/bin/sh\ntouch {mark}\ntest $(basename $0) = helper || PATH=/usr/local/bin:/usr/bin:/bin exec git \"$@\"\nexit 1\n"),
+                );
+                std::fs::set_permissions(program, PermissionsExt::from_mode(0o755)).unwrap();
+            }
+        }
+        Some(Self { rig, settings })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.rig.world.path().join(name)
+    }
+
+    /// Clones with a way that leads to a place.
+    fn clone(&self, way: &Way, place: &str) -> Ran {
+        let to = |text: &str| text.replace('@', &self.path(place).display().to_string());
+        self.rig.world.write(".gitconfig", format!("{}{}", self.settings, to(way.git)));
+        self.rig.world.write(".ssh/config", to(way.ssh));
+        let url = match way.scheme {
+            "ssh" => "ssh://127.0.0.1:9/a.git",
+            _ => &self.rig.url,
+        };
+        let _ = std::fs::remove_dir_all(self.path("work"));
+        let _ = std::fs::remove_file(self.path("mark"));
+        let mut command =
+            self.rig.world.command(&["git", "clone", url, "work", "--allow-network", "127.0.0.0/8"]);
+        let (name, value) = way.variable;
+        Ran::from(command.env(name, to(value)).output().unwrap())
+    }
+
+    fn has_run(&self) -> bool {
+        self.path("mark").exists()
+    }
+}
+
+#[test]
+fn git_and_ssh_obey_nothing_that_a_live_sandbox_writes() {
+    let Some(obeyed) = Obeyed::start("git_and_ssh_obey_nothing_that_a_live_sandbox_writes") else { return };
+    let _sessions = Sessions(&obeyed.rig.world);
+    create(&obeyed.rig.world, &["--workspace", "project"]);
+    for (number, way) in WAYS.iter().enumerate() {
+        let refused = obeyed.clone(way, "project");
+        assert!(
+            refused.code == 125 && refused.stderr.contains("lies in the workspace"),
+            "{number}: {refused:?}"
+        );
+        assert!(!obeyed.has_run(), "{number}: {refused:?}");
+        // The control: the same where nobody else writes.
+        let own = obeyed.clone(way, "own");
+        assert!(!own.stderr.contains("git obey"), "{number}: {own:?}");
+    }
+    // The control of what is run: a helper of the user's own.
+    obeyed.clone(&WAYS[2], "own");
+    assert!(obeyed.has_run());
+    // Settings that are a link into it.
+    std::fs::remove_dir_all(obeyed.path("work")).unwrap();
+    for name in ["mark", ".gitconfig"] {
+        std::fs::remove_file(obeyed.path(name)).unwrap();
+    }
+    symlink(obeyed.path("project/gitconfig"), obeyed.path(".gitconfig")).unwrap();
+    let linked = obeyed.rig.clone();
+    assert!(linked.stderr.contains("lies in the workspace") && !obeyed.has_run(), "{linked:?}");
+}
+
+#[test]
+fn git_is_not_run_from_a_directory_that_a_sandbox_or_another_user_writes() {
+    let test = "git_is_not_run_from_a_directory_that_a_sandbox_or_another_user_writes";
+    let Some(obeyed) = Obeyed::start(test) else { return };
+    let _sessions = Sessions(&obeyed.rig.world);
+    create(&obeyed.rig.world, &["--workspace", "project"]);
+    let mode = |place: &str, mode| {
+        std::fs::set_permissions(obeyed.path(place), PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let clone = |place: &str| {
+        let _ = std::fs::remove_dir_all(obeyed.path("work"));
+        let mut command = obeyed.rig.world.command(&[
+            "git",
+            "clone",
+            &obeyed.rig.url,
+            "work",
+            "--allow-network",
+            "127.0.0.0/8",
+        ]);
+        let search_path = format!("{}:{}", obeyed.path(place).display(), std::env::var("PATH").unwrap());
+        Ran::from(command.env("PATH", search_path).output().unwrap()).succeeded().code
+    };
+    clone("project/bin");
+    assert!(!obeyed.has_run(), "of a workspace");
+    mode("own/bin", 0o777);
+    clone("own/bin");
+    assert!(!obeyed.has_run(), "of everybody");
+    // The control.
+    mode("own/bin", 0o755);
+    clone("own/bin");
+    assert!(obeyed.has_run());
+}
+
+#[test]
+fn settings_of_git_that_another_user_can_write_are_not_obeyed() {
+    let Some(obeyed) = Obeyed::start("settings_of_git_that_another_user_can_write_are_not_obeyed") else {
+        return;
+    };
+    let mode = |mode| {
+        std::fs::set_permissions(obeyed.path("own/gitconfig"), PermissionsExt::from_mode(mode)).unwrap();
+    };
+    mode(0o666);
+    let refused = obeyed.clone(&WAYS[0], "own");
+    assert!(refused.code == 125 && refused.stderr.contains("other users can write"), "{refused:?}");
+    assert!(!obeyed.has_run());
+    mode(0o644);
+    obeyed.clone(&WAYS[0], "own");
+    assert!(obeyed.has_run(), "the control");
+}
