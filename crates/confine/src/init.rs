@@ -4,8 +4,11 @@
 //! kernel kills every process of its PID namespace; when the host ends, the kernel kills it.
 
 pub(crate) mod attend;
+mod attributes;
+mod caller;
 mod connector;
 mod filters;
+mod linger;
 mod memory;
 mod own;
 pub(crate) mod payload;

@@ -117,6 +117,7 @@ mod removable {
         Guard "guard" "connecting without PID 1, and local datagrams",
         OwnSockets "own_sockets" "a PID 1 that connects to any local socket",
         OwnWatches "own_watches" "a PID 1 that adds watches on the host's files",
+        UserAttributes "user_attributes" "access control lists, in memory that is charged to nothing",
         FilterLimit "filter_limit" "as many compiled filters as the machine has room for",
         OwnSession "own_session" "the session of whoever launched",
         ClosedDescriptors "closed_descriptors" "what whoever launched has open, in the program",

@@ -10,14 +10,14 @@
 //! Local sockets are connected to if they lie in the sandbox's own memory or in an overlay. In a directory of the host a
 //! socket may be anybody's, and no path tells whose.
 
-use super::filters;
+use super::caller::{open, read_memory};
 use super::own::Own;
-use super::watches;
+use super::{attributes, filters, linger, watches};
 use crate::kernel;
 use crate::kernel::ask::{self, Question};
 use crate::wall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
 use std::ffi::OsStr;
@@ -77,13 +77,17 @@ impl Connector {
         match i64::from(question.number) {
             // Takes nothing of the caller's but numbers.
             libc::SYS_seccomp | libc::SYS_prctl => filters::answer(self.listener(), &question, &self.own),
+            libc::SYS_setsockopt if question.arguments[2] as u32 != libc::SO_LINGER as u32 => {
+                // The size of a buffer: succeeds without effect.
+                ask::answer_question(self.listener(), question.id, Ok(()));
+            }
             _ => self.answer_in_worker(&question),
         }
     }
 
     /// Answers in a process of its own, which alone takes what the caller names: a descriptor, a path, memory. Each of them
-    /// can make a process wait for as long as the caller likes: the last `close` of a socket with `SO_LINGER`, a lookup in
-    /// a file system that doesn't answer. PID 1 has to go on.
+    /// can make a process wait for as long as the caller likes: the last `close` of a descriptor, a lookup in a file system
+    /// that doesn't answer. PID 1 has to go on.
     fn answer_in_worker(&mut self, question: &Question) {
         // SAFETY: PID 1 has a single thread.
         match unsafe { kernel::fork() } {
@@ -91,6 +95,10 @@ impl Connector {
             Ok(None) => {
                 match i64::from(question.number) {
                     libc::SYS_inotify_add_watch => watches::answer(self.listener(), question, &self.own),
+                    libc::SYS_setsockopt => linger::answer(self.listener(), question),
+                    libc::SYS_setxattr | libc::SYS_lsetxattr | libc::SYS_fsetxattr => {
+                        attributes::answer(self.listener(), question);
+                    }
                     _ => self.answer_connect(question),
                 }
                 // Closes what was taken, too: the end of a process doesn't linger at a socket, `close` may.
@@ -148,18 +156,9 @@ impl Connection {
         }
         // Closed by the end of the worker alone, also where one of the next steps fails: `close` may wait.
         let socket = ManuallyDrop::new(ask::take_descriptor(question.thread, socket.cast_signed())?);
-        let memory = open(question.thread, "mem", OFlags::RDONLY)?;
-        let mut address = vec![0; usize::try_from(length).map_err(|_| Errno::INVAL)?];
-        let read = rustix::io::pread(&memory, &mut address[..], pointer).map_err(|_| Errno::FAULT)?;
-        if read != address.len() {
-            return Err(Errno::FAULT);
-        }
+        let length = usize::try_from(length).map_err(|_| Errno::INVAL)?;
+        let address = read_memory(question.thread, pointer, length)?;
         let directory = open(question.thread, "cwd", OFlags::PATH | OFlags::DIRECTORY)?;
         Ok(Self { socket: ManuallyDrop::into_inner(socket), address, directory })
     }
-}
-
-/// Opens a file of the caller's in `/proc`.
-pub(super) fn open(thread: i32, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-    openat(CWD, format!("/proc/{thread}/{name}"), flags | OFlags::CLOEXEC, Mode::empty())
 }

@@ -153,6 +153,10 @@ const fn allow(name: &'static str, number: libc::c_long, why: &'static str) -> R
     Rule { name, number: number as u32, verdict: Verdict::Allow, why }
 }
 
+const fn ask(name: &'static str, number: libc::c_long, why: &'static str) -> Rule {
+    Rule { name, number: number as u32, verdict: Verdict::Ask, why }
+}
+
 const fn refuse(name: &'static str, number: libc::c_long, errno: i32, why: &'static str) -> Rule {
     Rule { name, number: number as u32, verdict: Verdict::Refuse(errno as u16), why }
 }

@@ -116,6 +116,7 @@ fn missed_by(wall: Wall) -> (&'static str, &'static str) {
         Wall::LimitWatches => (TABLES, "RS8 instances"),
         Wall::FilterLimit => (TABLES, "RS8 filters"),
         Wall::SocketMemoryLimit => (TABLES, "RS8 udp"),
+        Wall::UserAttributes => (RESOURCES, "RS8 an access control list"),
         Wall::OwnWatches => (RESOURCES, "RS8 a watch on the host's programs"),
         Wall::LimitPendingSignals => (POSTURE, "posture limit Max pending signals"),
         Wall::LimitMessageQueues => (POSTURE, "posture limit Max msgqueue size"),

@@ -144,11 +144,11 @@ fn run_that_attacks_its_hatches_delays_no_other_run_and_not_the_api() {
 }
 
 #[test]
-fn run_whose_hatches_sleep_delays_no_other_run_and_not_the_api() {
+fn run_that_passes_descriptors_delays_no_other_run_and_not_the_api() {
     match older_kernel() {
         Some(world) => attack(&world),
         None => skip(
-            "node::held_up::run_whose_hatches_sleep_delays_no_other_run_and_not_the_api",
+            "node::held_up::run_that_passes_descriptors_delays_no_other_run_and_not_the_api",
             "takes root: the option of the socket is hidden from belljar",
         ),
     }

@@ -192,7 +192,7 @@ pub(super) const RULES: &[Rule] = &[
         "adds a watched file; the guard has PID 1 decide which",
     ),
     allow("inotify_rm_watch", libc::SYS_inotify_rm_watch, "removes a watched file"),
-    allow("setxattr", libc::SYS_setxattr, "user attributes; others need capabilities"),
+    allow("setxattr", libc::SYS_setxattr, "user attributes; the guard has PID 1 decide which"),
     allow("lsetxattr", libc::SYS_lsetxattr, "the same for a link"),
     allow("fsetxattr", libc::SYS_fsetxattr, "the same by descriptor"),
     allow("getxattr", libc::SYS_getxattr, "reads an attribute, as ls does"),

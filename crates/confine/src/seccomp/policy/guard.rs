@@ -5,11 +5,14 @@
 //!   where no filter sees it, so PID 1 connects in the caller's place.
 //! - `inotify_add_watch`: a watch on a file that other processes of the machine use tells what they do. PID 1 opens the
 //!   path and adds the watch in the caller's place, if the file lies in a mount of the sandbox's own.
+//! - `setxattr` and its kin: the name of an attribute lies in memory. PID 1 sets those of users, and no access control
+//!   lists.
+//! - `SO_LINGER`: its time lies in memory. PID 1 sets it where no close waits for it.
 //! - seccomp filters: the kernel compiles them into memory that the whole machine shares. PID 1 counts them and lets the
 //!   call through, up to a limit for each sandbox.
 
 use super::network::{AF_UNIX, SOCK_STREAM, SOCKET_TYPE};
-use super::{Rule, Verdict, allow, allow_if, ioctl, is_not, masked, options, refuse};
+use super::{Rule, Verdict, allow, allow_if, ask, ioctl, is_not, masked, options, refuse};
 
 /// Everything that no rule names is allowed: by the guard, and decided by the policy below it.
 pub const RULES: &[Rule] = &[
@@ -20,15 +23,12 @@ pub const RULES: &[Rule] = &[
         libc::EPROTONOSUPPORT,
         "local datagrams name their receiver in every message, past any connect",
     ),
-    Rule { verdict: Verdict::Ask, ..allow("connect", libc::SYS_connect, "PID 1 looks at where it leads") },
-    Rule {
-        verdict: Verdict::Ask,
-        ..allow(
-            "inotify_add_watch",
-            libc::SYS_inotify_add_watch,
-            "PID 1 adds it where only the sandbox's own files are",
-        )
-    },
+    ask("connect", libc::SYS_connect, "PID 1 looks at where it leads"),
+    ask(
+        "inotify_add_watch",
+        libc::SYS_inotify_add_watch,
+        "PID 1 adds it where only the sandbox's own files are",
+    ),
     Rule {
         verdict: Verdict::AskUnless { any_of: &[&[is_not(0, SECCOMP_SET_MODE_FILTER)]] },
         ..allow("seccomp", libc::SYS_seccomp, FILTERS)
@@ -39,12 +39,17 @@ pub const RULES: &[Rule] = &[
         },
         ..allow("prctl", libc::SYS_prctl, FILTERS)
     },
-    options::DEFAULT_BUFFERS,
+    options::BUFFERS_AND_LINGER,
+    ask("setxattr", libc::SYS_setxattr, ATTRIBUTES),
+    ask("lsetxattr", libc::SYS_lsetxattr, ATTRIBUTES),
+    ask("fsetxattr", libc::SYS_fsetxattr, ATTRIBUTES),
     allow_if("socketpair", libc::SYS_socketpair, STREAMS, libc::EPROTONOSUPPORT, "as for socket"),
     refuse("pidfd_getfd", libc::SYS_pidfd_getfd, libc::EPERM, "for PID 1 alone"),
+    refuse("kcmp", libc::SYS_kcmp, libc::EPERM, "for PID 1 alone"),
 ];
 
 const FILTERS: &str = "PID 1 counts the filters that programs install";
+const ATTRIBUTES: &str = "PID 1 sets user attributes; the kernel charges access control lists to nothing";
 pub(crate) const SECCOMP_SET_MODE_FILTER: u32 = libc::SECCOMP_SET_MODE_FILTER;
 pub(crate) const PR_SET_SECCOMP: u32 = libc::PR_SET_SECCOMP as u32;
 pub(crate) const SECCOMP_MODE_FILTER: u32 = libc::SECCOMP_MODE_FILTER;
@@ -52,6 +57,7 @@ pub(crate) const SECCOMP_MODE_FILTER: u32 = libc::SECCOMP_MODE_FILTER;
 /// What PID 1 does and no program may: the policy allows it, the guard refuses it again where a program could do it.
 pub(super) const ONLY_PID_1: &[Rule] = &[
     allow("pidfd_getfd", libc::SYS_pidfd_getfd, "PID 1 takes the socket that it is asked to connect"),
+    allow("kcmp", libc::SYS_kcmp, "PID 1 looks at each table of descriptors once"),
     ioctl::WITH_ANSWERS,
 ];
 

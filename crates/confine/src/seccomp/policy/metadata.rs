@@ -1,7 +1,7 @@
 //! What Landlock has no say in: the permissions, owners and times of files. In a sandbox without namespaces the
 //! supervisor is asked, and makes the change if it is to a file of the sandbox's ([`crate::supervised`]).
 
-use super::{Rule, Verdict, allow};
+use super::{Rule, ask};
 
 /// Everything that no rule names is allowed: by this filter, and decided by the policy below it.
 pub const RULES: &[Rule] = &[
@@ -21,7 +21,3 @@ pub const RULES: &[Rule] = &[
 
 /// Its number; the C library doesn't name it everywhere.
 pub(crate) const FCHMODAT2: libc::c_long = 452;
-
-const fn ask(name: &'static str, number: libc::c_long, why: &'static str) -> Rule {
-    Rule { verdict: Verdict::Ask, ..allow(name, number, why) }
-}

@@ -5,7 +5,7 @@
 //! source lists. Others fill a queue that no program has to read (time stamps of what is sent, `SO_ZEROCOPY`), or load
 //! parts of the kernel (`TCP_ULP`).
 
-use super::{Rule, allow_if, is, is_not, one_of};
+use super::{Rule, Verdict, allow, allow_if, is, is_not, one_of};
 
 pub(super) const RULES: &[Rule] = &[allow_if(
     "setsockopt",
@@ -22,19 +22,26 @@ pub(super) const RULES: &[Rule] = &[allow_if(
     "sets a socket's options; none for which the kernel keeps memory that no limit counts, and no filter program",
 )];
 
-/// For the guard: a buffer keeps the kernel's default size, as if the kernel's limit (`net.core.rmem_max`) were no
-/// higher. The kernel shortens larger sizes without an error, too. It charges queues of netlink sockets and what UDP sockets send
-/// to no control group, so that the number of sockets times this size is what they can hold.
-pub(super) const DEFAULT_BUFFERS: Rule = allow_if(
-    "setsockopt",
-    libc::SYS_setsockopt,
-    &[
-        &[is_not(1, libc::SOL_SOCKET as u32)],
-        &[is_not(2, libc::SO_SNDBUF as u32), is_not(2, libc::SO_RCVBUF as u32)],
-    ],
-    0,
-    "buffer sizes stay as they are: the request succeeds without effect",
-);
+/// For the guard, which asks PID 1 about two options.
+///
+/// A buffer keeps the kernel's default size, as if the kernel's limit (`net.core.rmem_max`) were no higher: the request
+/// succeeds without effect. The kernel shortens larger sizes without an error, too. It charges queues of netlink sockets and
+/// what UDP sockets send to no control group, so that the number of sockets times this size is what they can hold.
+///
+/// `SO_LINGER` has whoever closes a socket wait, for a time that lies in memory.
+pub(super) const BUFFERS_AND_LINGER: Rule = Rule {
+    verdict: Verdict::AskUnless {
+        any_of: &[
+            &[is_not(1, libc::SOL_SOCKET as u32)],
+            &[
+                is_not(2, libc::SO_SNDBUF as u32),
+                is_not(2, libc::SO_RCVBUF as u32),
+                is_not(2, libc::SO_LINGER as u32),
+            ],
+        ],
+    },
+    ..allow("setsockopt", libc::SYS_setsockopt, "buffer sizes stay as they are; no close waits")
+};
 
 const OF_SOCKETS: &[u32] = &[
     libc::SO_REUSEADDR as u32,

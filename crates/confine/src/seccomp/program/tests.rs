@@ -199,16 +199,19 @@ fn options_are_those_that_are_listed_at_their_level_alone() {
 }
 
 #[test]
-fn the_guard_has_sizes_of_buffers_succeed_without_effect() {
+fn the_guard_asks_for_sizes_of_buffers_lingering_and_attributes() {
     let guard = Program::compile(guard::RULES, Verdict::Allow);
     let setsockopt = u32::try_from(libc::SYS_setsockopt).unwrap();
     let answer =
         |level: i32, option: u64| guard.evaluate(&call(setsockopt, [3, level as u64, option, 0, 0, 0]));
-    for option in [7, 8] {
-        assert_eq!(answer(libc::SOL_SOCKET, option), Some(Answer::Errno(0)));
+    for option in [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_LINGER].map(|option| option as u64) {
+        assert_eq!(answer(libc::SOL_SOCKET, option), Some(Answer::Ask));
         assert_eq!(answer(libc::IPPROTO_TCP, option), Some(Answer::Allow));
     }
     assert_eq!(answer(libc::SOL_SOCKET, 9), Some(Answer::Allow));
+    for set in [libc::SYS_setxattr, libc::SYS_lsetxattr, libc::SYS_fsetxattr] {
+        assert_eq!(guard.evaluate(&call(u32::try_from(set).unwrap(), [0; 6])), Some(Answer::Ask));
+    }
 }
 
 #[test]
@@ -220,6 +223,7 @@ fn the_guard_asks_for_every_connect_and_takes_back_what_pid_1_was_given() {
     let eperm = Answer::Errno(libc::EPERM as u16);
     assert_eq!(answers(call(number(libc::SYS_connect), [3, 0, 16, 0, 0, 0])), (Answer::Allow, Answer::Ask));
     assert_eq!(answers(call(number(libc::SYS_pidfd_getfd), [0; 6])), (Answer::Allow, eperm));
+    assert_eq!(answers(call(number(libc::SYS_kcmp), [0; 6])), (Answer::Allow, eperm));
     assert_eq!(answers(call(number(libc::SYS_read), [0; 6])), (Answer::Allow, Answer::Allow));
     let kinds = [libc::SOCK_STREAM, libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET];
     let unsupported = Answer::Errno(libc::EPROTONOSUPPORT as u16);

@@ -61,7 +61,49 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases.extend(huge_pages());
     cases.extend(page_cache());
     cases.push(dropped(scene, place));
+    cases.extend(access_lists(scene, place));
     cases
+}
+
+/// Access control lists of files, which the kernel keeps in memory.
+fn access_lists(scene: &Scene<'_>, place: &Place) -> [Case; 4] {
+    // A list that gives the owner all, and others nothing.
+    let list = || {
+        let entry = |tag: u32, rights: u32| [tag | rights << 16, u32::MAX];
+        numbers(&[&[2], &entry(1, 7)[..], &entry(4, 0), &entry(0x20, 0)].concat())
+    };
+    const LENGTH: i32 = 28;
+    const ACCESS: &str = "system.posix_acl_access";
+    let path = place.path(&format!("/tmp/{}-listed", scene.mark));
+    let case = |what: &str,
+                prepare: &dyn Fn(&mut Script) -> Option<crate::case::Handle>,
+                name: &str,
+                attribute: &str| {
+        let mut script = Script::default();
+        let file = prepare(&mut script);
+        script.prepared();
+        match file {
+            Some(file) => script.call(name, args![file, attribute, list(), LENGTH, 0]),
+            None => script.call(name, args![&path, attribute, list(), LENGTH, 0]),
+        };
+        Case::denied("RS8", what, script).fails(&[EOPNOTSUPP])
+    };
+    let made = |script: &mut Script| Some(script.call("openat", args![HERE, &path, O_CREAT | O_RDWR, 0o600]));
+    let named = |script: &mut Script| {
+        made(script);
+        None
+    };
+    let folder = place.path(&format!("/tmp/{}-listed-folder", scene.mark));
+    let mut inherited = Script::default();
+    inherited.call_or("mkdir", args![&folder, 0o700], &[libc::EEXIST]);
+    inherited.prepared();
+    inherited.call("setxattr", args![&folder, "system.posix_acl_default", list(), LENGTH, 0]);
+    [
+        case("an access control list", &named, "setxattr", ACCESS),
+        case("an access control list, of what a link leads to", &named, "lsetxattr", ACCESS),
+        case("an access control list, by descriptor", &made, "fsetxattr", ACCESS),
+        Case::denied("RS8", "an access control list for new files", inherited).fails(&[EOPNOTSUPP]),
+    ]
 }
 
 /// A socket option that is tried: its name, family and kind of the socket, level and number, value.

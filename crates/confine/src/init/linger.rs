@@ -1,0 +1,71 @@
+//! Sets `SO_LINGER` in the place of programs ([`crate::seccomp::policy::guard`]): a close never waits.
+//!
+//! A program can have its socket closed by anybody who serves others: the reader of a local socket that it was passed to,
+//! and the kernel's worker for all late closes of the machine, which garbage of local sockets comes to. That worker would
+//! wait as long as the option says, even after the sandbox has ended.
+//!
+//! With a time of 0 a close resets the connection at once, and programs get that. With any other time a close goes on in
+//! the background, as without the option: the request succeeds without effect.
+
+use super::caller::read_memory;
+use crate::kernel::ask::{self, Question};
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_linger;
+use std::mem::ManuallyDrop;
+use std::time::Duration;
+
+/// `struct linger`: whether it is on, and for how many seconds.
+const BYTES: usize = 8;
+
+struct Request {
+    socket: OwnedFd,
+    resets: bool,
+}
+
+/// Answers one question, in a worker. What was taken stays open until that ends.
+pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question) {
+    let request = ManuallyDrop::new(Request::take(question));
+    if ask::is_still_asked(listener, question.id) {
+        let answer = request.as_ref().map_err(|errno| *errno).and_then(Request::fulfil);
+        ask::answer_question(listener, question.id, answer);
+    }
+}
+
+// === impl Request ===
+
+impl Request {
+    fn take(question: &Question) -> Result<Self, Errno> {
+        let [socket, _, _, pointer, length, _] = question.arguments;
+        if usize::try_from((length as u32).cast_signed()).is_ok_and(|length| length >= BYTES) {
+            let option = read_memory(question.thread, pointer, BYTES)?;
+            // Closed by the end of the worker alone: `close` may wait.
+            let socket = ask::take_descriptor(question.thread, (socket as u32).cast_signed())?;
+            Ok(Self { socket, resets: resets(&option) })
+        } else {
+            Err(Errno::INVAL)
+        }
+    }
+
+    fn fulfil(&self) -> Result<(), Errno> {
+        set_socket_linger(&self.socket, self.resets.then_some(Duration::ZERO))
+    }
+}
+
+/// Whether the option is on, with a time of 0.
+fn resets(option: &[u8]) -> bool {
+    option.split_at_checked(4).is_some_and(|(on, seconds)| on != [0; 4] && seconds == [0; 4])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_time_of_zero_has_an_effect() {
+        assert!(resets(&[1, 0, 0, 0, 0, 0, 0, 0]));
+        assert!(!resets(&[1, 0, 0, 0, 1, 0, 0, 0]));
+        assert!(!resets(&[1, 0, 0, 0, 255, 255, 255, 255]));
+        assert!(!resets(&[0; 8]));
+    }
+}
