@@ -7,6 +7,7 @@ pub(crate) mod attend;
 mod attributes;
 mod caller;
 mod connector;
+mod descriptors;
 mod filters;
 mod linger;
 mod memory;

@@ -241,14 +241,20 @@ pub struct HostPathError {
     pub source: rustix::io::Errno,
 }
 
-/// How many POSIX locks a sandbox may have. The kernel charges them to nothing: PID 1 counts them, and ends the sandbox. It
-/// tells some 30,000 in a second.
+/// How many locks on files a sandbox may have, POSIX locks and those of `flock`. The kernel charges them to nothing: PID 1
+/// counts them, and ends the sandbox.
 pub const MOST_LOCKS: usize = 16_384;
+/// What descriptors of open directories may have the kernel keep, likewise.
+pub const MOST_FOR_DIRECTORIES: u64 = 256 << 20;
 /// What queues of a sandbox's netlink and UDP sockets may hold together, likewise.
 pub const MOST_QUEUED_BYTES: u64 = 256 << 20;
 /// How many sockets a sandbox may have that are in none of the kernel's lists: those of IP that are neither bound nor connected.
 /// What is in their queues isn't told.
 pub const MOST_UNLISTED_SOCKETS: u64 = 1_000;
+
+/// How many TCP connections a sandbox may have that its programs have closed and that are not over. The machine has one number
+/// of them for all programs (`net.ipv4.tcp_max_orphans`); beyond it connections of others are reset.
+pub const MOST_ORPHANS: u64 = 4_096;
 
 /// How many files, directories and links a file system in memory of this size may hold. Each takes about 1 KiB of kernel
 /// memory beside its content, so one for each page of content.

@@ -92,6 +92,11 @@ impl Filters {
         self.runner = Some(runner);
     }
 
+    /// The runner, if there is one.
+    pub(super) fn runner(&self) -> Option<i32> {
+        self.runner
+    }
+
     /// Counts one more for the thread that asks, if there may be one more.
     fn admit(&mut self, question: &Question) -> Result<(), Errno> {
         // The number is the caller's as long as it waits; an answer to a caller that is gone has no effect.

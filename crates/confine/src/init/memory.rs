@@ -7,6 +7,7 @@
 //!
 //! What the kernel charges to no control group is watched in all of these cases ([`super::uncharged`]).
 
+use super::own::Own;
 use super::uncharged::Uncharged;
 use crate::group::{Entrance, SocketMemory};
 use crate::kernel;
@@ -120,8 +121,8 @@ impl Memory {
     }
 
     /// Whether there is more than may be. Looks only when it is time to.
-    pub(super) fn has_run_out(&mut self) -> bool {
-        self.limit.has_run_out() || self.uncharged.is_too_much()
+    pub(super) fn has_run_out(&mut self, own: &Own) -> bool {
+        self.limit.has_run_out() || self.uncharged.is_too_much(own)
     }
 }
 

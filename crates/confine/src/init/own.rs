@@ -18,6 +18,10 @@ pub(super) struct Own {
     places: Vec<String>,
     /// The ids of those mounts, once they are asked for.
     mounts: OnceCell<Vec<u64>>,
+    /// The mount points of overlays that can be written.
+    overlay_places: Vec<String>,
+    /// The ids of those mounts, likewise.
+    overlays: OnceCell<Vec<u64>>,
     /// The seccomp filters that programs have installed.
     pub(super) filters: RefCell<Filters>,
 }
@@ -32,7 +36,7 @@ impl Own {
             _ => None,
         });
         // All scratch directories are in one file system.
-        let on_own_devices = [""].into_iter().chain(plan.scratch_places().take(1)).chain(overlays);
+        let on_own_devices = [""].into_iter().chain(plan.scratch_places().take(1)).chain(overlays.clone());
         let watched = plan.root.iter().filter_map(|entry| match entry {
             Entry::Overlay { inside, .. }
             | Entry::View { inside, .. }
@@ -40,10 +44,11 @@ impl Own {
             _ => None,
         });
         let watched = watched.chain(plan.scratch_places()).chain([devices::SHARED_MEMORY]);
-        Self::of(on_own_devices, watched, plan.limits.filters)
+        let overlay_places = overlays.map(str::to_owned).collect();
+        Ok(Self { overlay_places, ..Self::of(on_own_devices, watched, plan.limits.filters)? })
     }
 
-    /// Reads it from these places.
+    /// Reads it from these places, none of which is an overlay of its own.
     pub(super) fn of<'p>(
         on_own_devices: impl Iterator<Item = &'p str>,
         watched: impl Iterator<Item = &'p str>,
@@ -55,6 +60,8 @@ impl Own {
             devices: on_own_devices.map(device).collect::<Result<_, _>>()?,
             places: watched.map(str::to_owned).collect(),
             mounts: OnceCell::new(),
+            overlay_places: Vec::new(),
+            overlays: OnceCell::new(),
             filters: RefCell::new(Filters::new(most_filters)),
         })
     }
@@ -66,9 +73,17 @@ impl Own {
     /// Whether an open file lies in a mount of the sandbox's own.
     pub(super) fn has_mount_of(&self, file: impl AsFd) -> Result<bool, Errno> {
         let mount = mount_of(file, "")?;
-        let look = |inside: &String| mount_of(CWD, &format!("/{inside}")).ok();
-        Ok(self.mounts.get_or_init(|| self.places.iter().filter_map(look).collect()).contains(&mount))
+        Ok(self.mounts.get_or_init(|| mounts_at(&self.places)).contains(&mount))
     }
+
+    /// The ids of mounts of overlays that can be written.
+    pub(super) fn overlays(&self) -> &[u64] {
+        self.overlays.get_or_init(|| mounts_at(&self.overlay_places))
+    }
+}
+
+fn mounts_at(places: &[String]) -> Vec<u64> {
+    places.iter().filter_map(|inside| mount_of(CWD, &format!("/{inside}")).ok()).collect()
 }
 
 /// The id of the mount that a path leads to.

@@ -163,7 +163,7 @@ impl<'a> Watch<'a> {
         let (of_self, rest) = events.split_at_checked(2)?;
         let (of_channels, rest) = rest.split_at_checked(self.executions.len())?;
         let (of_listeners, of_memory) = rest.split_at_checked(self.connectors.len())?;
-        if of_memory.iter().any(|event| !event.is_empty()) || self.memory.has_run_out() {
+        if of_memory.iter().any(|event| !event.is_empty()) || self.memory.has_run_out(&self.own) {
             return Some(Over::Memory);
         }
         self.answer(of_listeners);

@@ -1,8 +1,9 @@
 //! Which processes there are, as `/proc` shows them to PID 1.
 
-use super::usage_of_children;
+use super::{check, usage_of_children};
 use crate::execution::Load;
 use crate::thread_state::ThreadState;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -133,4 +134,12 @@ fn resident_pages_of_threads(pid: i32) -> u64 {
     let paths = threads.filter_map(|thread| thread.path().join("stat").into_os_string().into_string().ok());
     let pages = |path: String| Process::read_from(pid, &path).map(|thread| thread.resident_pages);
     paths.filter_map(pages).find(|pages| *pages > 0).unwrap_or_default()
+}
+
+/// Whether two threads have one table of descriptors.
+pub(crate) fn share_descriptors(one: i32, other: i32) -> Result<bool, Errno> {
+    const KCMP_FILES: libc::c_int = 2;
+    // SAFETY: takes numbers only.
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILES, 0, 0) };
+    check(order).map(|order| order == 0)
 }

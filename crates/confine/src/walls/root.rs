@@ -21,9 +21,9 @@ use rustix::mount::{
 /// Where the new root is put for a moment: directories that every host has, in order of preference.
 const FOOTHOLDS: [&str; 3] = ["/tmp", "/run", "/proc"];
 
-/// Files that list keyrings of the user on the host as which the sandbox runs, among them those that programs of the host
-/// have made. No namespace hides them.
-const KEYRINGS: [&str; 2] = ["proc/keys", "proc/key-users"];
+/// Files that no namespace hides. The first two list keyrings of the user on the host as which the sandbox runs, among them
+/// those that programs of the host have made. Reading the last one makes every program of the machine wait that locks a file.
+const COVERED: [&str; 3] = ["proc/keys", "proc/key-users", "proc/locks"];
 
 /// An empty directory in the root, for overlays that change nothing.
 const NOTHING: &str = "run/belljar/nothing";
@@ -121,7 +121,7 @@ pub(crate) fn put_up_proc(root: BorrowedFd<'_>, limits: &Limits) -> Result<(), F
     let mount = wall!(PidNamespace: processes(limits)?, else copy_of_hosts("/proc")?);
     set_mount_attributes(mount.as_fd(), read_only, false).about("proc")?;
     attach(&mount, root, "proc", Kind::Directory)?;
-    KEYRINGS.into_iter().try_for_each(|file| empty(root, file))
+    COVERED.into_iter().try_for_each(|file| empty(root, file))
 }
 
 /// Covers a file with an empty one. The path is of a mount made just now, so that no part of it is a link.
@@ -129,7 +129,7 @@ fn empty(root: BorrowedFd<'_>, file: &str) -> Result<(), Fault> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let nothing = open_tree(CWD, c"/dev/null", flags).about("/dev/null")?;
     match move_mount(&nothing, c"", root, file, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH) {
-        // A kernel without keyrings has no such file.
+        // A kernel without keyrings or locks has no such file.
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno).about(file),
     }

@@ -61,7 +61,7 @@ pub(super) const HOME: &str = "home/agent";
 
 /// What Docker hides by itself, what tells of the host or its kernel's insides besides, and all of sysfs but the container's
 /// own control group, by which PID 1 and the relay know their limits.
-const MASKED: [&str; 38] = [
+const MASKED: [&str; 39] = [
     "/proc/acpi",
     "/proc/asound",
     "/proc/interrupts",
@@ -73,6 +73,7 @@ const MASKED: [&str; 38] = [
     "/proc/kpagecount",
     "/proc/kpageflags",
     "/proc/latency_stats",
+    "/proc/locks",
     "/proc/modules",
     "/proc/sched_debug",
     "/proc/scsi",

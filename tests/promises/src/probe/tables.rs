@@ -14,7 +14,9 @@ pub(super) fn take(kind: &str, most: &str, folder: &str) -> Result<(), String> {
     let mut children = Vec::new();
     let took = match kind {
         "udp" => return udp(most),
-        "locks" | "netlink" | "unbound" => return uncharged::take(kind, most, folder),
+        "locks" | "flocks" | "netlink" | "unbound" | "orphans" | "listings" => {
+            return uncharged::take(kind, most, folder);
+        }
         "filters" | "filters-without-a-name" | "filters-on-the-run" => {
             let (waiting, ending) = std::io::pipe().map_err(|error| error.to_string())?;
             let took = match kind {

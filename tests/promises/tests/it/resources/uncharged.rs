@@ -11,15 +11,22 @@ use belljar_testkit::world::{Ran, World};
 use libc::{
     AF_INET, AF_INET6, EBADF, EFAULT, EINVAL, ENOENT, ENOMEM, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM,
     IPC_CREAT, IPC_PRIVATE, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, MAP_ANONYMOUS, MAP_HUGETLB, MAP_PRIVATE,
-    MAP_SHARED, O_CREAT, O_RDWR, PROT_READ, SHM_HUGETLB, SO_RCVBUF, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET,
+    MAP_SHARED, O_CREAT, O_RDONLY, O_RDWR, PROT_READ, SHM_HUGETLB, SO_RCVBUF, SOCK_DGRAM, SOCK_STREAM,
+    SOL_SOCKET,
 };
 use std::path::Path;
 
 const PAGE: u64 = 4096;
 
 /// What PID 1 counts, how many are no reason to end a sandbox, and how many are.
-const COUNTED: [(&str, &str, &str); 3] =
-    [("locks", "10000", "140000"), ("netlink", "200", "1800"), ("unbound", "600", "2500")];
+const COUNTED: [(&str, &str, &str); 6] = [
+    ("locks", "10000", "140000"),
+    ("flocks", "10000", "50000"),
+    ("netlink", "200", "1800"),
+    ("unbound", "600", "2500"),
+    ("orphans", "1000", "7000"),
+    ("listings", "20", "500"),
+];
 
 #[test]
 fn too_much_of_what_the_kernel_charges_to_nothing_ends_the_sandbox() {
@@ -41,9 +48,12 @@ fn judge(scene: &Scene<'_>, kind: &str, few: &str, many: &str) -> Verdict {
     if String::from_utf8_lossy(&outside.stdout).trim() != format!("took {many}") {
         return Verdict::Invalid(format!("it fails where nothing forbids it: {outside:?}"));
     }
-    let lent = format!("{}:/lent", scene.path("lent"));
+    let (lent, copied) = (format!("{}:/lent", scene.path("lent")), scene.path("copied-for-lists"));
+    std::fs::create_dir_all(&copied).unwrap();
+    let options = ["--ro", &lent, "--discard", "--workspace-copy", &copied];
+    let place = if kind == "listings" { "/workspace" } else { "/tmp" };
     let take = |count: &str| {
-        let mut command = scene.making(&["exec"], &["--ro", &lent], &[PROBE, "take", kind, count, "/tmp"]);
+        let mut command = scene.making(&["exec"], &options, &[PROBE, "take", kind, count, place]);
         Ran::from(command.output().unwrap())
     };
     let (modest, greedy) = (take(few), take(many));
@@ -62,6 +72,19 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases.extend(page_cache());
     cases.push(dropped(scene, place));
     cases.extend(access_lists(scene, place));
+    cases.push(
+        Case::denied("RS8", "the locks of all programs", {
+            let mut script = Script::default();
+            let path = place.path(&format!("/tmp/{}-locked", scene.mark));
+            let locked = script.call("openat", args![HERE, path, O_CREAT | O_RDWR, 0o600]);
+            script.call("flock", args![locked, libc::LOCK_SH]);
+            let file = script.call("openat", args![HERE, "/proc/locks", O_RDONLY, 0]);
+            script.call("read", args![file, room(1), 1]);
+            script
+        })
+        .inside(Inside::Learns(|answer| answer.bytes.is_empty()))
+        .outside(Outside::Learns(|answer| !answer.bytes.is_empty())),
+    );
     cases
 }
 
