@@ -185,6 +185,19 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
         .collect()
 }
 
+/// What gains trust by the names of directories above the tree, which are folded.
+fn review_at(place: &[String], touched: &Touched<'_>) -> Vec<(HandoffKind, &'static str)> {
+    if place.is_empty() || !touched.is_something() {
+        return Vec::new();
+    }
+    let parts: Vec<String> = touched.path.split('/').map(folded).collect();
+    let parts: Vec<&str> = place.iter().chain(&parts).map(String::as_str).collect();
+    let is_link = |entry: &Option<Entry>| matches!(entry, Some(Entry::Link { .. }));
+    let is_link = is_link(&touched.before) || is_link(&touched.after);
+    let rows = ROWS.into_iter().flatten().filter(|row| row.at.holds(&parts, (is_link, false)));
+    rows.map(|row| (row.kind, row.why)).collect()
+}
+
 /// `GITMOD~1`: up to eight characters, a tilde and a number, with a short ending at most.
 fn is_short_name(part: &str) -> bool {
     let (stem, ending) = part.split_once('.').unwrap_or((part, ""));

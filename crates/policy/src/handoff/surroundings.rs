@@ -2,7 +2,7 @@
 
 use super::alias::{Aliases, folded_path};
 use super::resolve::{Landing, Outside, Resolved, TreeLinks};
-use super::{Entry, Finding, HandoffKind, Touched, review_one};
+use super::{Entry, Finding, HandoffKind, Touched, review_at, review_one};
 use crate::git::{folded, is_dot_git};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +16,16 @@ pub struct TreeContext {
     unresolved: BTreeSet<String>,
     /// What of a repository is in each directory, by folded paths.
     repositories: BTreeMap<String, RepositoryNames>,
+    place: Place,
+}
+
+/// Where a tree is.
+#[derive(Debug, Clone, Default)]
+struct Place {
+    /// The names of the directories above it and its own, folded.
+    parts: Vec<String>,
+    /// Whether one above is a repository.
+    is_in_repository: bool,
 }
 
 /// The names that make a repository of a directory.
@@ -66,6 +76,14 @@ impl TreeContext {
                 self.leading.entry(path).or_insert(reason);
             }
         }
+    }
+
+    /// Sets where the tree is, as an absolute path, and whether a directory above it is a repository. What is trusted below a directory
+    /// of some name is also if the tree itself is below it.
+    pub fn set_place(&mut self, path: &str, is_in_repository: bool) {
+        let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(folded).collect();
+        let is_in_repository = is_in_repository || parts.iter().any(|part| is_dot_git(part));
+        self.place = Place { parts, is_in_repository };
     }
 
     /// Adds the further names of paths that another context knows, and nothing else of it.
@@ -121,6 +139,12 @@ impl TreeContext {
                 HandoffKind::Git,
                 "it is in a directory that may be a repository, whose settings git heeds".into(),
             );
+        }
+        if touched.is_something() && self.place.is_in_repository {
+            note(HandoffKind::Git, "the tree is in a repository, whose settings git heeds".into());
+        }
+        for (kind, reason) in review_at(&self.place.parts, touched) {
+            note(kind, reason.into());
         }
         let aliases = self.aliases.of(touched.path);
         if aliases.is_none() {
@@ -235,6 +259,30 @@ mod tests {
         }
         let own = [".git/HEAD", ".git/objects", ".git/refs"];
         assert_eq!(kinds(&context(&[], &own), ".git/index", file()), [""; 0]);
+    }
+
+    #[test]
+    fn names_of_directories_above_the_tree_count() {
+        for (place, path) in [
+            ("/home/me/app/.github/workflows", "ci.yml"),
+            ("/home/me/app/.github", "workflows/ci.yml"),
+            ("/home/me/app/.VSCode", "tasks.json"),
+            ("/home/me/app/node_modules/a", "index.js"),
+            ("/home/me/app/config", "boot.rb"),
+            ("/home/me/app/.git/hooks", "pre-commit"),
+        ] {
+            let mut context = TreeContext::default();
+            assert_eq!(kinds(&context, path, file()), [""; 0], "the control: {path}");
+            context.set_place(place, false);
+            assert!(!kinds(&context, path, file()).is_empty(), "{place} {path}");
+        }
+        let mut context = TreeContext::default();
+        context.set_place("/home/me/app", false);
+        for path in ["src/main.rs", "config.rb", ".git/index", "a/b"] {
+            assert_eq!(kinds(&context, path, file()), [""; 0], "{path}");
+        }
+        context.set_place("/srv/git/app/hooks", true);
+        assert_eq!(kinds(&context, "update", file()), ["git"]);
     }
 
     #[test]

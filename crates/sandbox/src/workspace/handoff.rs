@@ -4,6 +4,7 @@ mod links;
 mod obeyed;
 mod objects;
 mod outside;
+mod place;
 
 use super::changes::{ChangeSet, State};
 use crate::directory::{Directory, DirectoryError};
@@ -43,7 +44,10 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
             unresolved(context, set).map(|reason| about_links(first, reason)).into_iter().collect()
         }
     };
-    let context = context.unwrap_or_default();
+    let mut context = context.unwrap_or_default();
+    if let Some((path, is_in_repository)) = place::of(target) {
+        context.set_place(&path.to_string_lossy(), is_in_repository);
+    }
     let mut objects = ObjectCheck::new();
     for (path, changed) in set.iter() {
         // What it was where it goes says enough by its kind; where its link has led doesn't count any more.

@@ -221,6 +221,24 @@ fn what_is_in_a_bare_repository_of_the_tree_takes_a_yes() {
     assert_eq!(trees.asked(), ["fixtures/a/config git"]);
 }
 
+#[test]
+fn what_is_trusted_by_a_directory_above_the_tree_takes_a_yes() {
+    let trees = Trees::new();
+    for (place, file) in
+        [(".github/workflows", "ci.yml"), (".git/hooks", "update"), ("a.git/hooks", "update")]
+    {
+        trees.write("a.git/HEAD", "ref: refs/heads/main\n");
+        for directory in ["a.git/objects", "a.git/refs"] {
+            std::fs::create_dir_all(trees.path(directory)).unwrap();
+        }
+        for (folder, is_asked) in [(place, true), ("plain", false)] {
+            trees.write(&format!("{folder}/layer/{file}"), "evil\n");
+            std::fs::create_dir_all(trees.path(&format!("{folder}/tree"))).unwrap();
+            assert_eq!(!asked_in(&trees.path(folder)).is_empty(), is_asked, "{folder}/{file}");
+        }
+    }
+}
+
 /// Where the test that is started below finds its trees.
 const MOUNTED: &str = "BELLJAR_TEST_MOUNTED";
 
