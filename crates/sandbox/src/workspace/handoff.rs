@@ -1,5 +1,7 @@
-//! What of a change set gains trust in the tree that it is applied to (`policy::handoff`).
+//! What of a change set gains trust in the tree that it is applied to (`policy::handoff`), also by what Git writes there from its data.
 
+mod git_content;
+mod index;
 mod links;
 mod obeyed;
 mod objects;
@@ -9,6 +11,7 @@ mod place;
 use super::changes::{ChangeSet, State};
 use crate::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched, TreeContext};
+use git_content::Ground;
 use objects::ObjectCheck;
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
@@ -59,6 +62,8 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
         let touched = Touched { path: &path.to_string_lossy(), before, after, is_new_git_object };
         findings.extend(policy::review_in_tree([touched], &context));
     }
+    let (context, objects) = (&context, &objects.into_found());
+    findings.extend(git_content::find(&Ground { set, copy, target, context, objects })?);
     findings.extend(obeyed::find(set, target)?);
     Ok(Reviewed { findings, links })
 }

@@ -5,6 +5,7 @@ use crate::directory::Directory;
 use flate2::bufread::ZlibDecoder;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -14,13 +15,24 @@ const MOST_BYTES: u64 = 256 << 20;
 /// Maximum length of `TYPE SIZE` before the content.
 const LONGEST_HEADER: usize = 32;
 
+/// Maximum size of a commit or tree. Those that people make are far smaller.
+const LARGEST_TREE_BYTES: usize = 16 << 20;
+
 /// Verifies objects for one review.
 #[derive(Debug)]
 pub(super) struct ObjectCheck {
     bytes_left: u64,
+    found: NewObjects,
 }
 
-/// The beginning of an object, and how long it is.
+/// The commits and trees among the objects that were verified, by their hashes.
+#[derive(Debug, Default)]
+pub(super) struct NewObjects {
+    commits: BTreeMap<Vec<u8>, Vec<u8>>,
+    trees: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+/// The beginning of an object, and how long it is. Of a commit or tree, all of it.
 struct Header {
     bytes: Vec<u8>,
     length: u64,
@@ -30,7 +42,7 @@ struct Header {
 
 impl ObjectCheck {
     pub(super) fn new() -> Self {
-        Self { bytes_left: MOST_BYTES }
+        Self { bytes_left: MOST_BYTES, found: NewObjects::default() }
     }
 
     /// Returns true if a file of the tree is an object whose name is the hash of what is in it. What is too large to be looked at isn't.
@@ -51,8 +63,42 @@ impl ObjectCheck {
             header.note(portion);
         });
         self.bytes_left = self.bytes_left.saturating_sub(header.length);
-        let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        is_whole && header.is_right() && hash == name
+        let hash = hash.finalize();
+        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let is_it = is_whole && header.is_right() && hex == name;
+        if is_it {
+            self.found.note(&hash, &header.bytes);
+        }
+        is_it
+    }
+
+    /// The commits and trees among what was verified.
+    pub(super) fn into_found(self) -> NewObjects {
+        self.found
+    }
+}
+
+// === impl NewObjects ===
+
+impl NewObjects {
+    fn note(&mut self, hash: &[u8], bytes: &[u8]) {
+        let Some(end) = bytes.iter().position(|byte| *byte == 0) else { return };
+        let objects = match bytes {
+            [b'c', ..] => &mut self.commits,
+            [b't', b'r', ..] => &mut self.trees,
+            _ => return,
+        };
+        objects.insert(hash.to_vec(), bytes[end + 1..].to_vec());
+    }
+
+    /// The content of a new commit.
+    pub(super) fn commit(&self, hash: &[u8]) -> Option<&[u8]> {
+        self.commits.get(hash).map(Vec::as_slice)
+    }
+
+    /// The content of a new tree.
+    pub(super) fn tree(&self, hash: &[u8]) -> Option<&[u8]> {
+        self.trees.get(hash).map(Vec::as_slice)
     }
 }
 
@@ -78,15 +124,24 @@ fn inflate(from: impl Read, most: u64, mut each: impl FnMut(&[u8])) -> bool {
 
 impl Header {
     fn note(&mut self, portion: &[u8]) {
-        let missing = LONGEST_HEADER.saturating_sub(self.bytes.len()).min(portion.len());
+        let most = if self.is_kept() { LARGEST_TREE_BYTES } else { LONGEST_HEADER };
+        let missing = most.saturating_sub(self.bytes.len()).min(portion.len());
         self.bytes.extend_from_slice(&portion[..missing]);
         self.length += portion.len() as u64;
+    }
+
+    /// Returns true if all of it is looked at: it is a commit or a tree, or nothing is known of it yet.
+    fn is_kept(&self) -> bool {
+        matches!(self.bytes.as_slice(), [] | [b'c', ..] | [b't', b'r', ..])
     }
 
     fn is_right(&self) -> bool {
         let Some(end) = self.bytes.iter().position(|byte| *byte == 0) else { return false };
         let Ok(text) = str::from_utf8(&self.bytes[..end]) else { return false };
         let content = self.length - end as u64 - 1;
+        if self.is_kept() && self.length != self.bytes.len() as u64 {
+            return false;
+        }
         ["blob", "tree", "commit", "tag"].iter().any(|kind| text == format!("{kind} {content}"))
     }
 }
@@ -172,7 +227,7 @@ mod tests {
         std::fs::write(place.path().join("file"), vec![0; 1 << 20]).unwrap();
         let name = path_of(&git(place.path(), &["hash-object", "-w", "file"]));
         let tree = Directory::open_host(place.path()).unwrap();
-        let mut check = ObjectCheck { bytes_left: 3 << 20 };
+        let mut check = ObjectCheck { bytes_left: 3 << 20, ..ObjectCheck::new() };
         assert!(check.holds(&tree, name.as_ref()) && check.holds(&tree, name.as_ref()));
         assert!(!check.holds(&tree, name.as_ref()), "the rest is less than what is in it");
         for other in ["file", "ab/cd", ".git/HEAD", &name.to_uppercase()] {

@@ -115,6 +115,123 @@ fn an_object_that_is_there_keeps_its_content_and_a_new_one_has_its_hash_as_name(
     assert_eq!(trees.asked(), [".git/objects/pack/pack-1.pack git"]);
 }
 
+/// A tree with one commit of `Makefile` and `a.txt`, and a copy of it.
+fn committed() -> Trees {
+    let trees = Trees::new();
+    trees.write("tree/Makefile", "all:\n");
+    trees.write("tree/a.txt", "a\n");
+    trees.git("tree", &["init", "--quiet", "--initial-branch=main", "."]);
+    trees.git("tree", &["add", "."]);
+    trees.git("tree", &["commit", "--quiet", "-m", "one"]);
+    trees.git("", &["clone", "--quiet", "--no-hardlinks", "tree", "copy"]);
+    std::fs::copy(trees.path("tree/.git/config"), trees.path("copy/.git/config")).unwrap();
+    std::fs::remove_file(trees.path("copy/.git/packed-refs")).unwrap();
+    trees
+}
+
+impl Trees {
+    /// What takes a yes of what was done in the copy.
+    fn asked_of_copy(&self) -> Vec<String> {
+        lay_over(&self.path("copy"), &self.path("tree"), &self.path("layer"));
+        self.asked()
+    }
+
+    /// Stores a content in the copy's repository.
+    fn blob(&self, content: &str) -> String {
+        self.write("blob", content);
+        self.git("copy", &["hash-object", "-w", "../blob"])
+    }
+}
+
+#[test]
+fn index_that_has_another_content_of_a_trusted_path_takes_a_yes() {
+    for version in ["2", "3", "4"] {
+        let trees = committed();
+        let evil = trees.blob("all:\n\techo evil\n");
+        trees.git("copy", &["update-index", "--index-version", version]);
+        // The control: of a path that nothing trusts.
+        trees.git("copy", &["update-index", "--cacheinfo", &format!("100644,{evil},a.txt")]);
+        assert_eq!(trees.asked_of_copy(), [""; 0], "{version}");
+        trees.git("copy", &["update-index", "--cacheinfo", &format!("100644,{evil},Makefile")]);
+        assert_eq!(trees.asked_of_copy(), [".git/index git"], "{version}");
+        // What the review of the file itself shows is not asked about twice.
+        trees.write("copy/Makefile", "all:\n\techo evil\n");
+        assert_eq!(trees.asked_of_copy(), ["Makefile build"], "{version}");
+    }
+}
+
+#[test]
+fn index_with_a_path_that_git_does_not_write_takes_a_yes() {
+    for path in
+        [".git/hooks/post-checkout", ".git/config", "../escaped", "a/../../b", ".GIT/config", "/etc/x"]
+    {
+        let trees = committed();
+        let evil = trees.blob("evil\n");
+        // Git takes none of them, so another one is written over in the index.
+        let stand_in = "x".repeat(path.len());
+        trees.git("copy", &["update-index", "--add", "--cacheinfo", &format!("100644,{evil},{stand_in}")]);
+        assert_eq!(trees.asked_of_copy(), [""; 0], "the control");
+        let mut bytes = std::fs::read(trees.path("copy/.git/index")).unwrap();
+        let at = bytes.windows(path.len()).position(|part| part == stand_in.as_bytes()).unwrap();
+        bytes[at..at + path.len()].copy_from_slice(path.as_bytes());
+        std::fs::write(trees.path("copy/.git/index"), bytes).unwrap();
+        assert_eq!(trees.asked_of_copy(), [".git/index git"], "{path}");
+    }
+}
+
+#[test]
+fn index_that_can_not_be_read_or_has_other_trees_than_its_entries_takes_a_yes() {
+    let trees = committed();
+    trees.write("copy/src/b.txt", "b\n");
+    trees.git("copy", &["add", "."]);
+    trees.git("copy", &["commit", "--quiet", "-m", "two"]);
+    assert_eq!(trees.asked_of_copy(), [""; 0], "the control");
+    let bytes = std::fs::read(trees.path("copy/.git/index")).unwrap();
+    let at = bytes.windows(4).position(|part| part == b"TREE").unwrap();
+    let changed = |at: usize| {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        changed
+    };
+    // A byte of the hash of the tree; the name of the extension; the number of entries.
+    let root = at + 8 + b"\x003 1\n".len();
+    for other in [changed(root), changed(at + 3), changed(11), bytes[..bytes.len() - 30].to_vec()] {
+        std::fs::write(trees.path("copy/.git/index"), other).unwrap();
+        assert_eq!(trees.asked_of_copy(), [".git/index git"]);
+    }
+}
+
+#[test]
+fn commit_with_another_content_of_a_trusted_path_takes_a_yes() {
+    type Arguments = &'static [&'static str];
+    let ways: [Arguments; 2] = [&["commit", "--quiet", "-a", "-m", "two"], &["stash"]];
+    for way in ways {
+        let trees = committed();
+        trees.write("copy/a.txt", "b\n");
+        trees.git("copy", way);
+        trees.git("copy", &["reset", "--quiet", "--hard", "HEAD"]);
+        assert_eq!(trees.asked_of_copy(), [""; 0], "the control: {way:?}");
+        trees.write("copy/Makefile", "all:\n\techo evil\n");
+        trees.git("copy", way);
+        let commit = trees.git("copy", &["rev-parse", if way.len() > 1 { "HEAD" } else { "stash@{0}" }]);
+        // The work tree and the index are as they were.
+        trees.write("copy/Makefile", "all:\n");
+        trees.git("copy", &["add", "Makefile"]);
+        let asked = trees.asked_of_copy();
+        assert!(asked.contains(&format!("{} git", object_of(&commit))), "{way:?} {asked:?}");
+    }
+}
+
+#[test]
+fn name_of_a_branch_that_a_shell_may_run_takes_a_yes() {
+    let trees = committed();
+    trees.git("copy", &["checkout", "--quiet", "-b", "feature/#12_ä+b"]);
+    assert_eq!(trees.asked_of_copy(), [""; 0], "the control");
+    trees.git("copy", &["checkout", "--quiet", "-b", "$(touch${IFS}x)"]);
+    let asked = trees.asked_of_copy();
+    assert_eq!(asked, [".git/HEAD git", ".git/refs/heads/$(touch${IFS}x) git"]);
+}
+
 /// A tree with `Makefile`, `proj/` being the tree itself, and where it is on the host.
 fn with_link(target: impl AsRef<Path>) -> Trees {
     let trees = Trees::new();
