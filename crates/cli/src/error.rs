@@ -327,6 +327,7 @@ impl CliError {
             ) => BAD_INPUT,
             Self::NotApproved { .. } => DENIED,
             _ if asked(self).is_some() => DENIED,
+            Self::Session(SessionError::Refused(Refusal::Partly { .. })) => CONFLICT,
             Self::Branch { .. } | Self::Clone(CloneError::Pin(PinError::Denied(_))) => DENIED,
             _ => OWN_FAILURE,
         }
@@ -444,6 +445,9 @@ fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
         ),
         Refusal::Busy { .. } => Some("wait for them, or say --force: they will see their files change"),
         Refusal::Conflict { .. } => Some(CONFLICT_HINT),
+        Refusal::Partly { .. } => Some(
+            "`belljar session diff` shows what is left; `belljar session discard` gives it up",
+        ),
         Refusal::Stale { .. } | Refusal::Overtaken => Some(
             "nothing was written; look at `belljar session diff` again, then commit with the digest that it prints",
         ),

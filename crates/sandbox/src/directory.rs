@@ -7,7 +7,7 @@ mod beneath;
 
 use belljar_confine::plan::HostPath;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, fchmod, fstat, mkdirat, openat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, fchmod, fstat, mkdirat, openat};
 use rustix::io::Errno;
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -158,20 +158,38 @@ impl Directory {
     /// # Errors
     /// [`DirectoryError`], also for a link.
     pub fn change_mode(&self, path: &Path, mode: u32) -> Result<(), DirectoryError> {
+        self.change_mode_if(path, mode, |_| true).map(drop)
+    }
+
+    /// As [`Self::change_mode`], if it is what is meant. Returns what it is then; `None` if it isn't meant.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], also for a link.
+    pub(crate) fn change_mode_if(
+        &self,
+        path: &Path,
+        mode: u32,
+        is_meant: impl FnOnce(&Stat) -> bool,
+    ) -> Result<Option<Stat>, DirectoryError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = beneath::open(self, path, flags).map_err(at(path))?;
+        let stat = fstat(&found).map_err(at(path))?;
         // With these flags a link at the end is found, and older kernels would change its own bits.
-        match FileType::from_raw_mode(fstat(&found).map_err(at(path))?.st_mode) {
-            FileType::Symlink => Err(Errno::LOOP).map_err(at(path)),
-            _ => set_mode_of(&found, mode).map_err(at(path)),
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+            return Err(Errno::LOOP).map_err(at(path));
         }
+        if !is_meant(&stat) {
+            return Ok(None);
+        }
+        set_mode_of(&found, mode).map_err(at(path))?;
+        fstat(&found).map(Some).map_err(at(path))
     }
 
     /// What `path` is, itself; `None` when there is nothing.
     ///
     /// # Errors
     /// [`DirectoryError`] when it can't be looked at.
-    pub fn stat(&self, path: &Path) -> Result<Option<rustix::fs::Stat>, DirectoryError> {
+    pub fn stat(&self, path: &Path) -> Result<Option<Stat>, DirectoryError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match beneath::open(self, path, flags) {
             Ok(found) => fstat(&found).map(Some).map_err(at(path)),
@@ -186,11 +204,11 @@ impl Directory {
     ///
     /// # Errors
     /// [`DirectoryError`], which is not to be expected.
-    pub fn stat_itself(&self) -> Result<rustix::fs::Stat, DirectoryError> {
+    pub fn stat_itself(&self) -> Result<Stat, DirectoryError> {
         fstat(self).map_err(at(Path::new(".")))
     }
 
-    fn stat_link(&self, path: &Path) -> Result<Option<rustix::fs::Stat>, DirectoryError> {
+    fn stat_link(&self, path: &Path) -> Result<Option<Stat>, DirectoryError> {
         match self.parent_of(path) {
             Ok((parent, name)) => {
                 rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map(Some).map_err(at(path))

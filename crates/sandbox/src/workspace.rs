@@ -1,5 +1,6 @@
 //! Workspaces that are copies: what changed in them, shown, applied to their source, undone, and carried to another.
 
+mod acl;
 pub mod apply;
 pub mod baseline;
 mod carried;
@@ -10,6 +11,7 @@ pub mod digest;
 mod directories;
 pub mod drift;
 pub mod duplicate;
+mod expected;
 pub mod frozen;
 pub mod growth;
 pub mod handoff;

@@ -161,6 +161,19 @@ pub enum Refusal {
         /// How many there are besides.
         further: usize,
     },
+    /// Files of the source were changed by somebody else while a commit was written. They are as they were; all other changes are
+    /// written.
+    #[error(
+        "changed while the commit was written, and left as they are: {}{}; all other changes are written",
+        .paths.join(", "),
+        more(.further)
+    )]
+    Partly {
+        /// Some of the files.
+        paths: Vec<String>,
+        /// How many there are besides.
+        further: usize,
+    },
     /// The changes are others than those that were reviewed.
     #[error("the changes are no longer those that were reviewed: their digest is {digest} now")]
     Stale {

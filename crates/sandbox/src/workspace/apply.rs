@@ -1,11 +1,13 @@
 //! Applies a change set to the directory that it was made from.
 //!
 //! What gains trust there takes somebody's yes, or nothing is applied (`policy::handoff`). Nor is it if anything in the directory was touched since the copy was made: whoever did that would lose
-//! work. Each file is replaced atomically; a link the job has made is created as a link and never followed.
+//! work. Each file is replaced atomically; a link the job has made is created as a link and never followed. What is touched while the
+//! changes are written is left as it is ([`expected`](super::expected)).
 
 use super::baseline::Baseline;
 use super::changes::{ChangeSet, Changed, State};
 use super::directories::Replaced;
+use super::expected::Expectations;
 use super::handoff::{self, Reviewed};
 use super::transfer::{Owner, Route, TransferError};
 use crate::directory::{Directory, DirectoryError};
@@ -21,6 +23,12 @@ pub enum ApplyError {
     /// Files changed in the meantime. Nothing was applied.
     #[error("changed in the meantime: {}", listed(paths))]
     Conflict {
+        /// The files.
+        paths: Vec<PathBuf>,
+    },
+    /// Files were changed while the changes were written, and are left as they are. All others were applied.
+    #[error("changed while the changes were written, and left as they are: {}", listed(paths))]
+    Overtaken {
         /// The files.
         paths: Vec<PathBuf>,
     },
@@ -75,27 +83,42 @@ pub fn commit(
     if !findings.is_empty() {
         return Err(ApplyError::Handoff { findings });
     }
-    begin(set, target, baseline)?;
+    let expectations = begin(set, target, baseline)?;
     let changes: Vec<(&Path, Changed)> = set.iter().map(|(path, changed)| (path, *changed)).collect();
     let temporary = baseline.temporary().to_owned();
     let open = Directory::open_own_file;
-    let (from, links) = (copy, Some(&links));
-    let route = Route { from, links, open, to: target, owner: Owner::AsBefore, temporary: &temporary };
-    route.carry(&changes, |path, left| baseline.note(path, left))?;
-    Ok(note_parents(set, target, baseline)?)
+    let (from, links, expected) = (copy, Some(&links), Some(&expectations));
+    let route =
+        Route { from, links, open, to: target, owner: Owner::AsBefore, temporary: &temporary, expected };
+    let left_alone = route.carry(&changes, |path, left| baseline.note(path, left))?;
+    note_parents(set, target, baseline)?;
+    match left_alone.is_empty() {
+        true => Ok(()),
+        false => Err(ApplyError::Overtaken { paths: left_alone.into_iter().collect() }),
+    }
 }
 
 /// Looks for conflicts, and records the directories in which something is written, before anything is. So they are known after an
-/// interrupted attempt, which has changed their times itself.
+/// interrupted attempt, which has changed their times itself. Returns what the target holds at the paths of the change set.
 ///
 /// # Errors
 /// [`ApplyError::Conflict`] if there are any.
-pub(crate) fn begin(set: &ChangeSet, target: &Directory, baseline: &mut Baseline) -> Result<(), ApplyError> {
-    let paths = conflicts(set, target, baseline)?;
-    match paths.is_empty() {
-        true => Ok(note_way(set, target, baseline)?),
-        false => Err(ApplyError::Conflict { paths }),
+fn begin(set: &ChangeSet, target: &Directory, baseline: &mut Baseline) -> Result<Expectations, ApplyError> {
+    let mut expectations = Expectations::default();
+    let paths = conflicts(set, target, baseline, &mut expectations)?;
+    if !paths.is_empty() {
+        return Err(ApplyError::Conflict { paths });
     }
+    note_way(set, target, baseline)?;
+    Ok(expectations)
+}
+
+/// Looks for conflicts as [`commit`] does before it writes, and records what it records.
+///
+/// # Errors
+/// [`ApplyError::Conflict`] if there are any.
+pub(crate) fn check(set: &ChangeSet, target: &Directory, baseline: &mut Baseline) -> Result<(), ApplyError> {
+    begin(set, target, baseline).map(drop)
 }
 
 /// Records the directories in which something is about to be written, and those that are about to be made.
@@ -125,11 +148,18 @@ fn note_directories<'p>(
     Ok(())
 }
 
-fn conflicts(set: &ChangeSet, target: &Directory, baseline: &Baseline) -> Result<Vec<PathBuf>, ApplyError> {
+fn conflicts(
+    set: &ChangeSet,
+    target: &Directory,
+    baseline: &Baseline,
+    expectations: &mut Expectations,
+) -> Result<Vec<PathBuf>, ApplyError> {
     let mut conflicts = Vec::new();
     let mut replaced = Replaced::in_target(target, baseline);
     for (path, changed) in set.iter() {
-        if is_touched((path, changed), target.stat(path)?.as_ref(), baseline) || replaced.leads_to(path)? {
+        let now = target.stat(path)?;
+        expectations.note(path, now.as_ref());
+        if is_touched((path, changed), now.as_ref(), baseline) || replaced.leads_to(path)? {
             conflicts.push(path.to_owned());
         }
     }

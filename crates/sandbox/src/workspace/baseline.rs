@@ -38,9 +38,9 @@ pub struct Baseline {
     temporary: String,
 }
 
-/// How a file was left.
+/// How a file was left or found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
+pub(super) struct Stamp {
     inode: u64,
     size: i64,
     mode: u32,
@@ -160,7 +160,7 @@ impl Baseline {
 // === impl Stamp ===
 
 impl Stamp {
-    fn of(stat: &Stat) -> Self {
+    pub(super) fn of(stat: &Stat) -> Self {
         Self {
             inode: stat.st_ino,
             size: stat.st_size,
@@ -168,6 +168,16 @@ impl Stamp {
             modified_at: modified_at(stat),
             changed_at: changed_at(stat),
         }
+    }
+
+    /// Returns true if both are of one file to which nothing was written in between.
+    pub(super) fn has_content_of(&self, other: &Self) -> bool {
+        (self.inode, self.size, self.modified_at) == (other.inode, other.size, other.modified_at)
+    }
+
+    /// Returns true if both differ at most in when the inode was changed, as after a rename.
+    pub(super) fn is_but_for_inode_change(&self, other: &Self) -> bool {
+        self.mode == other.mode && self.has_content_of(other)
     }
 }
 

@@ -8,9 +8,11 @@
 //! users, which no diff shows. So a file that exists keeps its permissions, but for the executable bit; a new one gets at most
 //! 0644, 0755 if it is executable, less what the sandbox took away, and less what its directory keeps from others.
 
+use super::acl::AccessList;
 use super::changes::{Changed, State};
 use crate::directory::{Directory, DirectoryError};
 use rustix::fs::FileType;
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -93,13 +95,21 @@ fn is_special(state: State) -> bool {
     !matches!(state.kind, FileType::RegularFile | FileType::Directory | FileType::Symlink)
 }
 
+/// The permission bits of a directory. What a list of its own gives to others than its owning group doesn't count for the group.
 fn mode_of(source: &Directory, directory: &Path) -> Result<u32, DirectoryError> {
-    let stat = match directory.as_os_str().is_empty() {
-        true => Some(source.stat_itself()?),
-        false => source.stat(directory)?,
+    let opened = match directory.as_os_str().is_empty() {
+        true => source.try_clone(),
+        false => source.open_place(directory),
     };
-    // A parent that is gone meanwhile is a conflict, which is found later; until then it grants nothing.
-    Ok(stat.map_or(0o700, |stat| stat.st_mode & 0o777))
+    let opened = match opened {
+        // A parent that is gone meanwhile is a conflict, which is found later; until then it grants nothing.
+        Err(DirectoryError { source: Errno::NOENT | Errno::NOTDIR, .. }) => return Ok(0o700),
+        opened => opened?,
+    };
+    let mode = opened.stat_itself()?.st_mode & 0o777;
+    let list = AccessList::of(&opened);
+    let list = list.map_err(|source| DirectoryError { path: directory.to_owned(), source })?;
+    Ok(list.map_or(mode, |list| mode & !0o070 | list.of_owning_group() << 3))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::baseline::Baseline;
 use super::carried::{self, rebased};
 use super::changes::{ChangeSet, Changed, State, same_content};
 use super::directories::Replaced;
+use super::expected::Expectations;
 use super::handoff::{self, Links, Reviewed};
 use super::merge::{Merged, MergedContent, merge};
 use super::transfer::{Owner, Route};
@@ -108,6 +109,8 @@ struct Plan {
     merged: BTreeMap<PathBuf, MergedContent>,
     merges: BTreeMap<PathBuf, MergedFile>,
     conflicts: BTreeSet<PathBuf>,
+    /// What the target held when this was decided.
+    expectations: Expectations,
 }
 
 /// Changes that are decided on and reviewed.
@@ -127,11 +130,15 @@ impl Prepared<'_> {
     /// # Errors
     /// [`ApplyError::Write`]: what was written up to then is found to be so the next time.
     pub fn write(self, baseline: &mut Baseline) -> Result<Applied, ApplyError> {
-        let Self { application, plan, set, links } = self;
-        let writes = plan.writes.iter().map(|(path, changed)| (path, *changed));
-        application.carry(application.copy, Some(&links), writes, baseline)?;
-        let merges = plan.merges.iter().map(|(path, merged)| (path, merged.changed));
-        application.carry(application.scratch, None, merges, baseline)?;
+        let Self { application, mut plan, set, links } = self;
+        let writes: Vec<_> = plan.writes.iter().map(|(path, changed)| (path.as_path(), *changed)).collect();
+        let copy = (application.copy, Some(&links));
+        let mut left_alone = application.carry(copy, &writes, (&plan.expectations, baseline))?;
+        let merges: Vec<_> =
+            plan.merges.iter().map(|(path, merged)| (path.as_path(), merged.changed)).collect();
+        let scratch = (application.scratch, None);
+        left_alone.extend(application.carry(scratch, &merges, (&plan.expectations, baseline))?);
+        plan.leave_alone(left_alone);
         note_parents(&set, application.target, baseline)?;
         baseline.set_merging(std::iter::empty());
         Ok(plan.outcome())
@@ -171,7 +178,10 @@ impl Application<'_> {
         let mut plan = Plan::default();
         let mut replaced = Replaced::in_target(self.target, baseline);
         for (path, changed) in self.set.iter() {
-            match self.standing((path, changed), baseline, &mut replaced)? {
+            // Before anything is compared: whatever is written after this is not what was compared.
+            let now = self.target.stat(path)?;
+            plan.expectations.note(path, now.as_ref());
+            match self.standing((path, changed), now, (baseline, &mut replaced))? {
                 Standing::Done => plan.done.push(path.to_owned()),
                 Standing::Merged(content) => drop(plan.merged.insert(path.to_owned(), content)),
                 Standing::Free(changed) => {
@@ -198,10 +208,9 @@ impl Application<'_> {
     fn standing(
         &self,
         (path, changed): (&Path, &Changed),
-        baseline: &Baseline,
-        replaced: &mut Replaced<'_>,
+        now: Option<Stat>,
+        (baseline, replaced): (&Baseline, &mut Replaced<'_>),
     ) -> Result<Standing, DirectoryError> {
-        let now = self.target.stat(path)?;
         let state = now.as_ref().map(State::of);
         if state.is_none() && changed.after.is_some() && !self.has_place_for(path)? {
             return Ok(Standing::Conflict(None));
@@ -276,23 +285,20 @@ impl Application<'_> {
         Ok(Some(MergedFile { changed, content: MergedContent::of(&content, has_markers) }))
     }
 
-    fn carry<'p>(
+    fn carry(
         &self,
-        from: &Directory,
-        links: Option<&Links>,
-        changes: impl Iterator<Item = (&'p PathBuf, Changed)>,
-        baseline: &mut Baseline,
-    ) -> Result<(), ApplyError> {
-        let changes: Vec<(&Path, Changed)> =
-            changes.map(|(path, changed)| (path.as_path(), changed)).collect();
+        (from, links): (&Directory, Option<&Links>),
+        changes: &[(&Path, Changed)],
+        (expectations, baseline): (&Expectations, &mut Baseline),
+    ) -> Result<BTreeSet<PathBuf>, ApplyError> {
         let temporary = baseline.temporary().to_owned();
-        let (open, to) = (Directory::open_own_file as _, self.target);
-        let route = Route { from, links, open, to, owner: Owner::AsBefore, temporary: &temporary };
+        let (open, to, expected) = (Directory::open_own_file as _, self.target, Some(expectations));
+        let route = Route { from, links, open, to, owner: Owner::AsBefore, temporary: &temporary, expected };
         let mut put = |path: &Path, left: &Stat| {
             baseline.note(path, left);
             belljar_failpoint::reached("kept.file_applied");
         };
-        Ok(route.carry(&changes, &mut put)?)
+        Ok(route.carry(changes, &mut put)?)
     }
 }
 
@@ -375,6 +381,15 @@ impl Plan {
         carried::carry(&mut self.writes, target)?;
         self.done.extend(paths.into_iter().filter(|path| !self.writes.contains_key(path)));
         Ok(())
+    }
+
+    /// Counts what was changed after this was decided as conflicting.
+    fn leave_alone(&mut self, paths: BTreeSet<PathBuf>) {
+        for path in &paths {
+            self.writes.remove(path);
+            self.merges.remove(path);
+        }
+        self.conflicts.extend(paths);
     }
 
     /// Returns true if a path below this one conflicts.

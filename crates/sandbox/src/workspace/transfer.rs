@@ -3,15 +3,18 @@
 //! What goes is removed deepest first, what comes is put parents first: a directory may take a file's place and the
 //! reverse. Directories get their permissions last, so that none is in the way of what is put into it.
 
+use super::acl::{self, AccessList};
 use super::changes::{Changed, State};
+use super::expected::{Expectations, Expected, Obstacle, rename_to_free};
 use super::handoff::Links;
 use super::opened::{self, Opened};
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
+use rustix::fd::OwnedFd;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, SeekFrom, Stat, chownat, fchmod, fstat, mkdirat, mknodat,
-    openat, renameat, renameat_with, seek, statat, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, chownat, fchmod, fstat, mkdirat, mknodat, openat, seek,
+    statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
@@ -33,6 +36,8 @@ pub(super) struct Route<'a> {
     pub(super) owner: Owner,
     /// What a file is called there while it is written; one that an earlier attempt has left is replaced.
     pub(super) temporary: &'a str,
+    /// What was found there when conflicts were looked for. Without it everything is replaced.
+    pub(super) expected: Option<&'a Expectations>,
 }
 
 /// Who owns what is put.
@@ -42,6 +47,17 @@ pub(super) enum Owner {
     AsBefore,
     /// This user, who puts it.
     User(Identity),
+}
+
+/// What came of putting something.
+enum Put {
+    /// A file or link, and how it was left.
+    File(Stat),
+    Directory {
+        is_new: bool,
+    },
+    /// What is no part of a workspace.
+    Nothing,
 }
 
 /// A path that can't be written. Those before it were.
@@ -56,32 +72,71 @@ pub(super) struct TransferError {
 // === impl Route ===
 
 impl Route<'_> {
-    /// Makes every path what it is after the change. `put` is told how each file was left.
+    /// Makes every path what it is after the change. `put` is told how each file was left. Returns the paths that are left as they are,
+    /// because the target holds something else there than is expected, with those that can't be without them.
     pub(super) fn carry(
         &self,
         changes: &[(&Path, Changed)],
         mut put: impl FnMut(&Path, &Stat),
-    ) -> Result<(), TransferError> {
+    ) -> Result<BTreeSet<PathBuf>, TransferError> {
         let mut opened = Opened::in_tree(self.to);
         self.open_up(changes, &mut opened)?;
+        let (mut left_alone, mut made) = (BTreeSet::new(), BTreeSet::new());
         for (path, changed) in changes.iter().rev().filter(|(_, changed)| makes_way(changed)) {
-            self.remove(path, changed.before).map_err(failed(path))?;
+            match self.remove(path, changed.before) {
+                Err(Obstacle::Changed) => drop(left_alone.insert(path.to_path_buf())),
+                Err(Obstacle::Failed(error)) => return Err(failed(path)(error)),
+                Ok(()) => {}
+            }
         }
         for (path, changed) in changes {
-            if let Some(after) = changed.after
-                && let Some(left) = self.put(path, changed, after).map_err(failed(path))?
-            {
-                put(path, &left);
+            let Some(after) = changed.after else { continue };
+            if path.ancestors().any(|above| left_alone.contains(above)) {
+                left_alone.insert(path.to_path_buf());
+                continue;
+            }
+            match self.put(path, changed, after) {
+                Ok(Put::File(left)) => put(path, &left),
+                Ok(Put::Directory { is_new: true }) => drop(made.insert(*path)),
+                Ok(Put::Directory { .. } | Put::Nothing) => {}
+                Err(Obstacle::Changed) => drop(left_alone.insert(path.to_path_buf())),
+                Err(Obstacle::Failed(error)) => return Err(failed(path)(error)),
             }
         }
         for (path, changed) in changes.iter().rev() {
-            if let Some(after) = changed.after.filter(|after| after.kind == FileType::Directory) {
-                let set = self.act(|| Ok(self.to.change_mode(path, after.mode)?));
-                set.map_err(failed(path))?;
+            if let Some(after) = changed.after.filter(|after| after.kind == FileType::Directory)
+                && self
+                    .settle_directory(path, (changed.before, after), made.contains(path))
+                    .map_err(failed(path))?
+            {
                 opened.forget(path);
             }
         }
-        Ok(())
+        Ok(left_alone)
+    }
+
+    /// Gives a directory its permissions, unless they are another's by now. Returns whether it was done.
+    fn settle_directory(
+        &self,
+        path: &Path,
+        (before, after): (Option<State>, State),
+        is_new: bool,
+    ) -> std::io::Result<bool> {
+        let was_other = |now: &Stat| {
+            before.is_some_and(|before| before.mode != after.mode && before.mode == now.st_mode & 0o777)
+        };
+        let is_meant = |now: &Stat| self.expected.is_none() || is_new || was_other(now);
+        let settled =
+            self.act(|| Ok::<_, std::io::Error>(self.to.change_mode_if(path, after.mode, is_meant)))?;
+        match settled {
+            // It is gone, or something else has its name.
+            Err(DirectoryError { source: Errno::NOENT | Errno::NOTDIR | Errno::LOOP, .. })
+                if self.expected.is_some() =>
+            {
+                Ok(false)
+            }
+            settled => Ok(settled?.is_some()),
+        }
     }
 
     /// Lets whoever acts work in every directory on the way that is its own, outermost first.
@@ -114,65 +169,110 @@ impl Route<'_> {
     }
 
     /// Does something in the tree, as whoever may.
-    fn act<T>(&self, act: impl FnOnce() -> std::io::Result<T>) -> std::io::Result<T> {
+    fn act<T, E: From<std::io::Error>>(&self, act: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let _user = match self.owner {
             Owner::AsBefore => None,
-            Owner::User(user) => Some(AsUser::become_user(user.host_uid, user.host_gid)?),
+            Owner::User(user) => {
+                let user = AsUser::become_user(user.host_uid, user.host_gid);
+                Some(user.map_err(std::io::Error::from)?)
+            }
         };
         act()
     }
 
-    fn remove(&self, path: &Path, before: Option<State>) -> std::io::Result<()> {
+    /// What is expected at a path.
+    fn expected(&self, path: &Path) -> Expected {
+        self.expected.map_or(Expected::Anything, |expected| expected.at(path))
+    }
+
+    /// The directory that a path is in, and its last name. One that is gone, or no directory any more, was changed.
+    fn parent_of<'p>(&self, path: &'p Path) -> Result<(Directory, &'p OsStr), Obstacle> {
+        match self.to.parent_of(path) {
+            Err(DirectoryError { source: Errno::NOENT | Errno::NOTDIR | Errno::LOOP, .. })
+                if self.expected.is_some() =>
+            {
+                Err(Obstacle::Changed)
+            }
+            found => Ok(found?),
+        }
+    }
+
+    fn remove(&self, path: &Path, before: Option<State>) -> Result<(), Obstacle> {
         let is_directory = before.is_some_and(|before| before.kind == FileType::Directory);
-        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         self.act(|| {
-            let (parent, name) = self.to.parent_of(path)?;
-            Ok(unlinkat(&parent, name, flags)?)
+            let (parent, name) = self.parent_of(path)?;
+            if !is_directory {
+                self.clear_temporary(&parent)?;
+                return self.expected(path).remove((&parent, self.temporary), name);
+            }
+            match unlinkat(&parent, name, AtFlags::REMOVEDIR) {
+                // Something has come into it, or in its place.
+                Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) if self.expected.is_some() => {
+                    Err(Obstacle::Changed)
+                }
+                Err(Errno::NOENT) if self.expected.is_some() => Ok(()),
+                removed => Ok(removed?),
+            }
         })
     }
 
-    /// Says how a file or link was left.
-    fn put(&self, path: &Path, changed: &Changed, after: State) -> std::io::Result<Option<Stat>> {
+    fn put(&self, path: &Path, changed: &Changed, after: State) -> Result<Put, Obstacle> {
+        // What was in the way is gone.
+        let expected = match makes_way(changed) && self.expected.is_some() {
+            true => Expected::Nothing,
+            false => self.expected(path),
+        };
         match after.kind {
-            FileType::Directory => self.act(|| self.put_directory(path, after.mode)).map(|()| None),
+            FileType::Directory => self.act(|| self.put_directory(path, after.mode)),
             FileType::Symlink => {
                 let says = match self.links {
                     Some(links) => links.get(path).cloned().ok_or(Errno::STALE)?,
                     None => self.from.read_link(path)?,
                 };
-                self.act(|| self.replace(path, |parent, name| Ok(symlinkat(&says, parent, name)?))).map(Some)
+                self.act(|| {
+                    self.replace((path, expected), |parent, _| Ok(symlinkat(&says, parent, self.temporary)?))
+                })
             }
-            FileType::RegularFile if changed.same_content => self.act(|| {
-                self.to.change_mode(path, after.mode)?;
-                self.to.stat(path).map_err(Into::into)
-            }),
+            FileType::RegularFile if changed.same_content => {
+                self.act(|| {
+                    let is_met = |now: &Stat| expected.is_met_by(now, after.mode);
+                    let left = self.to.change_mode_if(path, after.mode, is_met);
+                    match left {
+                        Err(DirectoryError {
+                            source: Errno::NOENT | Errno::NOTDIR | Errno::LOOP, ..
+                        }) if self.expected.is_some() => Err(Obstacle::Changed),
+                        left => left?.map(Put::File).ok_or(Obstacle::Changed),
+                    }
+                })
+            }
             FileType::RegularFile => {
                 let mut from = (self.open)(self.from, path)?;
                 self.act(|| {
-                    self.replace(path, |parent, name| self.write(&mut from, (parent, name), after.mode))
+                    self.replace((path, expected), |parent, replaced| {
+                        self.write(&mut from, (parent, replaced), after.mode)
+                    })
                 })
-                .map(Some)
             }
             // A pipe is put back where it was; sockets and devices are no part of a workspace.
             FileType::Fifo if matches!(self.owner, Owner::User(_)) => self.act(|| {
                 let (parent, name) = self.to.parent_of(path)?;
                 mknodat(&parent, name, FileType::Fifo, Mode::from_raw_mode(after.mode), 0)?;
-                Ok(None)
+                Ok(Put::Nothing)
             }),
-            _ => Ok(None),
+            _ => Ok(Put::Nothing),
         }
     }
 
-    fn put_directory(&self, path: &Path, mode: u32) -> std::io::Result<()> {
-        let (parent, name) = self.to.parent_of(path)?;
+    fn put_directory(&self, path: &Path, mode: u32) -> Result<Put, Obstacle> {
+        let (parent, name) = self.parent_of(path)?;
         let found = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW);
         // One that is there gets other permissions, and no more.
         if found.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
-            return Ok(());
+            return Ok(Put::Directory { is_new: false });
         }
         if matches!(self.owner, Owner::User(_)) {
             return match mkdirat(&parent, name, Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                Ok(()) | Err(Errno::EXIST) => Ok(Put::Directory { is_new: true }),
                 Err(errno) => Err(errno.into()),
             };
         }
@@ -181,20 +281,16 @@ impl Route<'_> {
         if made.is_err() {
             let _ = self.clear_temporary(&parent);
         }
-        made
+        made.map(|()| Put::Directory { is_new: true })
     }
 
     /// Makes a directory that has its permissions and its owner from the beginning, whenever this process is killed.
-    fn make_directory(&self, (parent, name): (&Directory, &OsStr), mode: u32) -> std::io::Result<()> {
+    fn make_directory(&self, (parent, name): (&Directory, &OsStr), mode: u32) -> Result<(), Obstacle> {
         mkdirat(parent, self.temporary, Mode::RWXU)?;
         self.own(parent, OsStr::new(self.temporary), None)?;
         // What is put into it needs these; other bits that are missing are taken at the end.
         parent.change_mode(Path::new(self.temporary), mode | 0o700)?;
-        match renameat_with(parent, self.temporary, parent, name, RenameFlags::NOREPLACE) {
-            // Some file systems know no such flag.
-            Err(Errno::INVAL) => Ok(renameat(parent, self.temporary, parent, name)?),
-            renamed => Ok(renamed?),
-        }
+        rename_to_free((parent, OsStr::new(self.temporary)), name)
     }
 
     /// Removes what an interrupted attempt has left under the temporary name.
@@ -211,28 +307,42 @@ impl Route<'_> {
 
     fn replace(
         &self,
-        path: &Path,
-        make: impl FnOnce(&Directory, &str) -> std::io::Result<()>,
-    ) -> std::io::Result<Stat> {
-        let (parent, name) = self.to.parent_of(path)?;
-        let replaced = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        (path, expected): (&Path, Expected),
+        make: impl FnOnce(&Directory, Option<&OwnedFd>) -> std::io::Result<()>,
+    ) -> Result<Put, Obstacle> {
+        let (parent, name) = self.parent_of(path)?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let replaced = openat(&parent, name, flags, Mode::empty()).ok();
+        let stat = replaced.as_ref().map(fstat).transpose()?;
         self.clear_temporary(&parent)?;
-        let made = make(&parent, self.temporary)
-            .and_then(|()| self.own(&parent, OsStr::new(self.temporary), replaced.as_ref()))
-            .and_then(|()| Ok(renameat(&parent, self.temporary, &parent, name)?));
-        if made.is_err() {
+        let made = make(&parent, replaced.as_ref())
+            .and_then(|()| self.own(&parent, OsStr::new(self.temporary), stat.as_ref()));
+        if let Err(error) = made {
             let _ = unlinkat(&parent, self.temporary, AtFlags::empty());
+            return Err(error.into());
         }
-        made.and_then(|()| Ok(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
+        Ok(Put::File(expected.put((&parent, self.temporary), name)?))
     }
 
-    fn write(&self, from: &mut File, (parent, name): (&Directory, &str), mode: u32) -> std::io::Result<()> {
+    /// Writes a file under the temporary name.
+    fn write(
+        &self,
+        from: &mut File,
+        (parent, replaced): (&Directory, Option<&OwnedFd>),
+        mode: u32,
+    ) -> std::io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let mut to = File::from(openat(parent, name, flags, Mode::from_raw_mode(0o600))?);
+        let mut to = File::from(openat(parent, self.temporary, flags, Mode::from_raw_mode(0o600))?);
         copy_data(from, &mut to, u64::MAX)?;
-        if matches!(self.owner, Owner::User(_)) {
-            // What is as it was is as old as it was: build tools go by that.
-            to.set_modified(from.metadata()?.modified()?)?;
+        match (self.owner, replaced) {
+            (Owner::User(_), _) => {
+                // What is as it was is as old as it was: build tools go by that.
+                to.set_modified(from.metadata()?.modified()?)?;
+            }
+            (Owner::AsBefore, Some(replaced)) => {
+                return Ok(acl::give(&to, AccessList::of(replaced)?.as_ref(), mode)?);
+            }
+            (Owner::AsBefore, None) => {}
         }
         Ok(fchmod(&to, Mode::from_raw_mode(mode))?)
     }
@@ -327,7 +437,7 @@ mod tests {
             let changed = Changed { before: None, after: Some(after), same_content: false };
             let open = Directory::open_own_file;
             let (from, to, owner) = (&source, &target, Owner::AsBefore);
-            let route = Route { from, links, open, to, owner, temporary: ".temporary" };
+            let route = Route { from, links, open, to, owner, temporary: ".temporary", expected: None };
             route.carry(&[(Path::new(name), changed)], |_, _| {})
         };
         carry("seen", Some(&links)).unwrap();
@@ -356,7 +466,8 @@ mod tests {
         std::fs::create_dir(to.path().join(".temporary")).unwrap();
         let route = |open| {
             let (from, to, owner) = (&source, &target, Owner::AsBefore);
-            Route { from, links: None, open, to, owner, temporary: ".temporary" }.carry(&changes, |_, _| {})
+            Route { from, links: None, open, to, owner, temporary: ".temporary", expected: None }
+                .carry(&changes, |_, _| {})
         };
         route(|_, path| Err(DirectoryError { path: path.to_owned(), source: Errno::IO })).unwrap_err();
         let mode = || std::fs::metadata(to.path().join("new")).unwrap().permissions().mode() & 0o777;

@@ -51,6 +51,7 @@ pub fn undo(
         to: &workspace.shown,
         owner: Owner::User(workspace.owner),
         temporary: baseline.temporary(),
+        expected: None,
     };
-    Ok(route.carry(&inverse, |_, _| {})?)
+    Ok(route.carry(&inverse, |_, _| {}).map(drop)?)
 }

@@ -40,6 +40,7 @@ fn of_refusal(refusal: &Refusal) -> Failure {
         }
         Refusal::Busy { .. }
         | Refusal::Conflict { .. }
+        | Refusal::Partly { .. }
         | Refusal::Stale { .. }
         | Refusal::Overtaken
         | Refusal::Uncommitted { .. } => DomainCode::Conflict,

@@ -193,11 +193,12 @@ impl From<ApplyError> for CheckpointError {
     fn from(error: ApplyError) -> Self {
         match error {
             ApplyError::Conflict { paths } => {
-                let named = paths.iter().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
-                Self::Refused(Refusal::Conflict {
-                    paths: named,
-                    further: paths.len().saturating_sub(MOST_NAMED),
-                })
+                let (paths, further) = named_paths(paths.iter().map(PathBuf::as_path));
+                Self::Refused(Refusal::Conflict { paths, further })
+            }
+            ApplyError::Overtaken { paths } => {
+                let (paths, further) = named_paths(paths.iter().map(PathBuf::as_path));
+                Self::Refused(Refusal::Partly { paths, further })
             }
             ApplyError::Handoff { findings } => {
                 let asking = named(&findings);

@@ -154,7 +154,7 @@ impl Keeper {
             return Err(ApplyError::Handoff { findings }.into());
         }
         let _still = Still::bring_about(standing)?;
-        apply::begin(set, &layers.source, &mut measure.baseline)?;
+        apply::check(set, &layers.source, &mut measure.baseline)?;
         // Should this process be killed on the way, what is written here is enough to finish.
         let note = self.state.run_folder(&self.id).join(COMMIT);
         let sandboxes = standing.iter().map(|sandbox| sandbox.id().clone()).collect();
@@ -167,11 +167,15 @@ impl Keeper {
         drop(retained);
         let _ = std::fs::remove_file(note);
         review.folder.is_left = false;
-        applied?;
+        // All but what somebody changed meanwhile is written.
+        let overtaken = match applied {
+            Err(error @ ApplyError::Overtaken { .. }) => Some(error),
+            applied => applied.map(|()| None)?,
+        };
         self.commits.fetch_add(1, Ordering::AcqRel);
         renew(measure, layers, set)?;
         self.renew_record(measure);
-        Ok(committed)
+        overtaken.map_or(Ok(committed), |error| Err(error.into()))
     }
 }
 

@@ -116,3 +116,82 @@ fn file_that_an_interrupted_attempt_has_merged_is_not_merged_again() {
         assert_eq!((ground.markers("x") == 1, ground.markers("y")), (is_noted, 1));
     }
 }
+
+#[test]
+fn files_that_a_person_saves_while_changes_are_written_are_conflicts() {
+    let old = [("old", 0o644), ("run", 0o644), ("old", 0o644)];
+    let ground = Ground::make().with_file("saved", old).with_file("free", old).with_file("removed", old);
+    for place in [&ground.base, &ground.target] {
+        for name in ["gone", "directory/inner"] {
+            std::fs::create_dir_all(place.path().join("directory")).unwrap();
+            std::fs::write(place.path().join(name), "old").unwrap();
+        }
+    }
+    for gone in ["gone", "directory"] {
+        let whiteout = ground.layer.path().join(gone);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &whiteout,
+            FileType::CharacterDevice,
+            rustix::fs::Mode::empty(),
+            0,
+        )
+        .unwrap();
+    }
+    std::fs::create_dir(ground.layer.path().join("folder")).unwrap();
+    for name in ["folder/new", "added"] {
+        std::fs::write(ground.layer.path().join(name), "run").unwrap();
+    }
+    let saved = ["saved", "gone", "added", "directory/person"];
+    let applied = ground.prepare(&Wishes::default(), &mut Baseline::now(), |prepared, baseline| {
+        for name in saved {
+            std::fs::write(ground.target.path().join(name), "person").unwrap();
+        }
+        std::fs::remove_file(ground.target.path().join("removed")).unwrap();
+        prepared.unwrap().write(baseline).unwrap()
+    });
+    let expected = ["added", "directory", "gone", "removed", "saved"].map(PathBuf::from);
+    assert_eq!(applied.conflicts, expected);
+    assert_eq!(applied.written, ["directory/inner", "folder", "folder/new", "free"].map(PathBuf::from));
+    let read = |name: &str| std::fs::read_to_string(ground.target.path().join(name)).unwrap();
+    assert_eq!(saved.map(read), ["person"; 4]);
+    // The controls: what nobody touched is written, and nothing is left beside it.
+    assert_eq!(["free", "folder/new"].map(read), ["run"; 2]);
+    let names = std::fs::read_dir(ground.target.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(!names.into_iter().any(|name| name.to_string_lossy().contains("belljar")));
+}
+
+#[test]
+fn access_control_lists_are_carried_over_and_the_owning_group_gains_nothing() {
+    /// The list `u::rw u:1234:rw g::--- m::rw o::---`.
+    fn list() -> Vec<u8> {
+        const NO_ID: u32 = u32::MAX;
+        let entries = [(1, 6, NO_ID), (2, 6, 1234), (4, 0, NO_ID), (16, 6, NO_ID), (32, 0, NO_ID)];
+        let entry = |(tag, permissions, id): (u16, u16, u32)| {
+            [&tag.to_le_bytes()[..], &permissions.to_le_bytes()[..], &id.to_le_bytes()[..]].concat()
+        };
+        2_u32.to_le_bytes().into_iter().chain(entries.into_iter().flat_map(entry)).collect()
+    }
+    let set = |path: &Path, name: &std::ffi::CStr| {
+        rustix::fs::setxattr(path, name, &list(), rustix::fs::XattrFlags::empty()).unwrap();
+    };
+    let list_of = |path: &Path| {
+        let mut value = [0; 64];
+        let read = rustix::fs::getxattr(path, c"system.posix_acl_access", &mut value[..]);
+        read.ok().map(|length| value[..length].to_vec())
+    };
+    let old = [("old", 0o600), ("run", 0o600), ("old", 0o600)];
+    let ground =
+        Ground::make().with_file("listed", old).with_file("plain", [old[0], ("run", 0o600), ("old", 0o640)]);
+    let file = |name: &str| ground.target.path().join(name);
+    set(&file("listed"), c"system.posix_acl_access");
+    // What is created in it inherits a list, which a file that is replaced need not have.
+    set(ground.target.path(), c"system.posix_acl_default");
+    let applied = ground.apply(&Wishes::default()).unwrap();
+    assert_eq!(applied.written, ["listed", "plain"].map(PathBuf::from));
+    assert_eq!((list_of(&file("listed")), ground.mode("listed")), (Some(list()), 0o660));
+    assert_eq!((list_of(&file("plain")), ground.mode("plain")), (None, 0o640));
+    // The control: without what is carried over, a new file gets the list of its directory.
+    std::fs::write(file("new"), "").unwrap();
+    assert!(list_of(&file("new")).is_some());
+}

@@ -11,7 +11,8 @@ const ENOUGH: usize = 20;
 /// Swaps `inner` with `outward`, a link that leads out of the target, until it is told to stop.
 fn swap(target: &Directory, stops: &AtomicBool) {
     while !stops.load(Ordering::Relaxed) {
-        renameat_with(target, "inner", target, "outward", RenameFlags::EXCHANGE).unwrap();
+        rustix::fs::renameat_with(target, "inner", target, "outward", rustix::fs::RenameFlags::EXCHANGE)
+            .unwrap();
         std::thread::yield_now();
     }
 }
@@ -76,9 +77,10 @@ fn nothing_is_written_outside_while_a_directory_and_a_link_are_swapped() {
         while !is_enough([whole, disturbed, got_out]) && std::time::Instant::now() < until {
             lay(&below("to"));
             let (open, owner) = (Directory::open_own_file as _, Owner::AsBefore);
-            let route = Route { from: &from, links: None, open, to: &to, owner, temporary: ".temporary" };
+            let (links, temporary, expected) = (None, ".temporary", None);
+            let route = Route { from: &from, links, open, to: &to, owner, temporary, expected };
             match route.carry(&changes(), |_, _| {}) {
-                Ok(()) => whole += 1,
+                Ok(_) => whole += 1,
                 Err(_) => disturbed += 1,
             }
             // The control: the same by paths is led out.

@@ -1,0 +1,258 @@
+//! What a target holds where changes are written to it, as it was when conflicts were looked for; and the moves by which a file
+//! that somebody has saved there since is not lost.
+//!
+//! ```text
+//! replace ─► looked at ─► exchanged with the new file ─► what came out is looked at ─► deleted
+//!                └► another ─► left                          └► another ─► exchanged back
+//! remove  ─► looked at ─► moved aside ─► what was moved is looked at ─► deleted
+//!                └► another ─► left          └► another ─► moved back
+//! ```
+//! Where a file system can't exchange two names or refuse to replace one, a file is only looked at right before it is replaced.
+
+use super::baseline::Stamp;
+use crate::directory::{Directory, DirectoryError};
+use rustix::fs::{
+    AtFlags, OFlags, RenameFlags, Stat, fstat, openat, renameat, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// What a target holds at the paths of a change set.
+#[derive(Debug, Default)]
+pub(super) struct Expectations {
+    found: BTreeMap<PathBuf, Found>,
+}
+
+/// What is expected at one path.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Expected {
+    /// Whatever is there is replaced.
+    Anything,
+    /// Nothing.
+    Nothing,
+    /// What was found there.
+    This(Found),
+}
+
+/// A file or link, as it was found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    stamp: Stamp,
+    /// Whether it has other names. A change at one of these changes the inode that it has, too.
+    has_other_names: bool,
+}
+
+/// Why something was not written or removed.
+#[derive(Debug)]
+pub(super) enum Obstacle {
+    /// The target holds something else there than is expected. It is as it was.
+    Changed,
+    /// It failed.
+    Failed(std::io::Error),
+}
+
+// === impl Expectations ===
+
+impl Expectations {
+    /// Notes what a path of the target is.
+    pub(super) fn note(&mut self, path: &Path, now: Option<&Stat>) {
+        match now {
+            Some(now) => drop(self.found.insert(path.to_owned(), Found::of(now))),
+            None => drop(self.found.remove(path)),
+        }
+    }
+
+    /// What is expected at a path. One that was not noted is expected to hold nothing, so nothing that is there is replaced.
+    pub(super) fn at(&self, path: &Path) -> Expected {
+        self.found.get(path).map_or(Expected::Nothing, |found| Expected::This(*found))
+    }
+}
+
+// === impl Expected ===
+
+impl Expected {
+    /// Returns true if what is at a path now is what is expected there. A file whose permission bits are `mode` already is, too: another
+    /// name of it has been changed.
+    pub(super) fn is_met_by(&self, now: &Stat, mode: u32) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Nothing => false,
+            Self::This(found) => found.is(now) || found.is_but_for_mode(now, mode),
+        }
+    }
+
+    /// Puts what lies under the name `temporary` in its place, and returns how it was left there.
+    ///
+    /// # Errors
+    /// [`Obstacle`]; what was to be put is deleted then.
+    pub(super) fn put(
+        &self,
+        (directory, temporary): (&Directory, &str),
+        name: &OsStr,
+    ) -> Result<Stat, Obstacle> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(directory, temporary, flags, rustix::fs::Mode::empty())?;
+        let whole = fstat(&made)?;
+        let put = match self {
+            Self::Anything => renameat(directory, temporary, directory, name).map_err(Obstacle::from),
+            Self::Nothing => rename_to_free((directory, OsStr::new(temporary)), name),
+            Self::This(found) => found.exchange((directory, temporary), name, &whole),
+        };
+        if put.is_err() && is_file((directory, temporary), &whole) {
+            let _ = unlinkat(directory, temporary, AtFlags::empty());
+        }
+        put?;
+        // By descriptor: the name may have got another file by now. And if this one was written to, it isn't known as it is then.
+        let left = fstat(&made)?;
+        Ok(if Stamp::of(&left).has_content_of(&Stamp::of(&whole)) { left } else { whole })
+    }
+
+    /// Removes a file or link. `temporary` is a name that nothing has.
+    ///
+    /// # Errors
+    /// [`Obstacle`].
+    pub(super) fn remove(
+        &self,
+        (directory, temporary): (&Directory, &str),
+        name: &OsStr,
+    ) -> Result<(), Obstacle> {
+        let Self::This(found) = self else {
+            return Ok(unlinkat(directory, name, AtFlags::empty())?);
+        };
+        match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            // It was removed meanwhile.
+            Err(Errno::NOENT) => Ok(()),
+            now if found.is(&now?) => found.take_out((directory, temporary), name),
+            _ => Err(Obstacle::Changed),
+        }
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    fn of(stat: &Stat) -> Self {
+        Self { stamp: Stamp::of(stat), has_other_names: stat.st_nlink > 1 }
+    }
+
+    fn is(&self, now: &Stat) -> bool {
+        let now = Stamp::of(now);
+        if self.has_other_names { self.stamp.is_but_for_inode_change(&now) } else { self.stamp == now }
+    }
+
+    /// A rename changes the time at which the inode was changed last.
+    fn is_but_for_move(&self, now: &Stat) -> bool {
+        self.stamp.is_but_for_inode_change(&Stamp::of(now))
+    }
+
+    fn is_but_for_mode(&self, now: &Stat, mode: u32) -> bool {
+        now.st_mode & 0o7777 == mode && self.stamp.has_content_of(&Stamp::of(now))
+    }
+
+    /// Puts `made` in the place of what was found. If something else is there, it stays.
+    fn exchange(
+        &self,
+        (directory, temporary): (&Directory, &str),
+        name: &OsStr,
+        made: &Stat,
+    ) -> Result<(), Obstacle> {
+        match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Err(Obstacle::Changed),
+            now if self.is(&now?) => self.swap_in((directory, temporary), name, made),
+            _ => Err(Obstacle::Changed),
+        }
+    }
+
+    /// Puts `made` in the place of what has the name now. If that is not what was found after all, it gets its name back.
+    fn swap_in(
+        &self,
+        (directory, temporary): (&Directory, &str),
+        name: &OsStr,
+        made: &Stat,
+    ) -> Result<(), Obstacle> {
+        match renameat_with(directory, temporary, directory, name, RenameFlags::EXCHANGE) {
+            Err(Errno::NOENT) => return Err(Obstacle::Changed),
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                return Ok(renameat(directory, temporary, directory, name)?);
+            }
+            exchanged => exchanged?,
+        }
+        let came_out = statat(directory, temporary, AtFlags::SYMLINK_NOFOLLOW)?;
+        if self.is_but_for_move(&came_out) {
+            return Ok(unlinkat(directory, temporary, AtFlags::empty())?);
+        }
+        let exchange = || renameat_with(directory, temporary, directory, name, RenameFlags::EXCHANGE);
+        exchange()?;
+        if !is_file((directory, temporary), made) {
+            // It was saved once more meanwhile: the newest gets the name, and the one before stays beside it.
+            exchange()?;
+            keep_aside((directory, temporary))?;
+        }
+        Err(Obstacle::Changed)
+    }
+
+    /// Removes what has the name now. If that is not what was found after all, it gets its name back.
+    fn take_out(&self, (directory, temporary): (&Directory, &str), name: &OsStr) -> Result<(), Obstacle> {
+        let aside = OsStr::new(temporary);
+        rename_to_free((directory, name), aside)?;
+        let moved = statat(directory, temporary, AtFlags::SYMLINK_NOFOLLOW)?;
+        if self.is_but_for_move(&moved) {
+            return Ok(unlinkat(directory, temporary, AtFlags::empty())?);
+        }
+        match rename_to_free((directory, aside), name) {
+            // It was saved once more meanwhile.
+            Err(Obstacle::Changed) => keep_aside((directory, temporary))?,
+            moved => moved?,
+        }
+        Err(Obstacle::Changed)
+    }
+}
+
+/// Returns true if a name has this file, and nothing was written to it since.
+fn is_file((directory, name): (&Directory, &str), file: &Stat) -> bool {
+    let now = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    now.is_ok_and(|now| Stamp::of(&now).has_content_of(&Stamp::of(file)))
+}
+
+/// Renames something, unless there is something of the new name.
+pub(super) fn rename_to_free((directory, from): (&Directory, &OsStr), to: &OsStr) -> Result<(), Obstacle> {
+    match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => Err(Obstacle::Changed),
+        Err(Errno::INVAL | Errno::NOSYS) => match statat(directory, to, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(renameat(directory, from, directory, to)?),
+            found => found.map_or_else(|errno| Err(errno.into()), |_| Err(Obstacle::Changed)),
+        },
+        renamed => Ok(renamed?),
+    }
+}
+
+/// Gives what lies under a temporary name one that nothing deletes.
+fn keep_aside((directory, temporary): (&Directory, &str)) -> Result<(), Obstacle> {
+    let kept = format!("belljar-saved-{}", uuid::Uuid::new_v4());
+    rename_to_free((directory, OsStr::new(temporary)), OsStr::new(&kept))
+}
+
+// === impl Obstacle ===
+
+impl From<std::io::Error> for Obstacle {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Errno> for Obstacle {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno.into())
+    }
+}
+
+impl From<DirectoryError> for Obstacle {
+    fn from(error: DirectoryError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests;
