@@ -1,5 +1,6 @@
 //! What gains trust where a sandbox's work goes: told, asked about, and said yes to.
 
+use crate::asking::{confirmed, is_at_terminal};
 use crate::error::CliError;
 use crate::progress::harmless;
 use anstyle::{AnsiColor, Style};
@@ -8,7 +9,6 @@ use belljar_sandbox::kept::KeptError;
 use belljar_sandbox::session::{Asking, InterruptedError, Refusal, SessionError};
 use belljar_sandbox::workspace::apply::ApplyError;
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
 
 /// What somebody has said yes to.
 #[derive(Debug, Default, clap::Args)]
@@ -84,28 +84,4 @@ pub(crate) fn is_trusted(asking: &[Asking]) -> bool {
     }
     crate::output::err!("These run something, or are trusted, where they go:\n{}", listed(asking));
     confirmed("Let them go there? [y/n] ")
-}
-
-/// Whether a person can be asked.
-pub(crate) fn is_at_terminal() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
-/// Asks the person at the terminal until the answer is yes or no. The end of the input is a no.
-pub(crate) fn confirmed(question: &str) -> bool {
-    let (input, output) = (std::io::stdin(), std::io::stderr());
-    loop {
-        crate::output::err!("{question}");
-        let mut answer = String::new();
-        let _ = output.lock().flush();
-        match input.read_line(&mut answer) {
-            Ok(0) | Err(_) => return false,
-            Ok(_) => {}
-        }
-        match answer.trim() {
-            "y" | "yes" => return true,
-            "n" | "no" => return false,
-            _ => {}
-        }
-    }
 }

@@ -3,8 +3,9 @@
 //! Whatever is decided, the changes are moved to the kept ones first. So they survive this process, and an apply at the end
 //! of a run is the same as `belljar changes apply`.
 
+use crate::asking::{answer, confirmed, is_at_terminal};
 use crate::error::{CONFLICT, CliError};
-use crate::handoff::{TrustArguments, is_at_terminal};
+use crate::handoff::TrustArguments;
 use crate::progress::harmless;
 use crate::{state, summary};
 use belljar_contract::id::RunId;
@@ -17,7 +18,6 @@ use belljar_sandbox::workspace::changes::{ChangeSet, ChangesError};
 use belljar_sandbox::workspace::digest::ReviewDigest;
 use belljar_sandbox::workspace::partial::{Applied, Merge, Wishes};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -217,8 +217,7 @@ fn is_merge_wanted(applied: &Applied) -> bool {
         return false;
     }
     crate::output::err!("{}", conflicts(&listed(&applied.conflicts)));
-    let answers: [(&[&str], bool); 2] = [(&["y", "yes"], true), (&["n", "no"], false)];
-    answer("Merge those that changed in different lines? [y/n] ", &answers).unwrap_or(false)
+    confirmed("Merge those that changed in different lines? [y/n] ")
 }
 
 /// Asks the person at the terminal; without one the changes are kept.
@@ -233,22 +232,6 @@ fn ask() -> Choice {
     ];
     answer("Apply the changes, keep them for later, or discard them? [a/k/d] ", &answers)
         .unwrap_or(Choice::Keep)
-}
-
-/// Asks until one of the answers is given; `None` at the end of the input.
-fn answer<T: Copy>(question: &str, answers: &[(&[&str], T)]) -> Option<T> {
-    loop {
-        crate::output::err!("{question}");
-        let _ = std::io::stderr().flush();
-        let mut line = String::new();
-        match std::io::stdin().read_line(&mut line) {
-            Ok(0) | Err(_) => return None,
-            Ok(_) => {}
-        }
-        if let Some((_, meant)) = answers.iter().find(|(words, _)| words.contains(&line.trim())) {
-            return Some(*meant);
-        }
-    }
 }
 
 // === impl Fate ===

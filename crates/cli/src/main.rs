@@ -5,6 +5,7 @@
 
 mod access;
 mod approvals;
+mod asking;
 mod backend;
 mod client;
 mod command;

@@ -32,5 +32,6 @@ pub mod searxng;
 pub mod share;
 pub mod skip;
 pub mod spellings;
+pub mod terminal;
 pub mod wait;
 pub mod world;

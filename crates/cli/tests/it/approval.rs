@@ -14,14 +14,13 @@ use belljar_store::audit::AuditLog;
 use belljar_store::database::{Database, Location};
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, TOKEN};
+use belljar_testkit::terminal::at_a_terminal;
 use belljar_testkit::wait;
 use belljar_testkit::world::{Ran, World};
 use belljar_tools::canonical;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -173,13 +172,8 @@ fn long_arguments_are_a_marked_preview_in_lists_and_whole_where_they_are_decided
 
 /// Approves at a terminal, and types that; what was shown.
 fn at_terminal(world: &World, id: &str, typed: &str) -> (i32, String) {
-    let line = format!("{BELLJAR} approval approve {id}");
-    let mut command = world.command_of("script".as_ref(), &["-qec", &line, "/dev/null"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
+    let ran = at_a_terminal(world, &format!("{BELLJAR} approval approve {id}"), typed);
+    (ran.code, ran.stdout)
 }
 
 #[test]

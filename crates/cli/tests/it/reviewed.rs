@@ -2,6 +2,7 @@
 
 use crate::BELLJAR;
 use crate::session::{Sessions, create, exec};
+use belljar_testkit::terminal::at_a_terminal;
 use belljar_testkit::wait::until;
 use belljar_testkit::world::{Ran, World};
 use std::io::{Read, Write};
@@ -116,14 +117,7 @@ fn a_person_who_says_no_has_nothing_written() {
     world.write("source/file", "before\n");
     create(&world, &["--workspace-copy", "source", "--name", "s"]);
     exec(&world, "s", "echo after > file").succeeded();
-    let commit = |typed: &str| {
-        let inner = format!("{BELLJAR} session commit s");
-        let script = ["--quiet", "--return", "--command", &inner, "/dev/null"];
-        let mut command = world.command_of("script".as_ref(), &script);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
-        Ran::from(child.wait_with_output().unwrap())
-    };
+    let commit = |typed: &str| at_a_terminal(&world, &format!("{BELLJAR} session commit s"), typed);
     for typed in ["n\n", "", "what\nno\n"] {
         let ran = commit(typed);
         assert!(ran.code == 3 && ran.stdout.contains("Nothing was written."), "{typed:?}: {ran:?}");
@@ -132,6 +126,39 @@ fn a_person_who_says_no_has_nothing_written() {
     let ran = commit("y\n");
     assert!(ran.code == 0 && ran.stdout.contains("+after"), "{ran:?}");
     assert_eq!(world.read("source/file"), "after\n");
+}
+
+#[test]
+fn key_that_was_typed_before_the_question_is_no_answer() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    world.write("source/file", "before\n");
+    create(&world, &["--workspace-copy", "source", "--name", "s"]);
+    exec(&world, "s", "echo after > file").succeeded();
+    for (typed, code, content) in [("n\n", 3, "before\n"), ("y\n", 0, "after\n")] {
+        let inner = format!("until [ -e go ]; do sleep 0.01; done; {BELLJAR} session commit s");
+        let script = ["--quiet", "--return", "--command", &inner, "/dev/null"];
+        let mut command = world.command_of("script".as_ref(), &script);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (mut shown, mut piece) = (String::new(), [0; 4096]);
+        let mut wait_for = |awaited: &str| {
+            while !shown.contains(awaited) {
+                let read = output.read(&mut piece).unwrap();
+                assert!(read > 0, "{shown}");
+                shown.push_str(&String::from_utf8_lossy(&piece[..read]));
+            }
+        };
+        // The terminal has it once it is echoed.
+        input.write_all(b"y\n").unwrap();
+        wait_for("y\r\n");
+        world.write("go", "");
+        wait_for("[y/n] ");
+        input.write_all(typed.as_bytes()).unwrap();
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_eq!((ran.code, world.read("source/file").as_str()), (code, content), "{ran:?}");
+        std::fs::remove_file(world.path().join("go")).unwrap();
+    }
 }
 
 #[test]

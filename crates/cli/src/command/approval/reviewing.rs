@@ -1,14 +1,14 @@
 //! What a person sees of a call before they approve it: all of it, or there is nothing to approve.
 
 use super::show::description;
+use crate::asking;
 use crate::error::CliError;
-use crate::output::{err, errln, wrapped};
+use crate::output::{errln, wrapped};
 use belljar_contract::approval::Approval;
 use belljar_store::approvals::ApprovalError;
 use belljar_tools::canonical;
 use rustix::stdio::stderr;
 use rustix::termios::tcgetwinsize;
-use std::io::IsTerminal;
 
 /// Refuses an approval whose arguments are not all there, or are others than the digest says.
 pub(super) fn must_be_whole(approval: &Approval) -> Result<(), CliError> {
@@ -24,7 +24,7 @@ pub(super) fn must_be_whole(approval: &Approval) -> Result<(), CliError> {
 /// # Errors
 /// [`CliError::Usage`] without a terminal, also where only stderr is none: nobody would see what is approved.
 pub(super) fn confirmed(approval: &Approval) -> Result<bool, CliError> {
-    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+    if !asking::is_at_terminal() {
         let id = &approval.id;
         return Err(CliError::usage(format!(
             "without a terminal to show the call, approval {id} takes the digest of the arguments that you reviewed: \
@@ -34,14 +34,7 @@ pub(super) fn confirmed(approval: &Approval) -> Result<bool, CliError> {
     if !paged(&description(approval))? {
         return Ok(false);
     }
-    loop {
-        err!("Approve exactly this call, once? [y/n] ");
-        match answer()?.as_deref() {
-            Some("y" | "yes") => return Ok(true),
-            Some("n" | "no") | None => return Ok(false),
-            Some(_) => {}
-        }
-    }
+    Ok(asking::confirmed("Approve exactly this call, once? [y/n] "))
 }
 
 /// Prints a text a screen at a time; whether the person went on to its end.
@@ -56,22 +49,15 @@ fn paged(text: &str) -> Result<bool, CliError> {
         screen.iter().for_each(|line| errln!("{line}"));
         shown += screen.len();
         if shown < lines.len() {
-            err!("-- {shown} of {} lines; Enter shows more, q ends without an answer -- ", lines.len());
-            match answer()?.as_deref() {
+            let more = format!(
+                "-- {shown} of {} lines; Enter shows more, q ends without an answer -- ",
+                lines.len()
+            );
+            match asking::line(&more).map_err(|source| CliError::Runtime { source })?.as_deref() {
                 None | Some("q" | "quit" | "n" | "no") => return Ok(false),
                 Some(_) => {}
             }
         }
     }
     Ok(true)
-}
-
-/// A line of the person's; nothing at the end of the input.
-fn answer() -> Result<Option<String>, CliError> {
-    let mut line = String::new();
-    match std::io::stdin().read_line(&mut line) {
-        Ok(0) => Ok(None),
-        Ok(_) => Ok(Some(line.trim().to_owned())),
-        Err(source) => Err(CliError::Runtime { source }),
-    }
 }

@@ -2,9 +2,10 @@
 
 use super::keeper::Errand;
 use super::opening::{begin, must_be_free};
+use crate::asking::{confirmed, is_at_terminal};
 use crate::command::printing::warn_of_hidden;
 use crate::error::{CliError, DENIED};
-use crate::handoff::{TrustArguments, confirmed, is_at_terminal, is_trusted};
+use crate::handoff::{TrustArguments, is_trusted};
 use crate::kept::{Fate, Reviewed, apply, drift};
 use crate::progress::harmless;
 use crate::{state, summary};

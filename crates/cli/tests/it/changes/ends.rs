@@ -3,10 +3,9 @@
 use super::{folders, ids, list, only};
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
+use belljar_testkit::terminal::at_a_terminal;
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
-use std::io::{Read, Write};
-use std::process::Stdio;
 
 const EXEC: [&str; 3] = ["exec", "--workspace-copy", "source"];
 
@@ -114,23 +113,10 @@ fn a_job_says_in_its_result_what_became_of_its_changes() {
 }
 
 /// Runs a command at a terminal, and types an answer when it is asked.
-fn at_a_terminal(world: &World, typed: &str) -> String {
-    let inner = format!("{BELLJAR} exec --workspace-copy source -- sh -c 'echo after >file'");
-    let script = ["--quiet", "--return", "--command", &inner, "/dev/null"];
-    let mut command = world.command_of("script".as_ref(), &script);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut from = child.stdout.take().unwrap();
-    let mut shown = Vec::new();
-    while !String::from_utf8_lossy(&shown).contains("[a/k/d] ") {
-        let mut buffer = [0; 1024];
-        let read = from.read(&mut buffer).unwrap();
-        assert_ne!(read, 0, "{}", String::from_utf8_lossy(&shown));
-        shown.extend_from_slice(&buffer[..read]);
-    }
-    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
-    from.read_to_end(&mut shown).unwrap();
-    assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&shown));
-    String::from_utf8_lossy(&shown).into_owned()
+fn answered(world: &World, script: &str, typed: &str) -> String {
+    let ran =
+        at_a_terminal(world, &format!("{BELLJAR} exec --workspace-copy source -- sh -c '{script}'"), typed);
+    ran.succeeded().stdout
 }
 
 #[test]
@@ -138,14 +124,14 @@ fn a_person_at_a_terminal_is_asked_what_becomes_of_the_changes() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     for typed in ["k\n", ""] {
-        let shown = at_a_terminal(&world, typed);
+        let shown = answered(&world, "echo after >file", typed);
         let id = only(&world);
         assert!(shown.contains(&format!("kept as {id}")), "{shown}");
         world.run(&["changes", "rm", &id]).succeeded();
     }
-    assert!(at_a_terminal(&world, "what\nd\n").contains("The changes are discarded."));
+    assert!(answered(&world, "echo after >file", "what\nd\n").contains("The changes are discarded."));
     assert_eq!((world.read("source/file"), folders(&world)), ("before\n".to_owned(), Vec::new()));
-    assert!(at_a_terminal(&world, "a\n").contains("The changes are applied."));
+    assert!(answered(&world, "echo after >file", "a\n").contains("The changes are applied."));
     assert_eq!((world.read("source/file"), folders(&world)), ("after\n".to_owned(), Vec::new()));
 }
 

@@ -4,6 +4,7 @@ use super::rig::Rig;
 use crate::BELLJAR;
 use crate::session_workspace::commit_trusting;
 use belljar_testkit::git::refs;
+use belljar_testkit::terminal::at_a_terminal;
 use belljar_testkit::world::{Ran, World};
 use std::io::Write;
 use std::os::unix::fs::symlink;
@@ -132,11 +133,7 @@ fn a_session_commits_what_takes_a_yes_only_with_one() {
 fn push_at_a_terminal(rig: &Rig, branch: &str, typed: &str) -> Ran {
     let push = format!("git push work --allow-network 127.0.0.0/8 --branch {branch}");
     let inner = format!("{BELLJAR} {push}");
-    let script = ["--quiet", "--return", "--command", &inner, "/dev/null"];
-    let mut command = rig.world.command_of("script".as_ref(), &script);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
-    Ran::from(child.wait_with_output().unwrap())
+    at_a_terminal(&rig.world, &inner, typed)
 }
 
 #[test]
@@ -182,29 +179,16 @@ fn changes_are_written_into_a_persons_directory_when_the_person_says_yes() {
     world.write("project/a.txt", "a\n");
     let run = |typed: &str| {
         let inner = format!("{BELLJAR} exec --workspace-copy project --apply -- sh -c 'echo x >Makefile'");
-        let script = ["--quiet", "--return", "--command", &inner, "/dev/null"];
-        let mut command = world.command_of("script".as_ref(), &script);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // What is typed too early is the command's.
-        let mut from = child.stdout.take().unwrap();
-        let mut shown = Vec::new();
-        while !String::from_utf8_lossy(&shown).contains("[y/n] ") {
-            let mut buffer = [0; 1024];
-            let read = std::io::Read::read(&mut from, &mut buffer).unwrap();
-            assert_ne!(read, 0, "{}", String::from_utf8_lossy(&shown));
-            shown.extend_from_slice(&buffer[..read]);
-        }
-        child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
-        std::io::Read::read_to_end(&mut from, &mut shown).unwrap();
-        (child.wait().unwrap().code(), String::from_utf8_lossy(&shown).into_owned())
+        let ran = at_a_terminal(&world, &inner, typed);
+        (ran.code, ran.stdout)
     };
     let before = world.picture("project");
     for typed in ["n\n", ""] {
         let (code, shown) = run(typed);
-        assert!(code == Some(3) && shown.contains("The changes are kept as "), "{shown}");
+        assert!(code == 3 && shown.contains("The changes are kept as "), "{shown}");
         assert_eq!(world.picture("project"), before);
     }
     let (code, shown) = run("y\n");
-    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(code, 0, "{shown}");
     assert_eq!(world.read("project/Makefile"), "x\n");
 }
