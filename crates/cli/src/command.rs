@@ -130,12 +130,34 @@ fn dispatch(matches: &ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Er
         Some((entry, matches)) => {
             let checked = if (entry.uses_state)(matches) { state::check() } else { Ok(()) };
             match no_password_shown(matches).and(checked) {
-                Ok(()) => (entry.run)(matches),
+                Ok(()) => {
+                    let ran = (entry.run)(matches)?;
+                    if let Err(error) = &ran
+                        && TELLS_ERRORS.contains(&entry.name)
+                        && wants_json(matches)
+                    {
+                        // It goes on to be reported as an error; what can't be written there can't be written here.
+                        let _ = printing::print_json(&error.document());
+                    }
+                    Ok(ran)
+                }
                 Err(error) => Ok(Err(error)),
             }
         }
         None => Err(definition().error(clap::error::ErrorKind::MissingSubcommand, "a subcommand is missing")),
     }
+}
+
+/// Subcommands whose errors are a document, too, where JSON is asked for. That of others is the result of what they run.
+const TELLS_ERRORS: [&str; 2] = ["changes", "session"];
+
+/// Returns true if the innermost subcommand was asked for JSON.
+fn wants_json(matches: &ArgMatches) -> bool {
+    let mut innermost = matches;
+    while let Some((_, below)) = innermost.subcommand() {
+        innermost = below;
+    }
+    matches!(innermost.try_get_one::<bool>("json"), Ok(Some(true)))
 }
 
 /// Refuses a password in `--database`: every user of the machine can read it in the list of processes.

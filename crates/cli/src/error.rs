@@ -1,5 +1,7 @@
 //! What can go wrong outside of a job, said with a way out.
 
+mod hints;
+
 use crate::client::ClientError;
 use crate::command::job::ArtifactError;
 use crate::command::mcp::{TokenFileError, ToolsError};
@@ -8,7 +10,6 @@ use crate::handoff::{asked, listed};
 use crate::output::quoted;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
-use belljar_confine::stage::Stage;
 use belljar_contract::id::ApprovalId;
 use belljar_contract::problem::{Problem, Problems};
 use belljar_egress::git::PinError;
@@ -41,6 +42,10 @@ use belljar_store::audit::export::ExportError;
 use belljar_store::database::DatabaseError;
 use belljar_store::trust::RecordError;
 use belljar_tools::registry::RegisterError;
+use hints::{
+    CONFLICT_HINT, DAMAGED_HINT, HANDOFF_HINT, LIVING_HINT, NO_BASIS_HINT, TAKEN_HINT, UNAVAILABLE_HINT,
+    kept_hint, plan_hint, refusal_hint, start_hint,
+};
 use rustix::io::Errno;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -279,6 +284,19 @@ impl CliError {
         belljar_node::chain(self)
     }
 
+    /// The error for a program: `error` with its message, its hint, its exit code and the paths that take a yes.
+    pub(crate) fn document(&self) -> serde_json::Value {
+        let asking = asked(self).unwrap_or_default();
+        serde_json::json!({
+            "error": {
+                "message": self.chain(),
+                "hint": self.hint(),
+                "exit_code": self.exit_code(),
+                "gains_trust": asking,
+            }
+        })
+    }
+
     /// Prints the error with its hint and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         ExitCode::from(self.report_code())
@@ -327,6 +345,7 @@ impl CliError {
             ) => BAD_INPUT,
             Self::NotApproved { .. } => DENIED,
             _ if asked(self).is_some() => DENIED,
+            Self::Session(SessionError::Refused(Refusal::Unshown { .. })) => DENIED,
             Self::Session(SessionError::Refused(Refusal::Partly { .. })) => CONFLICT,
             Self::Branch { .. } | Self::Clone(CloneError::Pin(PinError::Denied(_))) => DENIED,
             _ => OWN_FAILURE,
@@ -386,102 +405,5 @@ impl CliError {
             }
             _ => None,
         }
-    }
-}
-
-const HANDOFF_HINT: &str =
-    "nothing was written; look at them, then say --trust PATH for each that may go there, or --trust-all";
-
-const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows what the session has, and \
-     `belljar session discard` gives these paths up there";
-
-const DAMAGED_HINT: &str = "nothing is added to a damaged log; keep its folder as it is for whoever looks into it, \
-     under another name: a new one is begun then";
-
-const TAKEN_HINT: &str = "a node serves from that state, or another `belljar job` works on it; \
-     `belljar job --node http://ADDRESS:PORT --token-file FILE …` asks the node, BELLJAR_STATE_DIR names another state";
-
-const LIVING_HINT: &str = "stop the other node first; if this state directory is a copy of the other's, remove `node-id` in the copy: \
-     it becomes a node of its own, and the jobs stay with the other";
-
-const NO_BASIS_HINT: &str =
-    "`belljar audit verify` tells what is wrong with it; --unverified reads what comes before that";
-
-const UNAVAILABLE_HINT: &str = "without --backend the sandbox is made by this kernel alone, and needs no engine; \
-     `belljar doctor` tells what the kernel offers";
-
-fn plan_hint(error: &PlanError) -> Option<&'static str> {
-    match error {
-        PlanError::NoForge { .. } | PlanError::NoConnection { .. } => Some(
-            "nothing was pushed; `git.forges` in the configuration says which forge a host is, and by which of \
-             `egress.connections` it is called",
-        ),
-        PlanError::NotFor { .. } => Some(
-            "nothing was pushed; the connection takes `methods: [GET, POST]`, and a url as docs/git.md says",
-        ),
-        PlanError::NoProject { .. } | PlanError::Base { .. } => None,
-    }
-}
-
-fn kept_hint(error: &KeptError) -> Option<&'static str> {
-    match error {
-        KeptError::NoSuch { .. } => Some("`belljar changes list` lists the kept changes"),
-        KeptError::Ambiguous { .. } => Some("use more of the id"),
-        KeptError::Busy { .. } => Some("try again when it is done"),
-        KeptError::SourceGone { .. } => Some(
-            "put the directory back, or copy what you need from the folder that `belljar changes show` names",
-        ),
-        KeptError::LaidOut { .. } => Some(
-            "copy the files from there, or push them: `belljar changes push`; `belljar changes rm` deletes them",
-        ),
-        _ => None,
-    }
-}
-
-fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
-    match refusal {
-        Refusal::Direct { .. } | Refusal::Shared { .. } | Refusal::Empty => Some(
-            "`belljar session create --workspace-copy DIR` makes a session whose changes are apart from DIR",
-        ),
-        Refusal::Busy { .. } => Some("wait for them, or say --force: they will see their files change"),
-        Refusal::Conflict { .. } => Some(CONFLICT_HINT),
-        Refusal::Partly { .. } => Some(
-            "`belljar session diff` shows what is left; `belljar session discard` gives it up",
-        ),
-        Refusal::Stale { .. } | Refusal::Overtaken => Some(
-            "nothing was written; look at `belljar session diff` again, then commit with the digest that it prints",
-        ),
-        Refusal::Handoff { .. } => Some(
-            "nothing was written; `belljar session diff` shows the changes and their digest; commit with --reviewed DIGEST \
-             and --trust PATH for each that may go there, or --trust-all",
-        ),
-        Refusal::Apart => {
-            Some("`belljar session create --workspace-copy DIR` without --backend makes such a session")
-        }
-        Refusal::Full { .. } => Some("`belljar session discard` makes room, and so does who removes files"),
-        Refusal::Uncommitted { .. } => Some(
-            "`belljar session commit` writes them to the directory that was copied; \
-             `belljar session end --keep` keeps them for `belljar changes`, `--discard` deletes them",
-        ),
-        Refusal::Outside { .. } | Refusal::Unchanged { .. } => None,
-    }
-}
-
-fn start_hint(error: &StartError) -> Option<&'static str> {
-    match error {
-        StartError::Launch(LaunchError::Clone { .. }) => {
-            Some("this kernel may not let you make user namespaces; `belljar doctor` tells how to allow it")
-        }
-        StartError::Launch(LaunchError::Stage { stage: Stage::Root, source: Errno::INVAL, .. }) => Some(
-            "the file system of the state directory may not carry an overlay; \
-             set BELLJAR_STATE_DIR to a directory on another one",
-        ),
-        StartError::Lend(_) => Some(
-            "this file system has no identity-mapped mounts; run belljar as the user who owns the directory",
-        ),
-        StartError::Launch(LaunchError::Stage { .. }) => {
-            Some("`belljar doctor` checks every layer and names remedies")
-        }
-        _ => None,
     }
 }

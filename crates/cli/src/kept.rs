@@ -72,6 +72,19 @@ pub(crate) struct Reviewed<'a> {
     pub(crate) set: &'a ChangeSet,
     /// The digest of the changes that were reviewed, if one was given.
     pub(crate) digest: Option<ReviewDigest>,
+    /// Whether files that the review lists without showing them are applied, too.
+    pub(crate) unshown: bool,
+}
+
+/// What of a review is approved.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct ReviewArguments {
+    /// Write the changes only if they have this digest, which `diff` prints
+    #[arg(long, value_name = "DIGEST")]
+    pub(crate) reviewed: Option<ReviewDigest>,
+    /// Also write files that the review lists without showing their content: binary ones, and what is too long for a diff
+    #[arg(long, requires = "reviewed")]
+    pub(crate) unshown: bool,
 }
 
 /// What is done with changes.
@@ -87,7 +100,7 @@ enum Choice {
 impl<'a> Reviewed<'a> {
     /// All of the changes, shown by this process.
     fn all(frozen: &'a Frozen) -> Self {
-        Self { frozen, set: &frozen.set, digest: None }
+        Self { frozen, set: &frozen.set, digest: None, unshown: true }
     }
 }
 
@@ -157,7 +170,7 @@ impl FateArguments {
         let is_of_host = kept.record().source_path().is_some();
         let choice = match (self.apply, self.keep) {
             (true, _) if end.succeeded => Choice::Apply,
-            (false, false) if end.asks && is_of_host => ask(),
+            (false, false) if end.asks && is_of_host => ask(frozen)?,
             _ => Choice::Keep,
         };
         let changed_in_source = frozen.drift.listed();
@@ -185,7 +198,7 @@ impl FateArguments {
 /// This is the one way from a frozen change set into a person's directory: a digest of what was reviewed is checked here.
 pub(crate) fn apply(
     kept: &mut Kept,
-    Reviewed { frozen, set, digest }: Reviewed<'_>,
+    Reviewed { frozen, set, digest, unshown }: Reviewed<'_>,
     trust: &TrustArguments,
     wishes: &Wishes,
 ) -> Result<Applied, CliError> {
@@ -193,6 +206,9 @@ pub(crate) fn apply(
         let digest = frozen.digest_of(set)?;
         if reviewed != digest {
             return Err(SessionError::Refused(Refusal::Stale { digest: digest.to_string() }).into());
+        }
+        if !unshown {
+            Refusal::of_unshown(&frozen.unshown(set)?).map_err(SessionError::Refused)?;
         }
     }
     let with = |trust: &belljar_policy::handoff::Trust, merge| Wishes {
@@ -221,17 +237,24 @@ fn is_merge_wanted(applied: &Applied) -> bool {
 }
 
 /// Asks the person at the terminal; without one the changes are kept.
-fn ask() -> Choice {
+fn ask(frozen: &Frozen) -> Result<Choice, CliError> {
     if !is_at_terminal() {
-        return Choice::Keep;
+        return Ok(Choice::Keep);
     }
     let answers: [(&[&str], Choice); 3] = [
         (&["a", "apply"], Choice::Apply),
         (&["k", "keep"], Choice::Keep),
         (&["d", "discard"], Choice::Discard),
     ];
-    answer("Apply the changes, keep them for later, or discard them? [a/k/d] ", &answers)
-        .unwrap_or(Choice::Keep)
+    let question = "Apply the changes, keep them for later, or discard them? [a/k/d] ";
+    let choice = answer(question, &answers).unwrap_or(Choice::Keep);
+    let is_approved = choice != Choice::Apply || is_unshown_approved(frozen.unshown(&frozen.set)?.len());
+    Ok(if is_approved { choice } else { Choice::Keep })
+}
+
+/// Asks the person at the terminal about files that were listed and not shown, if there are any.
+pub(crate) fn is_unshown_approved(files: usize) -> bool {
+    files == 0 || confirmed(&format!("{files} of the listed files are not shown. Write them, too? [y/n] "))
 }
 
 // === impl Fate ===

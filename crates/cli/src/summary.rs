@@ -5,7 +5,7 @@ use crate::output::{self, Untrusted, UntrustedLines, path};
 use crate::progress::harmless;
 use anstyle::{AnsiColor, Style};
 use belljar_confine::stage::Timings;
-use belljar_contract::result::{Change, JobResult, JobStatus, WorkspaceChanges};
+use belljar_contract::result::{Change, JobResult, JobStatus, Unshown, WorkspaceChanges};
 use belljar_sandbox::artifact::path_in;
 use belljar_sandbox::session::Description;
 use belljar_sandbox::state::State;
@@ -128,9 +128,29 @@ pub(crate) fn files(changes: &WorkspaceChanges, what: &str) -> String {
             Change::Copied => 'C',
             Change::Modified | Change::ModeChanged => 'M',
         };
-        let _ = writeln!(text, "  {letter} {}", harmless(&file.path));
+        let not_shown = file.unshown.as_ref().map(|unshown| format!("  (not shown: {})", content(unshown)));
+        let _ = writeln!(text, "  {letter} {}{}", harmless(&file.path), not_shown.unwrap_or_default());
     }
     text
+}
+
+/// The files that a diff doesn't show, for the person who reads the diff alone.
+pub(crate) fn unshown(changes: &WorkspaceChanges) -> String {
+    let files = changes.files.iter().filter_map(|file| Some((file, file.unshown.as_ref()?)));
+    let lines: String =
+        files.map(|(file, unshown)| format!("  {}  {}\n", harmless(&file.path), content(unshown))).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!(
+            "belljar: these files are not shown; with --reviewed, they are written only with --unshown:\n{lines}"
+        ),
+    }
+}
+
+/// The size of a content, and its hash.
+fn content(unshown: &Unshown) -> String {
+    let hash = unshown.sha256.as_ref().map(|hash| format!(", sha256 {hash}"));
+    format!("{} bytes{}", unshown.size_bytes, hash.unwrap_or_default())
 }
 
 fn diff(changes: &WorkspaceChanges) -> String {

@@ -165,11 +165,11 @@ pub struct ResourceUsage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceChanges {
-    /// The files, sorted by path.
+    /// All files, sorted by path.
     pub files: Vec<ChangedFile>,
     /// The same as a git-style unified diff; files that a diff can't show are named in it.
     pub diff: String,
-    /// Whether `files` or `diff` were cut for length.
+    /// Whether `diff` was cut for length, or there are paths that are too long to be listed.
     pub truncated: bool,
     /// The id under which the changes are kept (`belljar changes`); absent if they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,6 +212,20 @@ pub struct ChangedFile {
     pub path: String,
     /// What happened to it.
     pub change: Change,
+    /// What it holds now, if the diff doesn't show that in full; absent if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unshown: Option<Unshown>,
+}
+
+/// A new content that a diff doesn't show: it is no UTF-8 text, it is too large, or the diff has no room left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unshown {
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// Its SHA-256, in lower-case hexadecimal; absent if it was too large to be hashed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// What happened to a file.

@@ -95,11 +95,6 @@ const EXCEPTIONS: &[Exception] = &[
     },
     Exception { path: "command/man.rs", call: "io::stdout()", why: "belljar's own manual" },
     Exception { path: "command/completions.rs", call: "io::stdout()", why: "belljar's own completions" },
-    Exception {
-        path: "handoff.rs",
-        call: "io::stderr()",
-        why: "is asked whether it is a terminal, and flushed",
-    },
     Exception { path: "programs.rs", call: "to_string_lossy(", why: "a name that is compared, not printed" },
     Exception {
         path: "command/exec.rs",

@@ -36,7 +36,7 @@ fn failed() -> AgentResult {
             degraded_calls: 1,
         },
         unlisted_calls: 0,
-        files: vec![ChangedFile { path: "a".to_owned(), change: Change::Created }],
+        files: vec![ChangedFile { path: "a".to_owned(), change: Change::Created, unshown: None }],
         diff: "diff --git a/a b/a\n".to_owned(),
         diff_truncated: false,
         changes: AgentChanges {

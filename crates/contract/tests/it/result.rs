@@ -13,7 +13,7 @@ use belljar_contract::result::output::{
 };
 use belljar_contract::result::{
     Artifact, Change, ChangedFile, Failure, JobResult, JobStatus, ResourceUsage, Resumed, StepError,
-    StepResult, StepStatus, WorkspaceChanges,
+    StepResult, StepStatus, Unshown, WorkspaceChanges,
 };
 use belljar_contract::schema;
 use jiff::Timestamp;
@@ -288,7 +288,10 @@ fn web() -> impl Strategy<Value = WebUsage> {
 }
 
 fn changes() -> impl Strategy<Value = WorkspaceChanges> {
-    let file = (any::<String>(), change()).prop_map(|(path, change)| ChangedFile { path, change });
+    let unshown = (any::<u64>(), proptest::option::of(any::<String>()))
+        .prop_map(|(size_bytes, sha256)| Unshown { size_bytes, sha256 });
+    let file = (any::<String>(), change(), proptest::option::of(unshown))
+        .prop_map(|(path, change, unshown)| ChangedFile { path, change, unshown });
     (few(file), any::<String>(), any::<bool>()).prop_map(|(files, diff, truncated)| WorkspaceChanges {
         files,
         diff,

@@ -361,6 +361,14 @@ impl Frozen {
         Ok(changes)
     }
 
+    /// The files of a part of them that a review lists without showing their content.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] for what can't be read.
+    pub fn unshown(&self, set: &ChangeSet) -> Result<Vec<PathBuf>, KeptError> {
+        Ok(diff::unshown(set, self.base.as_ref().unwrap_or(&self.source), &self.layer)?)
+    }
+
     /// The digest of the changes, as `belljar session diff` has it while a session lives.
     ///
     /// # Errors

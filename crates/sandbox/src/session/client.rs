@@ -235,13 +235,19 @@ impl Client {
     }
 
     /// Writes what it changed into the directory that was copied, as one frozen state, and returns what that was. With the digest of
-    /// a review, only if that state is the one that was reviewed. The session goes on as before.
+    /// a review, only if that state is the one that was reviewed, and with `unshown` also if the review lists files that it does not
+    /// show. The session goes on as before.
     ///
     /// # Errors
     /// [`SessionError`], also when the state is another than the reviewed one, when one of the files was changed in the directory
     /// meanwhile, or when a path gains trust that isn't trusted; nothing was written then.
-    pub fn commit(&self, trust: &Trust, reviewed: Option<ReviewDigest>) -> Result<Committed, SessionError> {
-        self.ask_for_document(&Ask::Commit { trusted: Trusted::of(trust), reviewed })
+    pub fn commit(
+        &self,
+        trust: &Trust,
+        reviewed: Option<ReviewDigest>,
+        unshown: bool,
+    ) -> Result<Committed, SessionError> {
+        self.ask_for_document(&Ask::Commit { trusted: Trusted::of(trust), reviewed, unshown })
     }
 
     /// Begins a commit by a person: returns what would be written, which stays as it is until it is written or dropped.

@@ -293,8 +293,8 @@ impl Keeper {
             }
             Ask::Describe => self.describe(),
             Ask::Changes => return self.tell(caller, || self.changes()),
-            Ask::Commit { trusted, reviewed } => {
-                return self.tell(caller, || self.commit(&trusted.into(), reviewed));
+            Ask::Commit { trusted, reviewed, unshown } => {
+                return self.tell(caller, || self.commit(&trusted.into(), reviewed, unshown));
             }
             Ask::Review => return self.review(caller),
             Ask::Discard { paths, forced } => return self.tell(caller, || self.discard(&paths, forced)),

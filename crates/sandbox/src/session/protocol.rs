@@ -9,6 +9,7 @@ use belljar_confine::sealed;
 use belljar_contract::category::Category;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::{Finding, Trust};
+use belljar_policy::untrusted;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
@@ -16,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a keeper is asked.
@@ -51,6 +53,9 @@ pub(super) enum Ask {
         trusted: Trusted,
         /// The digest of what was reviewed, if something was.
         reviewed: Option<ReviewDigest>,
+        /// Whether what a review lists and doesn't show is written, too.
+        #[serde(default)]
+        unshown: bool,
     },
     /// Tell what it changed, and keep that state until [`Self::Write`] or until the caller hangs up.
     Review,
@@ -180,6 +185,14 @@ pub enum Refusal {
         /// The digest of the changes as they are now.
         digest: String,
     },
+    /// The review lists files whose content it doesn't show.
+    #[error("the review lists files without showing them: {}{}", .paths.join(", "), more(.further))]
+    Unshown {
+        /// Some of the files.
+        paths: Vec<String>,
+        /// How many there are besides.
+        further: usize,
+    },
     /// Another commit was written since the review.
     #[error("another commit of the session was written since these changes were shown")]
     Overtaken,
@@ -292,6 +305,23 @@ pub enum Outcome {
     Killed,
     /// With the whole session, which has used up what it may.
     Exceeded(Limit),
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// Refuses a review in which files are listed without being shown.
+    ///
+    /// # Errors
+    /// [`Refusal::Unshown`] if there are any.
+    pub fn of_unshown(paths: &[PathBuf]) -> Result<(), Self> {
+        const MOST_NAMED: usize = 20;
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let named = paths.iter().take(MOST_NAMED).map(|path| untrusted::name(path)).collect();
+        Err(Self::Unshown { paths: named, further: paths.len().saturating_sub(MOST_NAMED) })
+    }
 }
 
 /// What a program in a session is connected to.

@@ -1,18 +1,19 @@
-//! A change set as a git-style unified diff.
+//! A change set as a git-style unified diff, and the list of its files.
 //!
-//! What a diff can't carry (binary content, pipes, a very large file) is named in it and not shown; the change set
-//! itself stays whole.
+//! The list is always whole. What the diff doesn't show in full (binary content, a very large file, what there is no room left for) is marked
+//! in the list, with its size and its hash. There is room for small files first, so no large one pushes them out.
 
 use super::changes::{ChangeSet, Changed, State};
 use crate::directory::{Directory, DirectoryError};
-use belljar_contract::result::{Change, ChangedFile, WorkspaceChanges};
+use belljar_contract::result::{Change, ChangedFile, Unshown, WorkspaceChanges};
 use belljar_policy::untrusted;
 use rustix::fs::FileType;
+use sha2::{Digest, Sha256};
 use similar::TextDiff;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Files larger than this are named, not compared.
@@ -21,15 +22,34 @@ const LARGEST_SHOWN_BYTES: u64 = 8 << 20;
 /// Files with more lines than this are named, not compared.
 const MOST_LINES: usize = 200_000;
 
-/// The whole text ends about here; what follows is counted in `truncated`.
-const LONGEST_DIFF_BYTES: usize = 16 << 20;
+/// Maximum size of all contents together that are shown.
+const MOST_SHOWN_BYTES: u64 = 16 << 20;
 
-/// As many files are listed at most.
-const MOST_FILES: usize = 100_000;
+/// Maximum size of all names together that are in the diff, too, and not only in the list.
+const MOST_NAME_BYTES: usize = 16 << 20;
+
+/// Maximum size of all files together that are hashed because they are not shown.
+const MOST_HASHED_BYTES: u64 = 1 << 30;
 
 /// Files that have next to nothing in common take long to compare. When this is over, what is left is compared
 /// roughly: still a right diff, not the shortest.
 const LONGEST_COMPARISON: Duration = Duration::from_secs(10);
+
+/// The old and the new tree of a change set.
+type Trees<'a> = (&'a Directory, &'a Directory);
+
+/// How much of a file there is room for in a diff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// For its content.
+    Content,
+    /// For its name; no diff has room for the content.
+    Large,
+    /// For its name.
+    Name,
+    /// For nothing.
+    Nothing,
+}
 
 /// Renders a change set.
 ///
@@ -42,39 +62,133 @@ pub fn render(
 ) -> Result<WorkspaceChanges, DirectoryError> {
     let deadline = Instant::now() + LONGEST_COMPARISON;
     let mut rendered = WorkspaceChanges { truncated: !set.left_out().is_empty(), ..Default::default() };
-    // Directories come and go with what is in them, as in git.
-    for (path, changed) in set.iter().filter(|(_, changed)| !changed.as_shown().is_empty()) {
-        if rendered.files.len() >= MOST_FILES || rendered.diff.len() >= LONGEST_DIFF_BYTES {
-            rendered.truncated = true;
-            break;
+    let mut hashed_left = MOST_HASHED_BYTES;
+    for (path, changed, room) in with_room(set) {
+        rendered.truncated |= matches!(room, Room::Name | Room::Nothing);
+        let mut is_shown = room == Room::Content;
+        if room != Room::Nothing {
+            for shown in changed.as_shown() {
+                let (text, is_whole) = section((path, &shown), (source, copy), room, deadline)?;
+                rendered.diff.push_str(&text);
+                is_shown &= is_whole;
+            }
         }
-        for shown in changed.as_shown() {
-            rendered.diff.push_str(&section(path, &shown, (source, copy), deadline)?);
-        }
-        rendered.files.push(ChangedFile { path: untrusted::name(path), change: changed.change() });
+        let unshown = match (is_shown, new_content(changed)) {
+            (false, Some(state)) => Some(unshown_of((copy, path), state, &mut hashed_left)),
+            _ => None,
+        };
+        rendered.files.push(ChangedFile { path: untrusted::name(path), change: changed.change(), unshown });
     }
     Ok(rendered)
 }
 
 /// Names the files of a change set without showing them.
 pub fn listed<'c>(changes: impl Iterator<Item = (&'c Path, &'c Changed)>) -> WorkspaceChanges {
-    let mut listed = WorkspaceChanges::default();
-    for (path, changed) in changes.filter(|(_, changed)| !changed.as_shown().is_empty()) {
-        if listed.files.len() >= MOST_FILES {
-            listed.truncated = true;
-            break;
-        }
-        listed.files.push(ChangedFile { path: untrusted::name(path), change: changed.change() });
-    }
-    listed
+    let files = changes.filter(|(_, changed)| !changed.as_shown().is_empty());
+    let file = |(path, changed): (&Path, &Changed)| ChangedFile {
+        path: untrusted::name(path),
+        change: changed.change(),
+        unshown: None,
+    };
+    WorkspaceChanges { files: files.map(file).collect(), ..WorkspaceChanges::default() }
 }
 
+/// The files whose new content [`render`] doesn't show in full.
+///
+/// # Errors
+/// [`DirectoryError`] for whatever can't be read.
+pub fn unshown(
+    set: &ChangeSet,
+    source: &Directory,
+    copy: &Directory,
+) -> Result<Vec<PathBuf>, DirectoryError> {
+    let mut unshown = Vec::new();
+    for (path, changed, room) in
+        with_room(set).into_iter().filter(|(_, changed, _)| new_content(changed).is_some())
+    {
+        let mut is_shown = room == Room::Content;
+        for shown in changed.as_shown().iter().filter(|_| room == Room::Content) {
+            is_shown &=
+                shown.change() == Change::ModeChanged || contents((path, shown), (source, copy))?.is_some();
+        }
+        if !is_shown {
+            unshown.push(path.to_owned());
+        }
+    }
+    Ok(unshown)
+}
+
+/// The files of a change set, and what of each there is room for: it depends on their sizes alone. Directories come and go with what is
+/// in them, as in git.
+fn with_room(set: &ChangeSet) -> Vec<(&Path, &Changed, Room)> {
+    let shown = set.iter().filter(|(_, changed)| !changed.as_shown().is_empty());
+    let mut names_left = MOST_NAME_BYTES;
+    let mut files: Vec<(&Path, &Changed, Room)> = shown
+        .map(|(path, changed)| {
+            // Once there is no room for a name, there is none for those that follow.
+            names_left = names_left.saturating_sub(path.as_os_str().len() + 16);
+            let room = match (names_left, contents_size(changed) > 2 * LARGEST_SHOWN_BYTES) {
+                (0, _) => Room::Nothing,
+                (_, true) => Room::Large,
+                (_, false) => Room::Name,
+            };
+            (path, changed, room)
+        })
+        .collect();
+    let named = files.iter_mut().filter(|(.., room)| *room == Room::Name);
+    let mut by_size: Vec<(u64, &mut Room)> =
+        named.map(|(_, changed, room)| (contents_size(changed), room)).collect();
+    by_size.sort_by_key(|(size, _)| *size);
+    let mut left = MOST_SHOWN_BYTES;
+    for (size, room) in by_size {
+        let Some(rest) = left.checked_sub(size) else { break };
+        (left, *room) = (rest, Room::Content);
+    }
+    files
+}
+
+/// The size of what a diff has to show of a change: the old and the new content.
+fn contents_size(changed: &Changed) -> u64 {
+    let size = |state: Option<State>| state.map_or(0, |state| state.size);
+    match changed.same_content {
+        true => 0,
+        false => size(changed.before).saturating_add(size(changed.after)),
+    }
+}
+
+/// What a change writes that has a content; `None` for one that removes something or changes permissions alone.
+fn new_content(changed: &Changed) -> Option<State> {
+    changed.after.filter(|after| after.kind != FileType::Directory && !changed.same_content)
+}
+
+fn unshown_of((copy, path): (&Directory, &Path), state: State, left: &mut u64) -> Unshown {
+    let sha256 = match left.checked_sub(state.size) {
+        Some(rest) if state.kind == FileType::RegularFile => {
+            *left = rest;
+            copy.open_own_file(path).ok().and_then(|file| hash(file.take(state.size)))
+        }
+        _ => None,
+    };
+    Unshown { size_bytes: state.size, sha256 }
+}
+
+fn hash(mut file: impl Read) -> Option<String> {
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut piece).ok()? {
+            0 => return Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            length => hash.update(piece.get(..length)?),
+        }
+    }
+}
+
+/// A file's part of the diff, and whether it shows all of the change.
 fn section(
-    path: &Path,
-    changed: &Changed,
-    (source, copy): (&Directory, &Directory),
+    (path, changed): (&Path, &Changed),
+    trees: Trees<'_>,
+    room: Room,
     deadline: Instant,
-) -> Result<String, DirectoryError> {
+) -> Result<(String, bool), DirectoryError> {
     let name = quoted(path);
     let mut text = format!("diff --git {} {}\n", name.with("a/"), name.with("b/"));
     match (changed.before, changed.after) {
@@ -87,14 +201,17 @@ fn section(
     }
     .unwrap_or_default();
     if changed.change() == Change::ModeChanged {
-        return Ok(text);
+        return Ok((text, true));
     }
-    let old = content(source, path, changed.before, Directory::open_file)?;
-    let new = content(copy, path, changed.after, Directory::open_own_file)?;
+    let contents = match room {
+        Room::Content => contents((path, changed), trees)?,
+        Room::Large | Room::Name | Room::Nothing => None,
+    };
     let old_name = changed.before.map_or("/dev/null".to_owned(), |_| name.with("a/"));
     let new_name = changed.after.map_or("/dev/null".to_owned(), |_| name.with("b/"));
-    match (old, new) {
-        (Some(old), Some(new)) => {
+    let is_whole = contents.is_some();
+    match contents {
+        Some((old, new)) => {
             // Split here and not by the library, which takes a lone CR for the end of a line.
             let (old, new): (Vec<&str>, Vec<&str>) =
                 (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
@@ -102,11 +219,21 @@ fn section(
             let diff = comparison.newline_terminated(true).deadline(deadline).diff_slices(&old, &new);
             text.push_str(&diff.unified_diff().context_radius(3).header(&old_name, &new_name).to_string());
         }
-        _ => {
+        None => {
             let _ = writeln!(text, "Binary files {old_name} and {new_name} differ");
         }
     }
-    Ok(text)
+    Ok((text, is_whole))
+}
+
+/// The old and the new text of a file; `None` if a diff can't show one of them.
+fn contents(
+    (path, changed): (&Path, &Changed),
+    (source, copy): Trees<'_>,
+) -> Result<Option<(String, String)>, DirectoryError> {
+    let old = content(source, path, changed.before, Directory::open_file)?;
+    let new = content(copy, path, changed.after, Directory::open_own_file)?;
+    Ok(old.zip(new))
 }
 
 /// The text of a file, empty for none; nothing for what a diff can't show.
@@ -170,6 +297,64 @@ impl Quoted {
         match self.needs_quotes {
             true => format!("\"{prefix}{}\"", self.name),
             false => format!("{prefix}{}", self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn set_of(files: &[(&str, Vec<u8>)]) -> (TempDir, Directory, Directory, ChangeSet) {
+        let place = TempDir::new().unwrap();
+        for folder in ["source", "copy"] {
+            std::fs::create_dir(place.path().join(folder)).unwrap();
+        }
+        for (name, content) in files {
+            std::fs::write(place.path().join("copy").join(name), content).unwrap();
+        }
+        let open = |name: &str| Directory::open_host(&place.path().join(name)).unwrap();
+        let (source, copy) = (open("source"), open("copy"));
+        let set = ChangeSet::read(&source, &copy).unwrap();
+        (place, source, copy, set)
+    }
+
+    #[test]
+    fn every_file_is_listed_and_small_ones_are_shown_beside_large_ones() {
+        let large = || b"a line of some length, of which there are many\n".repeat(150_000);
+        let files = [("a", large()), ("b", large()), ("c", large()), ("z.py", b"evil\n".to_vec())];
+        let (_place, source, copy, set) = set_of(&files);
+        let changes = render(&set, &source, &copy).unwrap();
+        assert!(changes.truncated && changes.diff.contains("+++ b/z.py\n@@ -0,0 +1 @@\n+evil\n"));
+        let unshown: Vec<_> =
+            changes.files.iter().map(|file| (file.path.as_str(), file.unshown.is_some())).collect();
+        assert_eq!(unshown, [("a", false), ("b", false), ("c", true), ("z.py", false)]);
+        let hash = Sha256::digest(large()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let expected = Unshown { size_bytes: large().len() as u64, sha256: Some(hash) };
+        assert_eq!(changes.files[2].unshown, Some(expected));
+        assert!(changes.diff.contains("Binary files /dev/null and b/c differ\n"));
+        assert_eq!(super::unshown(&set, &source, &copy).unwrap(), [Path::new("c")]);
+        // The control: where there is room, all is shown.
+        let (_place, source, copy, set) = set_of(&files[1..]);
+        let changes = render(&set, &source, &copy).unwrap();
+        assert!(!changes.truncated && changes.files.iter().all(|file| file.unshown.is_none()));
+        assert_eq!(super::unshown(&set, &source, &copy).unwrap(), [""; 0].map(Path::new));
+    }
+
+    #[test]
+    fn content_that_is_no_text_is_marked_in_the_list() {
+        for (content, is_shown) in [
+            (b"# caf\xe9\nrun\n".to_vec(), false),
+            (b"run\0\n".to_vec(), false),
+            (b"\n".repeat(MOST_LINES + 1), false),
+            ("# café\n".as_bytes().to_vec(), true),
+            (Vec::new(), true),
+        ] {
+            let (_place, source, copy, set) = set_of(&[("file", content)]);
+            let changes = render(&set, &source, &copy).unwrap();
+            assert_eq!(changes.files[0].unshown.is_none(), is_shown, "{:?}", changes.files);
+            assert_eq!(unshown(&set, &source, &copy).unwrap().is_empty(), is_shown);
         }
     }
 }

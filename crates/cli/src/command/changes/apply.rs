@@ -4,12 +4,11 @@ use super::find;
 use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::handoff::TrustArguments;
-use crate::kept::{Fate, Reviewed, apply, drift, left_out, listed};
+use crate::kept::{Fate, ReviewArguments, Reviewed, apply, drift, left_out, listed};
 use crate::progress::harmless;
 use belljar_contract::result::{ChangesState, WorkspaceChanges};
 use belljar_sandbox::kept::Kept;
 use belljar_sandbox::workspace::diff;
-use belljar_sandbox::workspace::digest::ReviewDigest;
 use belljar_sandbox::workspace::partial::{Applied, Merge, Wishes};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,9 +25,8 @@ pub(super) struct ApplyArguments {
     id: String,
     /// Only what is at these paths and below
     paths: Vec<PathBuf>,
-    /// Apply the changes only if they have this digest, which `belljar changes diff` prints
-    #[arg(long, value_name = "DIGEST")]
-    reviewed: Option<ReviewDigest>,
+    #[command(flatten)]
+    review: ReviewArguments,
     #[command(flatten)]
     trust: TrustArguments,
     /// Merge text files that conflict: where both sides changed different lines, or, with `markers`, all of them, with conflict
@@ -77,7 +75,8 @@ impl ApplyArguments {
             crate::output::err!("{}{}", drift(&frozen.drift.listed()), left_out(frozen.left_out()));
         }
         let mut changes = diff::listed(part.iter());
-        let reviewed = Reviewed { frozen: &frozen, set: &part, digest: self.reviewed };
+        let ReviewArguments { reviewed: digest, unshown } = self.review;
+        let reviewed = Reviewed { frozen: &frozen, set: &part, digest, unshown };
         let applied = apply(&mut kept, reviewed, &self.trust, &wishes)?;
         let conflicts = listed(&applied.conflicts);
         changes.files.retain(|file| !conflicts.contains(&file.path));

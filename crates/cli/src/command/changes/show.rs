@@ -161,9 +161,7 @@ impl DiffArguments {
             std::io::stdout().write_all(changes.diff.as_bytes()).map_err(CliError::output)?;
             warn_of_hidden(&changes.diff);
         }
-        if changes.truncated {
-            crate::output::errln!("belljar: there is more than is shown");
-        }
+        crate::output::err!("{}", summary::unshown(&changes));
         if let Some(digest) = digest {
             crate::output::errln!("belljar: digest {digest}");
         }

@@ -45,7 +45,7 @@ fn of_refusal(refusal: &Refusal) -> Failure {
         | Refusal::Overtaken
         | Refusal::Uncommitted { .. } => DomainCode::Conflict,
         Refusal::Full { .. } => DomainCode::LimitExceeded,
-        Refusal::Handoff { .. } => DomainCode::PermissionDenied,
+        Refusal::Handoff { .. } | Refusal::Unshown { .. } => DomainCode::PermissionDenied,
         Refusal::Outside { .. } | Refusal::Unchanged { .. } => DomainCode::InvalidArgument,
     };
     Failure::new(code, refusal.to_string())
@@ -53,6 +53,12 @@ fn of_refusal(refusal: &Refusal) -> Failure {
 
 /// What was approved takes a yes that only a person can say: which, and where.
 pub(super) fn of_approval(id: &str, error: &SessionError) -> Failure {
+    if let SessionError::Refused(refusal @ Refusal::Unshown { .. }) = error {
+        let message = format!(
+            "nothing was written: {refusal}; only a person can say yes to that. They look at them and type `belljar session commit {id}`"
+        );
+        return Failure::new(DomainCode::PermissionDenied, message);
+    }
     let SessionError::Refused(Refusal::Handoff { asking, further }) = error else {
         return of_session(error);
     };

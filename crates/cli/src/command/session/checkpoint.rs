@@ -6,7 +6,7 @@ use crate::asking::{confirmed, is_at_terminal};
 use crate::command::printing::warn_of_hidden;
 use crate::error::{CliError, DENIED};
 use crate::handoff::{TrustArguments, is_trusted};
-use crate::kept::{Fate, Reviewed, apply, drift};
+use crate::kept::{Fate, ReviewArguments, Reviewed, apply, drift, is_unshown_approved};
 use crate::progress::harmless;
 use crate::{state, summary};
 use belljar_contract::result::WorkspaceChanges;
@@ -15,7 +15,6 @@ use belljar_sandbox::kept::{self, Kept, KeptError};
 use belljar_sandbox::session::{self, Client, Committed, SessionError};
 use belljar_sandbox::state::State;
 use belljar_sandbox::workspace::diff;
-use belljar_sandbox::workspace::digest::ReviewDigest;
 use belljar_sandbox::workspace::partial::Wishes;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -56,9 +55,8 @@ has ended by itself are committed in the same way, as long as they are kept (`be
 pub(super) struct CommitArguments {
     /// The session's name, or the beginning of its id
     session: String,
-    /// Write the changes only if they have this digest, which `belljar session diff` prints
-    #[arg(long, value_name = "DIGEST")]
-    reviewed: Option<ReviewDigest>,
+    #[command(flatten)]
+    review: ReviewArguments,
     #[command(flatten)]
     trust: TrustArguments,
     /// Print the files as JSON
@@ -128,9 +126,7 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<ExitCode, CliError> {
         std::io::stdout().write_all(changes.diff.as_bytes()).map_err(CliError::output)?;
         warn_of_hidden(&changes.diff);
     }
-    if changes.truncated {
-        crate::output::errln!("belljar: there is more than is shown");
-    }
+    crate::output::err!("{}", summary::unshown(changes));
     if !changes.files.is_empty() {
         crate::output::errln!("belljar: digest {digest}");
     }
@@ -175,14 +171,15 @@ fn commit_left(
 ) -> Result<ExitCode, CliError> {
     let mut kept = left(state, &arguments.session, error)?;
     let frozen = kept.changes()?;
-    let digest = frozen.digest()?.to_string();
+    let shown = frozen.digest()?.to_string();
     let mut changes = diff::listed(frozen.set.iter());
-    let reviewed = Reviewed { frozen: &frozen, set: &frozen.set, digest: arguments.reviewed };
+    let ReviewArguments { reviewed: digest, unshown } = arguments.review;
+    let reviewed = Reviewed { frozen: &frozen, set: &frozen.set, digest, unshown };
     let applied = apply(&mut kept, reviewed, &arguments.trust, &Wishes::default())?;
     let fate = Fate::of_applied(kept, &applied, frozen.left_out())?;
     changes.files.retain(|file| !fate.conflicts.contains(&file.path));
     fate.add_to(&mut changes);
-    tell(&changes, (arguments.json, Some(&digest)), ("committed", "Nothing to commit."));
+    tell(&changes, (arguments.json, Some(&shown)), ("committed", "Nothing to commit."));
     fate.tell();
     Ok(ExitCode::from(fate.report()))
 }
@@ -190,7 +187,8 @@ fn commit_left(
 /// Commits what a session that lives changed. `None` if the person at the terminal said no.
 fn commit_living(client: &Client, arguments: &CommitArguments) -> Result<Option<Committed>, CliError> {
     let trust = arguments.trust.trust();
-    match arguments.reviewed {
+    let ReviewArguments { reviewed, unshown } = arguments.review;
+    match reviewed {
         // What reads JSON is a program.
         None if is_at_terminal() && !arguments.json => commit_reviewed_here(client, &trust),
         None if !arguments.trust.is_empty() => Err(CliError::usage(
@@ -198,7 +196,7 @@ fn commit_living(client: &Client, arguments: &CommitArguments) -> Result<Option<
              `belljar session diff` printed with it (--reviewed sha256:…)"
                 .to_owned(),
         )),
-        reviewed => Ok(Some(client.commit(&trust, reviewed)?)),
+        reviewed => Ok(Some(client.commit(&trust, reviewed, unshown)?)),
     }
 }
 
@@ -209,10 +207,9 @@ fn commit_reviewed_here(client: &Client, trust: &Trust) -> Result<Option<Committ
     if !review.changes.files.is_empty() {
         crate::output::err!("{}", summary::changes(&review.changes));
         crate::output::err!("{}", drift(&review.changes.changed_in_source));
-        if review.changes.truncated {
-            crate::output::errln!(
-                "There is more than is shown; `belljar session diff --json` has as much as a diff can hold."
-            );
+        let unshown = review.changes.files.iter().filter(|file| file.unshown.is_some()).count();
+        if !is_unshown_approved(unshown) {
+            return Ok(None);
         }
         let left: Vec<_> =
             review.asking.iter().filter(|asking| !trust.covers(&asking.path)).cloned().collect();

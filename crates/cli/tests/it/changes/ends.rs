@@ -136,6 +136,41 @@ fn a_person_at_a_terminal_is_asked_what_becomes_of_the_changes() {
 }
 
 #[test]
+fn files_that_are_not_shown_take_a_yes_of_their_own() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "before\n");
+    let script = "echo after >file; head -c 100 /dev/zero >binary";
+    let shown = answered(&world, script, "a\nn\n");
+    assert!(shown.contains("A binary  (not shown: 100 bytes, sha256 cd00e292c5970d3c5e2f0ffa5171e555bc46bfc4faddfb4a418b6840b86e79a3)"), "{shown}");
+    let id = only(&world);
+    assert_eq!(world.read("source/file"), "before\n");
+    // A digest stands for what is shown.
+    let json = world.run(&["changes", "diff", &id, "--json"]).succeeded().json();
+    assert_eq!(json["files"][0]["unshown"]["size_bytes"], 100);
+    let digest = json["digest"].as_str().unwrap();
+    let apply =
+        |options: &[&str]| world.run(&[&["changes", "apply", &id, "--reviewed", digest], options].concat());
+    let refused = apply(&[]);
+    assert!(refused.code == 3 && refused.stderr.contains("without showing them: binary"), "{refused:?}");
+    assert_eq!(refused.stdout, "");
+    // Programs get errors, too.
+    let refused = apply(&["--json"]).json();
+    assert_eq!(refused["error"]["exit_code"], 3);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("without showing them"), "{refused}");
+    let unknown = world.run(&["changes", "show", "none", "--json"]).json();
+    assert!(unknown["error"]["message"].as_str().unwrap().contains("none"), "{unknown}");
+    assert_eq!(world.read("source/file"), "before\n");
+    apply(&["--unshown"]).succeeded();
+    assert_eq!(world.read("source/file"), "after\n");
+    // The controls: a yes at the terminal, and changes of which all is shown.
+    assert!(
+        answered(&world, "rm file; rm binary; head -c 9 /dev/zero >other", "a\ny\n").contains("are applied")
+    );
+    assert!(answered(&world, "echo text >another", "a\n").contains("are applied"));
+    assert_eq!(world.read("source/another"), "text\n");
+}
+
+#[test]
 fn changes_whose_source_is_gone_are_told_of_and_can_be_taken_from_their_folder() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");

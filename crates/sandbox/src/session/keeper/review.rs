@@ -69,6 +69,7 @@ impl Keeper {
         &self,
         trust: &Trust,
         reviewed: Option<ReviewDigest>,
+        unshown: bool,
     ) -> Result<Committed, CheckpointError> {
         let mut measure = lock(&self.measure);
         let (standing, ground) = (self.standing()?, self.ground());
@@ -79,6 +80,11 @@ impl Keeper {
         let digest = review.frozen.digest();
         if reviewed.is_some_and(|reviewed| reviewed != digest) {
             return Err(Refusal::Stale { digest: digest.to_string() }.into());
+        }
+        if reviewed.is_some() && !unshown {
+            let frozen = &review.frozen;
+            let paths = diff::unshown(frozen.set(), &layers.source, frozen.tree())?;
+            Refusal::of_unshown(&paths)?;
         }
         self.write(review, trust, (&mut *measure, &standing, &*ground))
     }

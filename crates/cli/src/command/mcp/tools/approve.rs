@@ -54,7 +54,7 @@ impl Does for Approve {
             return Err(Failure::new(DomainCode::Unavailable, "nobody waits for it any more"));
         }
         let committed =
-            client.commit(trust, Some(reviewed)).map_err(|error| failures::of_approval(id, &error))?;
+            client.commit(trust, Some(reviewed), false).map_err(|error| failures::of_approval(id, &error))?;
         let mut told = diff::files(&committed.changes);
         told["digest"] = committed.digest.into();
         Ok(Success::of(told))

@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_path_that_misleads_is_told_with_a_form_that_does_not_and_the_diff_has_escapes() {
-        let file = |path: &str| ChangedFile { path: path.to_owned(), change: Change::Created };
+        let file = |path: &str| ChangedFile { path: path.to_owned(), change: Change::Created, unshown: None };
         let changes = WorkspaceChanges {
             files: vec![file("plain"), file("a\u{202e}b")],
             diff: "+x\u{2066}\r\n\ty\n".to_owned(),
