@@ -56,7 +56,29 @@ fn names_that_gain_trust_are_known_in_every_ecosystem() {
             ".trae/rules.md .kilocode/mcp.json .roomodes crush.json WARP.md .openhands/setup.sh .augment/rules.md",
         ),
         ("git", "lefthook.toml .lefthook-local.yml lefthook.yml .husky/pre-commit .pre-commit-config.yaml"),
-        ("review", "deny.toml .semgrepignore"),
+        (
+            "review",
+            "deny.toml .semgrepignore OWNERS .sops.yaml .mergify.yml known_hosts supply-chain/audits.toml",
+        ),
+        (
+            "build",
+            ".sconsign.dblite .lock-waf_linux_build build/c4che/_cache.py build/meson-private/coredata.dat \
+             _build/doctrees/environment.pickle tmp/cache/bootsnap/x bootstrap/cache/config.php foo.h.gch a.phar x.whl pip.py \
+             Package@swift-5.9.swift lakefile.lean Android.bp subprojects/x.wrap .vitepress/config.mts magefiles/a.go lit.cfg.py \
+             .pylintrc.toml typedoc.json launchSettings.json",
+        ),
+        (
+            "shell",
+            "irbrc .rvmrc env/bin/activate etc/conda/activate.d/x.sh .ghc.environment.x86_64-linux-9.4",
+        ),
+        ("editor", "Session.vim rust-analyzer.toml buildServer.json .ctags.d/x.ctags"),
+        ("agent", ".agent/rules.md codex.md .clinerules-code mcp_config.json hooks/hooks.json"),
+        ("git", "prek.toml hk.pkl .simple-git-hooks.json .cargo-husky/hooks/pre-commit"),
+        (
+            "package",
+            "Manifest-v1.11.toml pylock.dev.toml .swiftpm/configuration/mirrors.json dev-requirements.txt",
+        ),
+        ("ci", "terraform.tfstate config/deploy.yml Dockerfile-dev .kamal/secrets appspec.yml"),
     ]);
 }
 

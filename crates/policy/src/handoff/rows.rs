@@ -1,6 +1,7 @@
 //! The table: which names gain trust, with whom, and why. Names are in lower case, as they are compared.
 
 mod building;
+mod caches;
 mod compiled;
 mod documents;
 mod git;
@@ -12,6 +13,7 @@ mod package;
 mod packaging;
 mod projects;
 mod servers;
+mod tools;
 mod web;
 mod workplace;
 
@@ -46,7 +48,7 @@ pub(super) enum At {
 use At::{Begins, Below, Ends, In, Inside, Named, Under};
 
 /// All of them. Of those of one kind the first that holds gives the reason.
-pub(super) const ROWS: [&[Row]; 14] = [
+pub(super) const ROWS: [&[Row]; 16] = [
     host::ROWS,
     git::ROWS,
     servers::ROWS,
@@ -61,6 +63,8 @@ pub(super) const ROWS: [&[Row]; 14] = [
     documents::ROWS,
     linters::ROWS,
     packaging::ROWS,
+    caches::ROWS,
+    tools::ROWS,
 ];
 
 const fn row(at: At, kind: HandoffKind, why: &'static str) -> Row {

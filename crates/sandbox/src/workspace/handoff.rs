@@ -8,7 +8,7 @@ mod objects;
 mod outside;
 mod place;
 
-use super::changes::{ChangeSet, State};
+use super::changes::{ChangeSet, Changed, State};
 use crate::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched, TreeContext};
 use git_content::Ground;
@@ -16,6 +16,7 @@ use objects::ObjectCheck;
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
 use std::ffi::CString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What was looked at.
@@ -60,12 +61,43 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
         let is_new_file = before.is_none() && matches!(after, Some(Entry::File { .. }));
         let is_new_git_object = is_new_file && objects.holds(copy, path);
         let touched = Touched { path: &path.to_string_lossy(), before, after, is_new_git_object };
-        findings.extend(policy::review_in_tree([touched], &context));
+        let found = policy::review_in_tree([touched], &context);
+        if !found.iter().any(|finding| finding.kind == HandoffKind::Executable)
+            && is_program(changed, copy, path)
+        {
+            findings.push(Finding {
+                path: path.to_string_lossy().into_owned(),
+                kind: HandoffKind::Executable,
+                reason: "it is a compiled program that can be run, and no review shows what it does".into(),
+            });
+        }
+        findings.extend(found);
     }
     let (context, objects) = (&context, &objects.into_found());
     findings.extend(git_content::find(&Ground { set, copy, target, context, objects })?);
     findings.extend(obeyed::find(set, target)?);
     Ok(Reviewed { findings, links })
+}
+
+/// Returns true for a new content that is executable, and compiled for a machine.
+fn is_program(changed: &Changed, copy: &Directory, path: &Path) -> bool {
+    // ELF, Windows, and macOS in both orders of bytes, for one machine and for several.
+    const BEGINNINGS: [&[u8]; 7] = [
+        b"\x7fELF",
+        b"MZ",
+        b"\xfe\xed\xfa\xce",
+        b"\xfe\xed\xfa\xcf",
+        b"\xce\xfa\xed\xfe",
+        b"\xcf\xfa\xed\xfe",
+        b"\xca\xfe\xba\xbe",
+    ];
+    let is_executable = |state: State| state.kind == FileType::RegularFile && state.mode & 0o111 != 0;
+    if changed.same_content || !changed.after.is_some_and(is_executable) {
+        return false;
+    }
+    let mut begin = Vec::new();
+    let read = copy.open_own_file(path).map(|file| file.take(4).read_to_end(&mut begin));
+    matches!(read, Ok(Ok(_))) && BEGINNINGS.iter().any(|beginning| begin.starts_with(beginning))
 }
 
 /// The links that a change set brings, with what they say.

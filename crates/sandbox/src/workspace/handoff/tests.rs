@@ -115,6 +115,19 @@ fn an_object_that_is_there_keeps_its_content_and_a_new_one_has_its_hash_as_name(
     assert_eq!(trees.asked(), [".git/objects/pack/pack-1.pack git"]);
 }
 
+#[test]
+fn program_that_is_replaced_by_a_compiled_one_takes_a_yes() {
+    use std::os::unix::fs::PermissionsExt;
+    for (content, asked) in [("#!/bin/sh\n", vec![]), ("\x7fELF evil", vec!["app executable".to_owned()])] {
+        let trees = Trees::new();
+        for (name, content) in [("tree/app", "#!/bin/sh\nold\n"), ("layer/app", content)] {
+            trees.write(name, content);
+            std::fs::set_permissions(trees.path(name), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        assert_eq!(trees.asked(), asked);
+    }
+}
+
 /// A tree with one commit of `Makefile` and `a.txt`, and a copy of it.
 fn committed() -> Trees {
     let trees = Trees::new();
