@@ -20,6 +20,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -135,6 +136,11 @@ pub fn sweep(parent: &Path, prefix: &str) -> Result<usize, GroupError> {
         removed += 1;
     }
     Ok(removed)
+}
+
+/// Makes the directory of a group. No other user can open it, and so hold its lock.
+fn make_directory(path: &Path) -> Result<(), GroupError> {
+    fs::DirBuilder::new().mode(0o700).create(path).map_err(|error| tree_error(path, error))
 }
 
 /// A lock on a group's directory; nothing when somebody else holds it.

@@ -24,6 +24,7 @@ pub mod host;
 pub mod kept;
 pub mod lifecycle;
 pub mod limits;
+pub mod lock_file;
 pub mod native;
 mod rooms;
 pub mod run;

@@ -21,6 +21,7 @@ pub use trusted::UntrustedStateError;
 
 use crate::directory::{Directory, DirectoryError};
 use crate::kept::{self, RECORD, Settled};
+use crate::lock_file::open_lock;
 use belljar_confine::plan::{HostPath, HostPathError, Identity};
 use belljar_contract::id::RunId;
 use belljar_trusted::in_use;
@@ -111,7 +112,7 @@ pub enum StateError {
 /// A lock that is there only when it is held.
 fn make_lock(folder: &Path) -> std::io::Result<File> {
     let unheld = folder.join(".lock");
-    let lock = File::create(&unheld)?;
+    let lock = open_lock(&unheld)?;
     lock.try_lock()?;
     std::fs::rename(unheld, folder.join(LOCK))?;
     Ok(lock)
@@ -124,7 +125,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 fn making_in(state: &Path) -> std::io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(state.join(MAKING))
+    open_lock(&state.join(MAKING))
 }
 
 /// Makes a directory that only this user can enter.

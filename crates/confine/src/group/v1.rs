@@ -1,7 +1,9 @@
 //! Version 1: a tree for each kind of resource, and a group with a directory in each.
 
 use super::mounts::{Mounted, Place};
-use super::{Door, Entrance, GroupError, GroupLimits, SocketMemory, number, number_after, tree_error};
+use super::{
+    Door, Entrance, GroupError, GroupLimits, SocketMemory, make_directory, number, number_after, tree_error,
+};
 use crate::wall;
 use rustix::fs::{Access, OFlags, access};
 use std::fs;
@@ -67,7 +69,7 @@ impl Trees {
         let mut made = Directories { memory: None, cpu: None };
         let make = |tree: &Path| {
             let path = tree.join(name);
-            fs::create_dir(&path).map(|()| path.clone()).map_err(|error| tree_error(&path, error))
+            make_directory(&path).map(|()| path.clone())
         };
         if limits.memory_bytes.is_some() {
             made.memory = Some(make(&self.memory)?);

@@ -1,7 +1,7 @@
 //! Version 2: one tree, and a group is one directory in it.
 
 use super::mounts::Place;
-use super::{Entrance, GroupError, GroupLimits, number, number_after, tree_error};
+use super::{Entrance, GroupError, GroupLimits, make_directory, number, number_after, tree_error};
 use rustix::fs::{Access, Mode, OFlags, access, open};
 use std::ffi::OsStr;
 use std::fs;
@@ -101,7 +101,7 @@ impl Tree {
 
     pub(super) fn make(&self, name: &str) -> Result<Directory, GroupError> {
         let path = self.parent.join(name);
-        fs::create_dir(&path).map_err(|error| tree_error(&path, error))?;
+        make_directory(&path)?;
         Ok(Directory { path })
     }
 }

@@ -32,6 +32,7 @@ use belljar_egress::upstream::names::NameSource;
 use belljar_policy::git::{BranchName, GitRules, Remote};
 use belljar_policy::handoff::{Finding, Trust};
 use belljar_sandbox::directory::Directory;
+use belljar_sandbox::lock_file::open_lock;
 use jiff::Timestamp;
 use note::Note;
 use std::fs::File;
@@ -124,7 +125,7 @@ impl<'p> PushOrder<'p> {
     /// [`PushError`].
     pub fn prepare(self) -> Result<Prepared<'p>, PushError> {
         let folder = self.base.folder();
-        let lock = File::options().create(true).append(true).open(folder.join(LOCK)).map_err(note_failed)?;
+        let lock = open_lock(&folder.join(LOCK)).map_err(note_failed)?;
         lock.try_lock().map_err(|_| PushError::Busy)?;
         let mut note = Note::of(self.base, self.remote.to_string(), self.branch.to_string())?;
         let quarantine = Quarantine::make(self.base).map_err(note_failed)?;

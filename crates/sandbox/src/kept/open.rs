@@ -4,6 +4,7 @@ use super::record::{CopyRecord, RECORD};
 use super::settle::{Summary, at, write_summary};
 use super::{SUMMARY, garbage};
 use crate::directory::{Directory, DirectoryError};
+use crate::lock_file::open_lock;
 use crate::state::State;
 use crate::workspace::apply::ApplyError;
 use crate::workspace::changes::{ChangeSet, ChangesError};
@@ -187,7 +188,7 @@ impl Kept {
     /// # Errors
     /// [`KeptError::Busy`] when another process works on it.
     pub(super) fn open(folder: &Path) -> Result<Option<Self>, KeptError> {
-        let lock = match File::options().write(true).create(true).truncate(false).open(folder.join(LOCK)) {
+        let lock = match open_lock(&folder.join(LOCK)) {
             Ok(lock) => lock,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(at(folder)(error)),

@@ -33,3 +33,23 @@ fn whoever_looks_for_leftovers_is_in_nobodys_way() {
     });
     assert_eq!(std::fs::read_dir(folder.path().join("runs")).unwrap().count(), 0);
 }
+
+#[test]
+fn lock_of_a_run_can_be_opened_by_no_other_user() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let state = State::at(folder.path());
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let run = state.begin_run(crate::native::HostUser::choose().identity()).unwrap();
+    // The control: others get through to the folder, so it is the lock's own mode that keeps them out.
+    assert_eq!(mode(run.path()), 0o711);
+    assert_eq!(mode(&run.path().join(LOCK)), 0o600);
+    assert_eq!(mode(&folder.path().join(MAKING)), 0o600);
+    // One that an earlier version has made is closed when it is opened.
+    let old = folder.path().join("old");
+    std::fs::write(&old, "").unwrap();
+    std::fs::set_permissions(&old, Permissions::from_mode(0o644)).unwrap();
+    drop(open_lock(&old).unwrap());
+    assert_eq!(mode(&old), 0o600);
+    run.remove().unwrap();
+}
