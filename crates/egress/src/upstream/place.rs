@@ -56,7 +56,7 @@ impl Upstream {
     /// # Errors
     /// [`UpstreamError`].
     pub fn parse(text: &str) -> Result<Self, UpstreamError> {
-        parse(text).map_err(|why| UpstreamError { found: text.to_owned(), why })
+        parse(text).map_err(|why| UpstreamError { found: without_secrets(text), why })
     }
 
     /// Has the authorities in a file count, and no others. None where there is no TLS.
@@ -82,6 +82,20 @@ impl Upstream {
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
+}
+
+/// The text without what may be a secret: a name and password in front of the host, and what stands behind `?` or `#`. It is
+/// recorded, and shown to others than its author.
+fn without_secrets(text: &str) -> String {
+    let (text, has_more) = match text.find(['?', '#']) {
+        Some(at) => (&text[..at], true),
+        None => (text, false),
+    };
+    let begin = text.find("://").map_or(0, |at| at + "://".len());
+    let (scheme, rest) = text.split_at(begin);
+    // Also where the password holds a `/`.
+    let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("…@", rest));
+    format!("{scheme}{user}{rest}{}", if has_more { "…" } else { "" })
 }
 
 fn parse(text: &str) -> Result<Upstream, &'static str> {
@@ -156,6 +170,21 @@ fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refusal_says_nothing_of_a_password_or_a_query() {
+        for text in [
+            "http://user:pw@a.example:80/b",
+            "http://user:p/w@a.example/b",
+            "https://a.example/b?key=pw",
+            "https://a.example/b#pw",
+            "user:pw@a.example",
+        ] {
+            let error = Upstream::parse(text).unwrap_err().to_string();
+            assert!(!error.contains("pw") && !error.contains("/w"), "{error}");
+            assert!(error.contains("a.example"), "{error}");
+        }
+    }
 
     #[test]
     fn an_upstream_is_a_place_and_nothing_more() {
