@@ -360,11 +360,12 @@ async fn accept_one(
     }))
 }
 
-/// Allows this process the descriptors that it could allow itself anyway: a call takes two.
-pub fn allow_descriptors() {
+/// Allows this process the descriptors that it could allow itself anyway: a call takes two. Returns how many it has then.
+pub fn allow_descriptors() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -23,6 +23,7 @@ mod workplace;
 pub use crate::session::MOST_COMMANDS_OF_ALL as MOST_SESSION_COMMANDS;
 pub use config::{CallbackConfig, NodeConfig, TracesConfig};
 pub use error::DaemonError;
+use error::LEAST_DESCRIPTORS;
 pub use mcp::McpConfig;
 pub use settings::{Bucket, NoExtension, Retention, SessionLimits, Settings, Timeouts};
 
@@ -83,7 +84,10 @@ impl Daemon {
         clock: WallClock,
     ) -> Result<Self, DaemonError> {
         // Each job and each session takes some, and each of their connections.
-        allow_descriptors();
+        let allowed = allow_descriptors();
+        if allowed < LEAST_DESCRIPTORS {
+            return Err(DaemonError::Descriptors { allowed });
+        }
         let identity = Identity::take(settings.state.path())?;
         let (listener, address) = listen(settings.listen).await?;
         let database = Database::open(&settings.database).await?;

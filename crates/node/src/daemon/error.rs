@@ -10,6 +10,9 @@ use belljar_store::trust::RecordError;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+/// The least number of open files that a node works with: its connections take up to half of them.
+pub(super) const LEAST_DESCRIPTORS: u64 = 1024;
+
 /// Why a daemon can't be started.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
@@ -28,6 +31,15 @@ pub enum DaemonError {
         node: String,
         /// The other instance.
         instance: String,
+    },
+    /// With so few descriptors jobs would fail, and health checks wait, whenever a few clients are connected.
+    #[error(
+        "a node needs at least {LEAST_DESCRIPTORS} open files, and this process may have {allowed}; raise its hard limit \
+         (ulimit -Hn, LimitNOFILE= of systemd)"
+    )]
+    Descriptors {
+        /// The limit.
+        allowed: u64,
     },
     /// Something in the state directory can't be used.
     #[error("can't use {}", path.display())]
