@@ -4,11 +4,13 @@
 //! The path is walked by descriptor, one name at a time; links are followed here. Every directory on the way decides what is found
 //! next, so each must be out of reach, too. Directories that sandboxes write are told by device and inode, never by the path's text.
 
+mod append;
 mod error;
 mod mounts;
 mod scan;
 mod walk;
 
+pub use self::append::{create_new, open_to_append};
 pub use self::error::UntrustedFileError;
 
 use self::error::{errno, look};
@@ -18,7 +20,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
 /// Opens a file that the host obeys, registers it as obeyed, and returns it for reading.
@@ -191,13 +193,13 @@ pub fn check_outside(path: &Path, directory: &Path) -> Result<(), UntrustedFileE
     Walk::begin(&absolute, &[entry])?.open_end().map(drop)
 }
 
-/// Has this process obey nothing in a directory from now on, as if a sandbox wrote it: one has, or may have.
+/// Has this process obey nothing in a directory that it has opened from now on, as if a sandbox wrote it: one has, or may have.
 ///
 /// # Errors
 /// [`UntrustedFileError`] if it can't be looked at.
-pub fn distrust(directory: &Path) -> Result<(), UntrustedFileError> {
+pub fn distrust(directory: &Path, opened: impl AsFd) -> Result<(), UntrustedFileError> {
     let absolute = std::path::absolute(directory).map_err(|error| look(directory)(errno(&error)))?;
-    let stat = rustix::fs::stat(&absolute).map_err(look(directory))?;
+    let stat = fstat(opened).map_err(look(directory))?;
     let entry = Entry { used: Use::Writable, identity: Identity::of(&stat), path: absolute };
     in_use::register(&[entry]).map_err(|error| look(directory)(errno(&error)))
 }

@@ -6,6 +6,7 @@ use super::environment::HostEnv;
 use super::runner::{Git, GitError};
 use belljar_contract::id::RunId;
 use belljar_egress::git::Pinned;
+use belljar_sandbox::directory::Directory;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -212,6 +213,21 @@ impl Base {
         self.laid_out().map(LaidOut::path)
     }
 
+    /// Opens the directory that it was laid out in, with its path; `None` if it was laid out in none. Nothing else that has come to
+    /// the path is opened, such as a link that a sandbox exchanges with the directory.
+    ///
+    /// # Errors
+    /// [`BaseError::NotCloned`] when another directory is there, or none.
+    pub fn open_directory(&self) -> Result<Option<(PathBuf, Directory)>, BaseError> {
+        let Some(laid_out) = self.laid_out() else { return Ok(None) };
+        let path = laid_out.path();
+        let opened = Directory::open_host(&path).ok().filter(|opened| laid_out.is(opened));
+        match opened {
+            Some(opened) => Ok(Some((path, opened))),
+            None => Err(BaseError::NotCloned { name: path }),
+        }
+    }
+
     pub(super) fn laid_out(&self) -> Option<&LaidOut> {
         self.record.directory.as_ref()
     }
@@ -254,6 +270,10 @@ impl LaidOut {
         self.device
     }
 
+    fn is(&self, opened: &Directory) -> bool {
+        opened.stat_itself().is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (self.device, self.inode))
+    }
+
     pub(super) fn of(directory: &Path) -> io::Result<Self> {
         let path = directory.canonicalize()?;
         let metadata = path.metadata()?;
@@ -289,4 +309,42 @@ pub(super) fn folders(above: &Path) -> Vec<PathBuf> {
 pub(super) fn keep(path: &Path) -> impl FnOnce(io::Error) -> BaseError {
     let path = path.to_owned();
     move |source| BaseError::Keep { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn directory_is_opened_only_while_it_is_the_one_that_was_laid_out() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::create_dir(at("app")).unwrap();
+        std::fs::create_dir(at("private")).unwrap();
+        std::fs::create_dir(at("folder")).unwrap();
+        let record = BaseRecord {
+            remote: String::new(),
+            reference: String::new(),
+            commit: String::new(),
+            fetched_at: Timestamp::UNIX_EPOCH,
+            run_id: None,
+            agent: None,
+            model: None,
+            directory: None,
+            workspace_directory: None,
+        };
+        let mut base = Base { folder: at("folder"), record };
+        assert!(base.open_directory().unwrap().is_none());
+        base.laid_out_at(&at("app")).unwrap();
+        // Control.
+        base.open_directory().unwrap().unwrap();
+        // A sandbox that may write the parent has put a link to another directory there, or the directory itself.
+        std::fs::rename(at("app"), at("aside")).unwrap();
+        symlink(at("private"), at("app")).unwrap();
+        assert!(matches!(base.open_directory(), Err(BaseError::NotCloned { .. })));
+        std::fs::remove_file(at("app")).unwrap();
+        std::fs::rename(at("private"), at("app")).unwrap();
+        assert!(matches!(base.open_directory(), Err(BaseError::NotCloned { .. })));
+    }
 }

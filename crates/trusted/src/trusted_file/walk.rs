@@ -110,6 +110,19 @@ impl<'a> Walk<'a> {
         self.looked_up.iter().chain(&self.left).collect()
     }
 
+    /// Whether the name that was looked up last is the end of the path.
+    pub(super) fn is_at_last_name(&self) -> bool {
+        self.looked_up.is_some() && self.left.is_empty()
+    }
+
+    /// Makes the file that is missing at the end of the path.
+    pub(super) fn create_last(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let (Some((directory, _)), Some(name)) = (self.directories.last(), &self.looked_up) else {
+            return Err(Errno::NOENT);
+        };
+        openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
+    }
+
     /// Walks to one name. Returns it if it is the end.
     fn step(&mut self, name: &OsStr) -> Result<Option<OwnedFd>, UntrustedFileError> {
         let (directory, at) = self.directories.last().ok_or_else(|| look(self.path)(Errno::NOENT))?;

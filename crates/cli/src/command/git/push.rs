@@ -11,7 +11,6 @@ use belljar_egress::upstream::names::NameSource;
 use belljar_node::git::{Attribution, Base, HostEnv, PushOrder, TreeLimits};
 use belljar_policy::git::{BranchName, Remote};
 use belljar_policy::handoff::Trust;
-use belljar_sandbox::directory::Directory;
 use belljar_sandbox::kept::{self, Kept};
 use belljar_sandbox::session::Asking;
 use belljar_trusted::trusted_file;
@@ -144,10 +143,9 @@ impl WordArguments {
         let (state, env) = (state::open(), HostEnv::of_process());
         let branch = self.branch(base)?;
         let missing = || CliError::usage("the clone was never laid out".to_owned());
-        let path = base.directory().ok_or_else(missing)?;
+        let (path, directory) = base.open_directory()?.ok_or_else(missing)?;
         // An agent has worked there: no program of the host's is looked for in it, whatever the search path says.
-        trusted_file::distrust(&path).map_err(|error| CliError::read(&path, error.into()))?;
-        let directory = Directory::open_host(&path)?;
+        trusted_file::distrust(&path, &directory).map_err(|error| CliError::read(&path, error.into()))?;
         let attribution = Attribution {
             author: author_of(self.author.as_deref(), &env)?,
             run_id: record.run_id.clone(),
