@@ -103,7 +103,7 @@ Exit codes:
   4    git push: there is such a branch already, and it is something else
   5    changes conflict with what something else changed in the source meanwhile: they are kept, all others are applied
   124  out of time
-  125  belljar itself could not do its part, or the command line is wrong
+  125  belljar itself could not do its part, such as writing its output or exec's, or the command line is wrong
   126  exec: the program can't be run
   127  exec: there is no such program
   130  job: interrupted while it waited for a node's job, which goes on
@@ -115,7 +115,10 @@ pub(crate) fn run() -> Result<ExitCode, CliError> {
         Ok(outcome) => outcome,
         Err(error) => {
             let is_help = !error.use_stderr();
-            let _ = error.print();
+            match is_help {
+                true => crate::output::write(error.render().ansi().to_string().as_bytes()),
+                false => crate::output::tell_styled(&error.render().ansi().to_string()),
+            }
             Ok(if is_help { ExitCode::SUCCESS } else { ExitCode::from(crate::error::OWN_FAILURE) })
         }
     }

@@ -45,8 +45,14 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    match command::run() {
-        Ok(code) => code,
-        Err(error) => error.report(),
+    let code = command::run().unwrap_or_else(|error| error.report());
+    match output::outcome() {
+        // What a command has done counts more than that it could not say so.
+        Err(error) if code == ExitCode::SUCCESS => error.report(),
+        Err(error) => {
+            error.report();
+            code
+        }
+        Ok(()) => code,
     }
 }

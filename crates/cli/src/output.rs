@@ -5,11 +5,13 @@
 //! styles that belljar itself uses, no character passes that a terminal acts on, that reorders text or that cannot be seen.
 //! Programs read JSON, in whose strings such characters are escaped as `\uXXXX`.
 
+use crate::error::CliError;
 use belljar_policy::untrusted::{self, is_hidden};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::{Arguments, Write as _};
-use std::io::Write as _;
+use std::io::{self, ErrorKind, Write as _};
+use std::sync::{Mutex, PoisonError};
 
 pub(crate) use belljar_policy::untrusted::{Untrusted, UntrustedLines, path};
 
@@ -40,25 +42,65 @@ const STYLES: [&str; 6] = ["0", "1", "31", "32", "33", "36"];
 
 const CLEAR_LINE: &str = "\r\x1b[K";
 
+/// The first failure to write to standard output. What a command does goes on; [`outcome`] reports it at the end.
+static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
+
 pub(crate) fn print(text: Arguments<'_>) {
-    anstream::print!("{}", shown(&text.to_string()));
+    write(shown(&text.to_string()).as_bytes());
 }
 
 pub(crate) fn print_line(text: Arguments<'_>) {
-    anstream::println!("{}", shown(&text.to_string()));
+    write(format!("{}\n", shown(&text.to_string())).as_bytes());
 }
 
 pub(crate) fn print_error(text: Arguments<'_>) {
-    anstream::eprint!("{}", shown(&text.to_string()));
+    tell(&text.to_string());
 }
 
 pub(crate) fn print_error_line(text: Arguments<'_>) {
-    anstream::eprintln!("{}", shown(&text.to_string()));
+    tell(&format!("{text}\n"));
 }
 
-/// Prints on standard error, which may be closed.
+/// Writes to standard output, without the styles if it is no terminal.
+pub(crate) fn write(text: &[u8]) {
+    let mut output = anstream::stdout();
+    note(output.write_all(text).and_then(|()| output.flush()));
+}
+
+/// Writes to standard output as it is: JSON and texts that are escaped already, belljar's own manual, and patches, which are exact.
+pub(crate) fn write_exactly(bytes: &[u8]) {
+    let mut output = io::stdout().lock();
+    note(output.write_all(bytes).and_then(|()| output.flush()));
+}
+
+/// Notes a failure to write to standard output. A reader that has gone has seen enough.
+pub(crate) fn note(written: io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        FAILED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// Returns the failure to write to standard output, once.
+///
+/// # Errors
+/// [`CliError::Output`] if something that was to be printed is lost.
+pub(crate) fn outcome() -> Result<(), CliError> {
+    match FAILED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(error) => Err(CliError::output(error)),
+        None => Ok(()),
+    }
+}
+
+/// Prints on standard error, which may be closed or full: there is no other place to say so.
 pub(crate) fn tell(text: &str) {
     let _ = anstream::stderr().write_all(shown(text).as_bytes());
+}
+
+/// Prints on standard error what the parser of the command line says, in its own styles.
+pub(crate) fn tell_styled(text: &str) {
+    let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
 /// Writes the lines of the log to standard error, escaped.
@@ -74,21 +116,21 @@ pub(crate) fn json_log() -> LogWriter {
     LogWriter(untrusted::json)
 }
 
-impl std::io::Write for LogWriter {
+impl io::Write for LogWriter {
     /// An event comes whole.
-    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
-        std::io::stderr().write_all((self.0)(&String::from_utf8_lossy(event)).as_bytes())?;
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        io::stderr().write_all((self.0)(&String::from_utf8_lossy(event)).as_bytes())?;
         Ok(event.len())
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
-        std::io::stderr().flush()
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
     }
 }
 
 /// Replaces the last line of standard error, which is a terminal.
 pub(crate) fn redraw(text: &str) {
-    anstream::eprint!("{CLEAR_LINE}{}", shown(text));
+    let _ = anstream::stderr().write_all(format!("{CLEAR_LINE}{}", shown(text)).as_bytes());
 }
 
 /// A document as pretty JSON.

@@ -10,13 +10,13 @@ use belljar_sandbox::artifact::path_in;
 use belljar_sandbox::session::Description;
 use belljar_sandbox::state::State;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::time::Duration;
 
 /// Prints the result object alone on standard output.
 pub(crate) fn print_json(result: &JobResult) -> Result<(), CliError> {
     let text = output::json(result) + "\n";
-    std::io::stdout().lock().write_all(text.as_bytes()).map_err(CliError::output)
+    output::write_exactly(text.as_bytes());
+    output::outcome()
 }
 
 /// Prints why a job was refused before anything ran.

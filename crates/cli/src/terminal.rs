@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Streams {
     input: Option<Pump>,
     outputs: Vec<Pump>,
+    /// Why some of the program's output is lost.
+    lost: Option<Errno>,
 }
 
 /// How relaying ended.
@@ -116,7 +118,20 @@ impl Streams {
                 Some(code) => Ok(Relay::Ended(code)),
                 None => end(watched),
             },
-            None => self.relay(watched, deadline, |_| ()),
+            None => {
+                let relay = self.relay(watched, deadline, |_| ())?;
+                Ok(self.judge(relay))
+            }
+        }
+    }
+
+    /// Reports output that could not be passed on. Without it a program that ended well has not done its part.
+    fn judge(&self, relay: Relay) -> Relay {
+        let Some(source) = self.lost else { return relay };
+        let code = CliError::output(source.into()).report_code();
+        match relay {
+            Relay::Ended(0) => Relay::Ended(code),
+            relay => relay,
         }
     }
 
@@ -134,8 +149,10 @@ impl Streams {
             each_time(watched);
             let has_ended =
                 self.wait_for_something(watched, deadline).map_err(|source| CliError::Watch { source })?;
-            self.input = self.input.take().and_then(Pump::work);
-            self.outputs = std::mem::take(&mut self.outputs).into_iter().filter_map(Pump::work).collect();
+            // What a program doesn't read is not lost for anybody.
+            self.input = self.input.take().and_then(|input| input.work().unwrap_or_default());
+            self.outputs =
+                std::mem::take(&mut self.outputs).into_iter().filter_map(|pump| self.pass_on(pump)).collect();
             // What the program wrote is there by now. What it left in the background may hold the streams for ever.
             if has_ended
                 && self.outputs.iter().all(Pump::is_idle)
@@ -147,6 +164,13 @@ impl Streams {
                 return end(watched);
             }
         }
+    }
+
+    fn pass_on(&mut self, output: Pump) -> Option<Pump> {
+        output.work().unwrap_or_else(|errno| {
+            self.lost.get_or_insert(errno);
+            None
+        })
     }
 
     /// Waits for anything to do, a tick at most; says whether the sandbox has ended.
@@ -237,6 +261,7 @@ impl RawTerminal {
         let streams = Streams {
             input: Some(Pump::new(duplicate(stdin())?, duplicate(theirs.as_fd())?)),
             outputs: vec![Pump::new(duplicate(theirs.as_fd())?, duplicate(stdout())?)],
+            lost: None,
         };
         let before = tcgetattr(stdin())?;
         let mut raw = before.clone();

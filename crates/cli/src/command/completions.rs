@@ -16,7 +16,9 @@ impl Subcommand for CompletionsArguments {
     const ABOUT: &'static str = "Print a script that completes belljar's command line in a shell";
 
     fn run(&self) -> Result<ExitCode, CliError> {
-        clap_complete::generate(self.shell, &mut super::definition(), "belljar", &mut std::io::stdout());
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut super::definition(), "belljar", &mut script);
+        crate::output::write_exactly(&script);
         Ok(ExitCode::SUCCESS)
     }
 }

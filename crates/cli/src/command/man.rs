@@ -2,7 +2,6 @@
 
 use super::Subcommand;
 use crate::error::CliError;
-use std::io::Write;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -27,8 +26,8 @@ impl Subcommand for ManArguments {
             },
         };
         let mut roff = Vec::new();
-        let written = clap_mangen::Man::new(page).render(&mut roff);
-        written.and_then(|()| std::io::stdout().write_all(&roff)).map_err(CliError::output)?;
+        clap_mangen::Man::new(page).render(&mut roff).map_err(CliError::output)?;
+        crate::output::write_exactly(&roff);
         Ok(ExitCode::SUCCESS)
     }
 }

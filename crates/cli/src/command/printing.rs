@@ -4,15 +4,11 @@ use crate::error::CliError;
 use crate::output::{self, shown};
 use belljar_policy::untrusted::is_hidden;
 use serde::Serialize;
-use std::io::{ErrorKind, Write as _};
 
 /// Prints text on standard output. Whoever reads may have seen enough.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
-    let mut output = std::io::stdout().lock();
-    match output.write_all(shown(text).as_bytes()).and_then(|()| output.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(CliError::output),
-    }
+    output::write_exactly(shown(text).as_bytes());
+    output::outcome()
 }
 
 /// Prints a document.

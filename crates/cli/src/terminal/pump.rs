@@ -36,26 +36,31 @@ impl Pump {
         self.pending.is_empty() && !is_ready(self.from.as_fd(), PollFlags::IN)
     }
 
-    /// Does what can be done at once. `None` when there is nothing more to come, or nobody to take it.
-    pub(super) fn work(mut self) -> Option<Self> {
+    /// Does what can be done at once. `None` when there is nothing more to come, or no reader to take it.
+    ///
+    /// # Errors
+    /// The system's, when what was read can't be written: it is lost.
+    pub(super) fn work(mut self) -> Result<Option<Self>, Errno> {
         if self.pending.is_empty() && is_ready(self.from.as_fd(), PollFlags::IN) {
             let mut buffer = [0; PORTION];
             match rustix::io::retry_on_intr(|| rustix::io::read(&self.from, &mut buffer)) {
-                Ok(0) => return None,
+                Ok(0) => return Ok(None),
                 Ok(read) => self.pending.extend_from_slice(&buffer[..read]),
                 Err(Errno::AGAIN) => {}
                 // A terminal whose other side is gone says so by an error.
-                Err(_) => return None,
+                Err(_) => return Ok(None),
             }
         }
         if !self.pending.is_empty() && is_ready(self.to.as_fd(), PollFlags::OUT) {
             match rustix::io::retry_on_intr(|| rustix::io::write(&self.to, &self.pending)) {
                 Ok(written) => drop(self.pending.drain(..written)),
                 Err(Errno::AGAIN) => {}
-                Err(_) => return None,
+                // The reader has gone: it wants no more.
+                Err(Errno::PIPE) => return Ok(None),
+                Err(errno) => return Err(errno),
             }
         }
-        Some(self)
+        Ok(Some(self))
     }
 }
 

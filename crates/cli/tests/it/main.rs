@@ -16,6 +16,7 @@ mod doctor;
 mod egress;
 mod exec;
 mod failures;
+mod full;
 mod git;
 mod hatches;
 mod job;

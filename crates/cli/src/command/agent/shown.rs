@@ -62,7 +62,7 @@ impl Shown {
                 (Manner::People, _) => Ok(()),
             };
             // Whoever reads may have gone; the agent's work is not over because of that.
-            let _ = written.and_then(|()| out.flush());
+            crate::output::note(written.and_then(|()| out.flush()));
         }
     }
 }

@@ -11,7 +11,7 @@ use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::untrusted;
 use belljar_sandbox::kept::{Kept, Listed};
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -158,7 +158,7 @@ impl DiffArguments {
         } else if std::io::stdout().is_terminal() {
             crate::output::out!("{}", summary::changes(&changes));
         } else {
-            std::io::stdout().write_all(changes.diff.as_bytes()).map_err(CliError::output)?;
+            crate::output::write_exactly(changes.diff.as_bytes());
             warn_of_hidden(&changes.diff);
         }
         crate::output::err!("{}", summary::unshown(&changes));

@@ -75,9 +75,7 @@ impl LearnArguments {
             ),
         };
         match &self.output {
-            None => std::io::stdout()
-                .write_all(crate::output::shown(&text).as_bytes())
-                .map_err(CliError::output)?,
+            None => crate::output::write_exactly(crate::output::shown(&text).as_bytes()),
             Some(path) => write_new(path, &text)?,
         }
         Ok(ExitCode::SUCCESS)

@@ -17,7 +17,7 @@ use belljar_sandbox::state::State;
 use belljar_sandbox::workspace::diff;
 use belljar_sandbox::workspace::partial::Wishes;
 use serde::Serialize;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -123,7 +123,7 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<ExitCode, CliError> {
     } else if arguments.escape || std::io::stdout().is_terminal() {
         crate::output::out!("{}", summary::changes(changes));
     } else {
-        std::io::stdout().write_all(changes.diff.as_bytes()).map_err(CliError::output)?;
+        crate::output::write_exactly(changes.diff.as_bytes());
         warn_of_hidden(&changes.diff);
     }
     crate::output::err!("{}", summary::unshown(changes));

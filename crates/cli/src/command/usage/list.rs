@@ -2,12 +2,10 @@
 
 use crate::command::audit::table::plain;
 use crate::error::CliError;
-use crate::output::shown;
 use belljar_contract::usage::{UsageBasis, UsageReport};
 use belljar_node::usage::{Calls, Totals};
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::{ErrorKind, Write as _};
 
 pub(super) fn print_json(calls: &Calls) -> Result<(), CliError> {
     let value = json!({ "reports": calls.reports(), "totals": calls.totals() });
@@ -71,8 +69,5 @@ fn sums(totals: &Totals) -> String {
 
 /// Whoever reads may have seen enough.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
-    match writeln!(std::io::stdout().lock(), "{}", shown(text)) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(CliError::output),
-    }
+    crate::command::printing::print(&format!("{text}\n"))
 }
