@@ -17,7 +17,7 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "trusted", may_import: &["contract"] },
     Room { name: "sandbox", may_import: &["contract", "policy", "confine", "failpoint", "trusted"] },
     Room { name: "egress", may_import: &["contract", "policy", "trusted"] },
-    Room { name: "store", may_import: &["contract", "policy", "failpoint"] },
+    Room { name: "store", may_import: &["contract", "policy", "failpoint", "trusted"] },
     Room { name: "tools", may_import: &["contract", "policy", "trusted", "sandbox", "egress", "store"] },
     Room { name: "gateway", may_import: &["contract", "policy", "sandbox", "store", "tools"] },
     Room {

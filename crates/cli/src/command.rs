@@ -28,11 +28,13 @@ mod why;
 
 pub(crate) use audit::table::plain;
 
+use crate::configuration;
 use crate::error::CliError;
 use crate::state;
 use belljar_store::database::holds_password;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// One subcommand: its arguments, and what it does with them.
@@ -132,7 +134,7 @@ fn dispatch(matches: &ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Er
     match chosen {
         Some((entry, matches)) => {
             let checked = if (entry.uses_state)(matches) { state::check() } else { Ok(()) };
-            match no_password_shown(matches).and(checked) {
+            match no_password_shown(matches).and(checked).and_then(|()| name_configuration(matches)) {
                 Ok(()) => {
                     let ran = (entry.run)(matches)?;
                     if let Err(error) = &ran
@@ -161,6 +163,18 @@ fn wants_json(matches: &ArgMatches) -> bool {
         innermost = below;
     }
     matches!(innermost.try_get_one::<bool>("json"), Ok(Some(true)))
+}
+
+/// Notes the configuration that is named, whichever subcommand it is given to.
+fn name_configuration(matches: &ArgMatches) -> Result<(), CliError> {
+    const CONFIG: &str = "config";
+    let mut at = Some(matches);
+    let mut named = None;
+    while let Some(matches) = at {
+        named = matches.try_get_raw(CONFIG).ok().flatten().and_then(|mut raw| raw.next()).or(named);
+        at = matches.subcommand().map(|(_, below)| below);
+    }
+    named.map_or(Ok(()), |path| configuration::name(PathBuf::from(path)))
 }
 
 /// Refuses a password in `--database`: every user of the machine can read it in the list of processes.

@@ -2,7 +2,6 @@
 
 use crate::error::CliError;
 use crate::obeyed;
-use crate::progress::harmless;
 use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node, below, quoted};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::web::config::WebConfig;
@@ -13,10 +12,13 @@ use belljar_policy::approval::ApprovalRules;
 use belljar_policy::git::GitRules;
 use belljar_policy::trust::TrustConfig;
 use belljar_sandbox::config::Config;
-use belljar_store::audit::anchor::{self, AnchorSettings};
+use belljar_store::audit::anchor::AnchorSettings;
 use belljar_tools::builtin::configured::config::ToolsConfig;
-use std::io::Read;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What a file says.
 pub(crate) struct Configuration {
@@ -84,14 +86,20 @@ impl Configuration {
         Ok(read.unwrap_or_else(Self::nothing))
     }
 
-    /// Reads a file.
+    /// Reads a file. This process reads each only once: what it takes from one is of one state of it, also where the file is a pipe.
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
-        let bytes = read_bytes(obeyed::open(path)?).map_err(|error| CliError::read(path, error))?;
+        let mut known = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = match known.get(path) {
+            Some(bytes) => bytes.clone(),
+            None => {
+                let bytes = read_bytes(obeyed::open(path)?).map_err(|error| CliError::read(path, error))?;
+                known.insert(path.to_owned(), bytes.clone());
+                bytes
+            }
+        };
+        drop(known);
         obeyed::check_named(&bytes)?;
-        let configuration =
-            Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })?;
-        anchor::install(configuration.anchors.clone());
-        Ok(configuration)
+        Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })
     }
 
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
@@ -164,9 +172,37 @@ impl Configuration {
     }
 }
 
-/// The file that was named, or that there is: of `BELLJAR_CONFIG`, of the user, of the system.
+/// What this process has read.
+static READ: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
+
+/// The file that the command line names (`--config`), if it names one.
+static NAMED: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says which configuration the command line names. It counts for all that this process does, and is read at once, so that a mistake in
+/// it is never passed over.
+pub(crate) fn name(path: PathBuf) -> Result<(), CliError> {
+    Configuration::read(&path)?;
+    let _ = NAMED.set(path);
+    Ok(())
+}
+
+/// The file that this process works with: the one that was named, else that of `BELLJAR_CONFIG`, of the user, of the system.
 pub(crate) fn found(named: Option<&Path>) -> Option<PathBuf> {
-    named.map(Path::to_owned).or_else(explicit).or_else(|| usual().into_iter().find(|path| path.exists()))
+    let named = named.or_else(|| NAMED.get().map(PathBuf::as_path)).map(Path::to_owned);
+    named.or_else(explicit).or_else(|| usual().into_iter().find(|path| is_there(path)))
+}
+
+/// The configuration that this process works with, if there is one.
+pub(crate) fn current() -> Result<Option<Configuration>, CliError> {
+    found(None).map(|path| Configuration::read(&path)).transpose()
+}
+
+/// Whether something stands at a path. What can't be looked at counts as there, and reading it says why it can't be read.
+fn is_there(path: &Path) -> bool {
+    match path.symlink_metadata() {
+        Ok(_) => true,
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    }
 }
 
 /// Where a configuration is looked for when none is named, whether there is one or not.
@@ -191,18 +227,10 @@ fn usual() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The anchors of the configuration that is found where none is named. A configuration that can't be read is reported, and
-/// the log is written without anchors.
-pub(crate) fn anchors_found() -> Vec<AnchorSettings> {
-    let Some(path) = found(None) else { return Vec::new() };
-    match Configuration::read(&path) {
-        Ok(configuration) => configuration.anchors,
-        Err(error) => {
-            let error = harmless(&error.chain());
-            crate::output::errln!("belljar: the audit log is written without anchors: {error}");
-            Vec::new()
-        }
-    }
+/// The anchors of the configuration that this process works with. Of one that can't be read they aren't known, which is an error: the log
+/// is not written without them.
+pub(crate) fn anchors() -> Result<Vec<AnchorSettings>, Box<dyn Error + Send + Sync>> {
+    Ok(current()?.map(|configuration| configuration.anchors).unwrap_or_default())
 }
 
 /// The agents that there are: those of a configuration, which win, and those that are built in.

@@ -34,7 +34,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let started_as = std::env::args_os().next().unwrap_or_default();
     let arguments = std::env::args_os().skip(1);
-    belljar_store::audit::anchor::install_source(configuration::anchors_found);
+    belljar_store::audit::anchor::install_source(configuration::anchors);
     match Path::new(&started_as).file_name().and_then(|name| name.to_str()) {
         Some("cynode-sba") => return belljar_runner::main_with(arguments),
         Some(belljar_sandbox::session::KEEPER) => return command::session::keep(),

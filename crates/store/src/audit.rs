@@ -104,7 +104,7 @@ impl AuditLog {
     /// # Errors
     /// [`AuditError`] when it can't be made or read, or when it is damaged: a damaged log takes no more records.
     pub fn open(folder: &Path) -> Result<Self, AuditError> {
-        Self::open_with(folder, Settings { anchors: anchor::installed(), ..Settings::default() })
+        Self::open_with(folder, Settings { anchors: anchor::installed()?, ..Settings::default() })
     }
 
     /// Opens the log as [`AuditLog::open`] does, with other settings.

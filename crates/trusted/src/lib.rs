@@ -1,13 +1,15 @@
 //! Files that the host obeys, such as configurations, policies and credentials, and what sandboxes can write: a file of the first
 //! kind must never be one of the second.
 //!
-//! [`trusted_file`] checks and opens one file. [`in_use`] knows what the processes of a state directory obey and lend. [`named`] finds
+//! [`trusted_file`] checks and opens one file. [`in_use`] knows what the processes of a state directory obey and lend. [`input`] opens
+//! what is read and not obeyed, and waits for none of it. [`named`] finds
 //! the files that a document names, and [`command`] runs a program of the host's that a document names.
 
 #![forbid(unsafe_code)]
 
 pub mod command;
 pub mod in_use;
+pub mod input;
 pub mod named;
 pub mod rights;
 pub mod trusted_file;

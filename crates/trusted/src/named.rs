@@ -1,5 +1,7 @@
 //! The files that a document names, such as a configuration or a policy: credentials, programs that print them, authorities.
 
+mod local;
+
 use crate::trusted_file::{self, Found, Role, UntrustedFileError};
 use belljar_contract::yaml::{self, Log, Node, Value};
 use std::ffi::OsStr;
@@ -89,10 +91,9 @@ impl Named {
 
     fn collect(&mut self, node: &Node) {
         match &node.value {
-            Value::Plain(text) | Value::Text(text) if text.starts_with('/') => {
-                self.0.push((PathBuf::from(text), Role::File));
+            Value::Plain(text) | Value::Text(text) => {
+                self.0.extend(local::paths(text).into_iter().map(|path| (path, Role::File)));
             }
-            Value::Plain(_) | Value::Text(_) => {}
             Value::Sequence(items) => items.iter().for_each(|item| self.collect(item)),
             Value::Mapping(members) => {
                 let is_source = members.iter().all(|(key, _)| SOURCE.contains(&key.name.as_str()));
@@ -174,6 +175,8 @@ mod tests {
         assert_eq!(named(policy), ["/opt/tok", "/etc/tok", "/etc/ca.pem"]);
         let agents = "agents: {x: {command: [/opt/agent]}}\ninference: {credential: {file: /etc/key}}";
         assert_eq!(named(agents), ["/etc/key"]);
+        let anchors = "audit: {anchors: [{to: 'file:/mnt/a'}, {to: 'syslog:/dev/log'}, {to: 's3://a/b'}]}";
+        assert_eq!(named(anchors), ["/mnt/a", "/dev/log"]);
         let servers = "mcp: {servers: [{name: a, unsealed: true, command: /opt/server, args: [--in, /etc/in]}, \
                        {name: b, command: /opt/inside}]}";
         assert_eq!(named(servers), ["/opt/server", "/etc/in"]);

@@ -1,6 +1,7 @@
 //! `belljar audit`
 
 mod anchor;
+mod configured;
 
 use crate::BELLJAR;
 use belljar_contract::id::{CallId, RunId};

@@ -29,13 +29,16 @@ pub(super) use delivery::Anchors;
 pub(super) use evidence::Comparison;
 pub(super) use note::Signer;
 
+use super::AuditError;
+use serde::{Deserialize, Serialize};
+use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A second place for checkpoints, and how often it gets one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnchorSettings {
     /// Where checkpoints go.
     pub target: Target,
@@ -48,7 +51,7 @@ pub struct AnchorSettings {
 }
 
 /// Where checkpoints go.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     /// A file that is only appended to.
     File(PathBuf),
@@ -91,7 +94,7 @@ pub enum AnchorError {
         url: String,
         /// Why.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// No answer came in time.
     #[error("{target} did not accept a checkpoint within {} s", after.as_secs())]
@@ -106,30 +109,33 @@ pub enum AnchorError {
 /// The anchors of all logs that this process opens by [`super::AuditLog::open`].
 static INSTALLED: OnceLock<Vec<AnchorSettings>> = OnceLock::new();
 
-/// Where the anchors come from if none are installed before the first log is opened.
-static SOURCE: OnceLock<fn() -> Vec<AnchorSettings>> = OnceLock::new();
+/// Reads the anchors where the process is configured.
+pub type Source = fn() -> Result<Vec<AnchorSettings>, Box<dyn Error + Send + Sync>>;
 
-/// Sets the anchors of all logs that this process opens from now on. The first call counts; an empty list doesn't.
+/// Where the anchors come from if none are installed before the first log is opened.
+static SOURCE: OnceLock<Source> = OnceLock::new();
+
+/// Sets the anchors of all logs that this process opens from now on, also if there are none. The first call counts.
 pub fn install(anchors: Vec<AnchorSettings>) {
-    if !anchors.is_empty() {
-        // A process reads one configuration; a second look at the file changes nothing.
-        let _ = INSTALLED.set(anchors);
-    }
+    let _ = INSTALLED.set(anchors);
 }
 
 /// Sets where the anchors come from if none are installed before the first log is opened.
-pub fn install_source(source: fn() -> Vec<AnchorSettings>) {
+pub fn install_source(source: Source) {
     let _ = SOURCE.set(source);
 }
 
 /// The anchors of all logs that this process opens.
-pub fn installed() -> Vec<AnchorSettings> {
+///
+/// # Errors
+/// [`AuditError::Unconfigured`] if the source can't be read: a log without the anchors that it should have is not opened.
+pub fn installed() -> Result<Vec<AnchorSettings>, AuditError> {
     if let Some(known) = INSTALLED.get() {
-        return known.clone();
+        return Ok(known.clone());
     }
-    // The source may install what it finds, so it is asked before the value is set here.
-    let found = SOURCE.get().map_or_else(Vec::new, |source| source());
-    INSTALLED.get_or_init(|| found).clone()
+    let found = SOURCE.get().map_or(Ok(Vec::new()), |source| source());
+    let found = found.map_err(|source| AuditError::Unconfigured { source: Arc::from(source) })?;
+    Ok(INSTALLED.get_or_init(|| found).clone())
 }
 
 // === impl Target ===
@@ -154,7 +160,7 @@ impl AnchorError {
     /// The message with its causes.
     fn chain(&self) -> String {
         let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
+        let mut cause = Error::source(self);
         while let Some(error) = cause {
             text += &format!(": {error}");
             cause = error.source();

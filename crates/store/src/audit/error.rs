@@ -49,6 +49,13 @@ pub enum AuditError {
         #[source]
         source: Arc<AnchorError>,
     },
+    /// It isn't known which anchors the log has. Without them nothing is recorded, so nothing is done that must be.
+    #[error("can't tell which anchors the audit log has")]
+    Unconfigured {
+        /// Why.
+        #[source]
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
     /// The disk is slower than what is submitted.
     #[error("too many records wait to be written")]
     Full,

@@ -23,8 +23,8 @@ use super::segment::Lines;
 use super::snapshot::Snapshot;
 use super::verify::{Anchor, Count, Demands, Verdict, verdict};
 use belljar_contract::id::RunId;
+use belljar_trusted::input;
 use sha2::{Digest, Sha256};
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -167,7 +167,7 @@ impl<'a> Inspection<'a> {
     fn run(path: &Path, demands: &'a Demands) -> Result<super::verify::Extent, AuditError> {
         let failed = |error| AuditError::io("read", path, error);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let mut lines = Lines::of(File::open(path).map_err(failed)?, u64::MAX);
+        let mut lines = Lines::of(input::open(path).map_err(failed)?, u64::MAX);
         let mut inspection: Option<Self> = None;
         let mut is_over = false;
         while let Some(line) = lines.next_line().map_err(failed)? {

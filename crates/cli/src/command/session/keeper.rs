@@ -15,6 +15,7 @@ use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Compartment, Forking, KeeperError, Keeping, Serve, Session};
 use belljar_sandbox::spec::Lent;
 use belljar_sandbox::state::State;
+use belljar_store::audit::anchor::{self, AnchorSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -33,6 +34,15 @@ pub(super) struct Order {
     pub(super) env: BTreeMap<String, String>,
     pub(super) quarters: Vec<Quarter>,
     pub(super) session: Session,
+}
+
+/// What a keeper is given on its standard input. It has no variables and looks for no configuration, so what it needs of the
+/// configuration is in here.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Mandate<E> {
+    /// The anchors of the audit log.
+    pub(super) anchors: Vec<AnchorSettings>,
+    pub(super) errand: E,
 }
 
 /// What a keeper may be told.
@@ -104,7 +114,9 @@ pub(crate) fn keep() -> ExitCode {
 fn take_errand() -> std::io::Result<Errand> {
     let mut errand = Vec::new();
     std::io::stdin().read_to_end(&mut errand)?;
-    Ok(serde_json::from_slice(&errand)?)
+    let Mandate { anchors, errand } = serde_json::from_slice(&errand)?;
+    anchor::install(anchors);
+    Ok(errand)
 }
 
 /// Serves the web to a session, by the policy that it was given.

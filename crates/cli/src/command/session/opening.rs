@@ -1,6 +1,6 @@
 //! Opening a session: a keeper is begun, and says whether there is one.
 
-use super::keeper::{Errand, Failure, Order, Word};
+use super::keeper::{Errand, Failure, Mandate, Order, Word};
 use crate::backend::Quarter;
 use crate::error::CliError;
 use crate::state;
@@ -14,6 +14,7 @@ use belljar_sandbox::config::BackendName;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Division, Session};
 use belljar_sandbox::spec::Lent;
+use belljar_store::audit::anchor::{self, Target};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -103,15 +104,19 @@ pub(super) fn must_be_free(name: Option<&str>) -> Result<(), CliError> {
 
 /// Has a keeper begin, and waits for its word.
 pub(super) fn begin(errand: &Errand) -> Result<Session, CliError> {
+    let anchors = anchor::installed()?;
     let mut keeper = std::process::Command::new(OWN_PROGRAM);
     keeper.arg0(session::KEEPER).current_dir("/").env_clear();
+    if anchors.iter().any(|anchor| matches!(anchor.target, Target::Bucket(_))) {
+        keeper.envs(std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"AWS_")));
+    }
     keeper.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     keeper.stderr(std::process::Stdio::null());
     let failed = |error: &dyn Error| no_session(with_causes(error));
     let mut keeper = keeper.spawn().map_err(|error| failed(&error))?;
     let mut word = String::new();
     if let (Some(mut to), Some(from)) = (keeper.stdin.take(), keeper.stdout.take()) {
-        let errand = serde_json::to_vec(errand).map_err(|error| failed(&error))?;
+        let errand = serde_json::to_vec(&Mandate { anchors, errand }).map_err(|error| failed(&error))?;
         to.write_all(&errand).map_err(|error| failed(&error))?;
         drop(to);
         BufReader::new(from).read_line(&mut word).map_err(|error| failed(&error))?;

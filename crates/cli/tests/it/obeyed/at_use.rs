@@ -166,6 +166,9 @@ fn a_configuration_that_would_be_found_is_not_made_without_a_yes() {
     let ran = Ran::from(command.envs(of_user.iter().cloned()).output().unwrap());
     assert!(asked(&ran), "{ran:?}");
     let named = [("BELLJAR_CONFIG", at(&world, "own/my.cfg"))];
+    // One that is named and missing is an error, so nothing runs that could make it.
+    assert_eq!(apply("own", "my.cfg", &named).code, 125);
+    world.write("own/my.cfg", "audit: {anchors: []}");
     let ran = apply("own", "my.cfg", &named);
     assert!(asked(&ran), "{ran:?}");
     // What a configuration names that would be found counts, too, also where it is missing.
@@ -176,7 +179,8 @@ fn a_configuration_that_would_be_found_is_not_made_without_a_yes() {
     // The control: beside them.
     apply("dotfiles", "belljar/other.yaml", &of_user).succeeded();
     apply("own", "other.cfg", &named).succeeded();
-    assert!(world.path().join("own/other.cfg").exists() && !world.path().join("own/my.cfg").exists());
+    assert!(world.path().join("own/other.cfg").exists());
+    assert_eq!(world.read("own/my.cfg"), "audit: {anchors: []}");
 }
 
 #[test]

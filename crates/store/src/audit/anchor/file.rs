@@ -1,22 +1,15 @@
 //! A file as an anchor: notes one after the other, each after an empty line, appended in one write and synced.
 
 use super::AnchorError;
-use rustix::fs::{Mode, OFlags};
-use std::fs::File;
-use std::io::{Read, Write};
+use belljar_trusted::{input, trusted_file};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 /// Appends a note. The file is opened anew each time, so that it may be rotated or mounted again meanwhile.
 pub(super) fn append(path: &Path, note: &str) -> Result<(), AnchorError> {
     // A FIFO without a reader or a link to elsewhere is refused, not waited for.
-    let flags = OFlags::WRONLY
-        | OFlags::APPEND
-        | OFlags::CREATE
-        | OFlags::CLOEXEC
-        | OFlags::NOFOLLOW
-        | OFlags::NONBLOCK;
-    let opened = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600));
-    let mut file = File::from(opened.map_err(|errno| AnchorError::io("open", path, errno.into()))?);
+    let mut file =
+        trusted_file::open_to_append(path).map_err(|error| AnchorError::io("open", path, error.into()))?;
     let metadata = file.metadata().map_err(|error| AnchorError::io("read", path, error))?;
     if !metadata.is_file() {
         return Err(AnchorError::NotAFile { path: path.to_owned() });
@@ -31,13 +24,10 @@ pub(super) fn append(path: &Path, note: &str) -> Result<(), AnchorError> {
 /// # Errors
 /// [`AnchorError`] if it can't be read, or is no regular file: a pipe would be waited for, and a device has no end.
 pub fn notes_in_file(path: &Path) -> Result<Vec<u8>, AnchorError> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let opened = rustix::fs::open(path, flags, Mode::empty());
-    let mut file = File::from(opened.map_err(|errno| AnchorError::io("open", path, errno.into()))?);
-    let metadata = file.metadata().map_err(|error| AnchorError::io("read", path, error))?;
-    if !metadata.is_file() {
-        return Err(AnchorError::NotAFile { path: path.to_owned() });
-    }
+    let mut file = input::open(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => AnchorError::NotAFile { path: path.to_owned() },
+        _ => AnchorError::io("open", path, error),
+    })?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(|error| AnchorError::io("read", path, error))?;
     Ok(bytes)

@@ -4,6 +4,7 @@
 //! forwards it to another host.
 
 use super::AnchorError;
+use belljar_trusted::trusted_file;
 use jiff::Timestamp;
 use serde_json::json;
 use std::io::ErrorKind;
@@ -23,6 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Sends a note.
 pub(super) fn send(socket: &Path, note: &str) -> Result<(), AnchorError> {
     let failed = |action| move |error| AnchorError::io(action, socket, error);
+    // What a sandbox or another user takes is in no second place.
+    trusted_file::check_socket(socket).map_err(|error| AnchorError::io("use", socket, error.into()))?;
     let datagram = UnixDatagram::unbound().map_err(failed("make a socket for"))?;
     datagram.set_write_timeout(Some(TIMEOUT)).map_err(failed("make a socket for"))?;
     datagram.connect(socket).map_err(failed("connect to"))?;
