@@ -1,5 +1,6 @@
 //! The arguments that say what a sandbox is lent; the same for `run` and `exec`.
 
+use crate::configuration::{self, Configuration};
 use crate::error::CliError;
 use crate::limits::LimitArguments;
 use crate::obeyed;
@@ -9,6 +10,7 @@ use belljar_contract::isolation::Required;
 use belljar_contract::programs::ProgramList;
 use belljar_policy::access::compiled::Compiled;
 use belljar_sandbox::backends::chosen::Chosen;
+use belljar_sandbox::config::BackendName;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Lent;
@@ -82,16 +84,11 @@ impl SandboxArguments {
     }
 
     /// What it may use.
-    pub(crate) fn limits(&self) -> Limits {
-        self.allowance.limits.limits(self.workspace.is_some())
+    pub(crate) fn limits(&self, backend: &Chosen) -> Result<Limits, CliError> {
+        Ok(self.allowance.limits.limits(usual(backend)?.0, self.workspace.is_some()))
     }
 
-    /// The layers without which there shall be no sandbox.
-    pub(crate) fn required(&self) -> Result<Required, CliError> {
-        self.allowance.required()
-    }
-
-    /// The same for a backend that may not be able to limit everything: what was asked for by name is not let go of.
+    /// The layers without which there shall be no sandbox: what was asked for by name is not let go of.
     pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
         self.allowance.required_of(backend)
     }
@@ -116,8 +113,8 @@ impl AllowanceArguments {
     }
 
     /// What it may use, on a copy.
-    pub(crate) fn limits(&self) -> Limits {
-        self.limits.limits(false)
+    pub(crate) fn limits(&self, backend: &Chosen) -> Result<Limits, CliError> {
+        Ok(self.limits.limits(usual(backend)?.0, false))
     }
 
     /// The same where a configuration says what is usual.
@@ -125,17 +122,9 @@ impl AllowanceArguments {
         self.limits.over(usual)
     }
 
-    /// The layers without which there shall be no sandbox.
-    pub(crate) fn required(&self) -> Result<Required, CliError> {
-        self.limits.required()
-    }
-
-    /// The same for a backend that may not be able to limit everything: what was asked for by name is not let go of.
+    /// The layers without which there shall be no sandbox: what was asked for by name is not let go of.
     pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
-        match backend {
-            Chosen::Native => self.required(),
-            Chosen::Docker { .. } | Chosen::Subprocess(_) => self.required_with_limits(),
-        }
+        Ok(self.required_with_limits()?.and(&usual(backend)?.1))
     }
 
     /// The same where not everything may be limited: what was asked for by name is not let go of.
@@ -147,6 +136,19 @@ impl AllowanceArguments {
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
+}
+
+/// What is usual for a backend where the command line says nothing: natively, what the configuration says of native sandboxes.
+fn usual(backend: &Chosen) -> Result<(Limits, Required), CliError> {
+    let configured = match backend {
+        Chosen::Native => configuration::current()?,
+        Chosen::Docker { .. } | Chosen::Subprocess(_) => None,
+    };
+    let native = |configured: Configuration| {
+        let sandboxing = configured.sandboxing.sandboxing;
+        (sandboxing.native.limits, sandboxing.required_of(BackendName::Native))
+    };
+    Ok(configured.map(native).unwrap_or_default())
 }
 
 /// A directory of the host's, as it is now.

@@ -47,9 +47,8 @@ struct Processors(Option<u32>);
 // === impl LimitArguments ===
 
 impl LimitArguments {
-    /// The limits. A directory that is changed in place is its owner's to limit.
-    pub(crate) fn limits(&self, is_changed_in_place: bool) -> Limits {
-        let usual = Limits::default();
+    /// The limits, and those of the configuration where none was said. A directory that is changed in place is its owner's to limit.
+    pub(crate) fn limits(&self, usual: Limits, is_changed_in_place: bool) -> Limits {
         self.over(Limits { disk_bytes: usual.disk_bytes.filter(|_| !is_changed_in_place), ..usual })
     }
 

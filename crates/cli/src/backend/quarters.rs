@@ -83,7 +83,7 @@ impl Quarter {
 impl Quarters {
     /// One, for all categories.
     pub(crate) fn of_one(backend: Chosen, allowance: &AllowanceArguments) -> Result<Self, CliError> {
-        let (limits, required) = (allowance.limits(), allowance.required_of(&backend)?);
+        let (limits, required) = (allowance.limits(&backend)?, allowance.required_of(&backend)?);
         let quarter = Quarter { limits, required, ..Quarter::of(backend) };
         Ok(Self { quarters: vec![quarter], divisions: Vec::new() })
     }

@@ -28,10 +28,11 @@ use belljar_node::grant::{GrantError, Granted, Presented, of_operator};
 use belljar_node::once::{OnceCode, OnceLimits, OnceResult, OnceWeb, Place, Watch};
 use belljar_policy::grant::GrantRefusal;
 use belljar_sandbox::backend::Backend;
+use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::backends::here::Here;
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
 use belljar_sandbox::enclosure::{Maker, Site};
-use belljar_sandbox::limits::Bytes;
+use belljar_sandbox::limits::{Bytes, Limits};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::state::{RunFolder, State};
 use jiff::Timestamp;
@@ -216,10 +217,13 @@ impl AgentArguments {
             limits: OnceLimits {
                 max_runtime: self.allowance.timeout().unwrap_or(USUAL_RUNTIME),
                 max_output_bytes: usize::try_from(self.max_output.0).unwrap_or(usize::MAX),
-                sandbox: self.allowance.limits(),
+                sandbox: match &docker {
+                    None => self.allowance.limits(&Chosen::Native)?,
+                    Some(_) => self.allowance.limits_over(Limits::default()),
+                },
             },
             required: match &docker {
-                None => self.allowance.required()?,
+                None => self.allowance.required_of(&Chosen::Native)?,
                 Some(_) => self.allowance.required_with_limits()?,
             },
         };

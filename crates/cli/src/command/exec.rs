@@ -183,8 +183,8 @@ impl ExecArguments {
             lent: self.sandbox.lent()?,
             env: self.sandbox.env(),
             programs: self.sandbox.programs()?,
-            limits: self.sandbox.limits(),
-            required: self.sandbox.required()?,
+            limits: self.sandbox.limits(&Chosen::Native)?,
+            required: self.sandbox.required_of(&Chosen::Native)?,
             ..SandboxSpec::new(id, user)
         };
         Ok((spec, base))

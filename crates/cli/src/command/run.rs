@@ -15,6 +15,7 @@ use belljar_contract::job::Job;
 use belljar_contract::result::{ChangesState, Failure, JobResult, JobStatus};
 use belljar_node::inspection::Inspection;
 use belljar_node::web::judge;
+use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::{Finished, Request, carry_out};
@@ -90,8 +91,8 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
         env,
         home,
         programs: arguments.sandbox.programs()?,
-        limits: arguments.sandbox.limits(),
-        required: arguments.sandbox.required()?,
+        limits: arguments.sandbox.limits(&Chosen::Native)?,
+        required: arguments.sandbox.required_of(&Chosen::Native)?,
         hatches: web.iter().map(|_| Hatch::Web).collect(),
         timeout: arguments.sandbox.timeout(),
         runner: HostPath::resolve(state::own_program()?)?,
@@ -142,8 +143,9 @@ pub(super) fn read_document(path: &Path) -> Result<Vec<u8>, CliError> {
     let mut document = Vec::new();
     let read = match path == Path::new("-") {
         true => std::io::stdin().take(LARGEST_JOB_BYTES + 1).read_to_end(&mut document),
-        false => std::fs::File::open(path)
-            .and_then(|file| file.take(LARGEST_JOB_BYTES + 1).read_to_end(&mut document)),
+        false => {
+            std::fs::File::open(path).and_then(|file| file.take(LARGEST_JOB_BYTES + 1).read_to_end(&mut document))
+        }
     };
     read.map_err(|source| CliError::read(path, source))?;
     Ok(document)

@@ -157,7 +157,7 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
     let access =
         identity.map(|identity| crate::access::compiled(&identity, asked, &workspace)).transpose()?;
     let quarter = Quarter {
-        limits: arguments.sandbox.limits(),
+        limits: arguments.sandbox.limits(&backend)?,
         required: arguments.sandbox.required_of(&backend)?,
         ..Quarter::of(backend)
     };

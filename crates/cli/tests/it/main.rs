@@ -21,6 +21,7 @@ mod git;
 mod hatches;
 mod job;
 mod killed;
+mod limits;
 mod limits_page;
 mod mcp;
 mod models;

@@ -322,6 +322,10 @@ fn the_process_limit_is_reported_where_it_is_kept_and_only_there() {
     let script = "for i in $(seq 40); do sleep 5 > /dev/null & done 2>&1; wait";
     let arguments = ["exec", "--pids", "20", "--isolation", "--", "sh", "-c", script];
     let agree = |ran: &Ran| {
+        if ran.code == 125 && ran.stderr.contains("process_limit") {
+            // It can't be kept, so nothing ran.
+            return false;
+        }
         let report = ran.stderr.split_inclusive("\n}\n").next().unwrap();
         let report: serde_json::Value = serde_json::from_str(report).unwrap();
         let layers = report["layers"].as_array().unwrap();

@@ -107,7 +107,11 @@ fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Ke
             layer("cpu_limit", true, format!("{processors} processors by control groups, version {version}"))
         }
         (Some(_), Ok(_)) => layer("cpu_limit", false, "nobody looks after it".to_owned()),
-        (Some(_), Err(why)) => layer("cpu_limit", false, why.clone()),
+        (Some(_), Err(why)) => layer(
+            "cpu_limit",
+            false,
+            format!("control groups alone limit processor time, and there are none: {why}"),
+        ),
     };
     let is_on_disk = spec.job.is_some() || !matches!(spec.workspace, Workspace::Empty);
     let disk = match (is_on_disk, disk_bytes) {

@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
         workspace,
         lent: arguments.sandbox.lent()?,
         env: arguments.sandbox.env(),
-        limits: arguments.sandbox.limits(),
+        limits: arguments.sandbox.limits(chosen)?,
         required: arguments.sandbox.required_of(chosen)?,
         hatches: ways_out.hatches(),
         home: BTreeMap::new(),
