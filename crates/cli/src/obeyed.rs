@@ -4,8 +4,8 @@ use crate::configuration::{candidates, read_bytes};
 use crate::error::CliError;
 use crate::state;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_trusted::named;
 use belljar_trusted::trusted_file::{self, Found, Role, UntrustedFileError};
+use belljar_trusted::{input, named};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -63,7 +63,7 @@ pub(crate) fn register_usual() {
         }
         for path in candidates() {
             let Ok(Found::File) = trusted_file::expect(&path, Role::File) else { continue };
-            let read = File::open(&path).and_then(read_bytes);
+            let read = input::open(&path).and_then(read_bytes);
             read.iter().for_each(|document| named::register(document));
         }
     });

@@ -1,11 +1,15 @@
 //! The token that a node is shown.
 
 use crate::error::CliError;
+use belljar_trusted::input;
 use std::path::Path;
 use zeroize::Zeroizing;
 
 /// A token. It can be neither shown nor written down, and is wiped from memory when it goes.
 pub(crate) struct ShownToken(Zeroizing<Vec<u8>>);
+
+/// A longer file is no token's.
+const LARGEST_BYTES: u64 = 8 << 10;
 
 // === impl ShownToken ===
 
@@ -13,11 +17,12 @@ impl ShownToken {
     /// The token in a file, with white space around it.
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
         crate::obeyed::check(path)?;
-        let text = std::fs::read(path).map_err(|error| CliError::read(path, error))?;
+        let text = input::read(path, LARGEST_BYTES).map_err(|error| CliError::read(path, error))?;
         let text = Zeroizing::new(text);
+        let is_short = text.len() as u64 <= LARGEST_BYTES;
         let token = text.trim_ascii();
         // Anything else would be a header of its own.
-        match !token.is_empty() && token.iter().all(u8::is_ascii_graphic) {
+        match is_short && !token.is_empty() && token.iter().all(u8::is_ascii_graphic) {
             true => Ok(Self(Zeroizing::new(token.to_vec()))),
             false => Err(CliError::usage(format!("{} holds no token", crate::output::path(path)))),
         }

@@ -35,6 +35,7 @@ use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::limits::{Bytes, Limits};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::state::{RunFolder, State};
+use belljar_trusted::input;
 use jiff::Timestamp;
 use report::Report;
 use shown::{Manner, Shown};
@@ -341,7 +342,7 @@ fn grant(path: &Path) -> Result<Option<ExecutionGrant>, Malformed> {
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     let source: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(std::io::stdin().lock()),
-        false => Box::new(std::fs::File::open(path).map_err(|error| CliError::read(path, error))?),
+        false => Box::new(input::open(path).map_err(|error| CliError::read(path, error))?),
     };
     let mut bytes = Vec::new();
     source.take(most + 1).read_to_end(&mut bytes).map_err(|error| CliError::read(path, error))?;

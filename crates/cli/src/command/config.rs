@@ -12,9 +12,9 @@ use belljar_egress::web::config::WebConfig;
 use belljar_policy::egress::Rule;
 use belljar_sandbox::config::{BackendName, Config, Mistakes};
 use belljar_sandbox::limits::Limits;
+use belljar_trusted::input;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -66,7 +66,7 @@ impl Subcommand for ConfigArguments {
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let source: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(std::io::stdin().lock()),
-        false => Box::new(File::open(path).map_err(|error| CliError::read(path, error))?),
+        false => Box::new(input::open(path).map_err(|error| CliError::read(path, error))?),
     };
     read_bytes(source).map_err(|error| CliError::read(path, error))
 }

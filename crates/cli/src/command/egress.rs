@@ -9,8 +9,8 @@ use crate::web::read_policy;
 use belljar_contract::yaml::{self, Log, Members, Node, list, one_of, text};
 use belljar_egress::upstream::names::NameSource;
 use belljar_egress::web::explain::{Explanation, Question, Verdict};
+use belljar_trusted::input;
 use learn::LearnArguments;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -129,7 +129,7 @@ fn test(expectations: &Path, policy: &Path) -> Result<ExitCode, CliError> {
 }
 
 fn read(path: &Path) -> Result<Vec<Expectation>, CliError> {
-    let bytes = File::open(path).and_then(read_bytes).map_err(|error| CliError::read(path, error))?;
+    let bytes = input::open(path).and_then(read_bytes).map_err(|error| CliError::read(path, error))?;
     let mut log = Log::default();
     let expected = yaml::parse(&bytes, &mut log).and_then(|node| {
         let mut members = Members::open(&node, &mut log)?;

@@ -17,6 +17,7 @@ use belljar_node::delivery::Callbacks;
 use belljar_sandbox::backends::here::Here;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
+use belljar_trusted::input;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -70,6 +71,9 @@ pub(crate) struct NodeArguments {
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: LevelFilter,
 }
+
+/// A file that is longer holds no secret, in bytes. Larger ones are cut, and refused for what they hold.
+const LARGEST_SECRET: u64 = 8 << 10;
 
 /// Threads for what takes a moment: removing folders, reading files.
 const SMALL_THREADS: usize = 64;
@@ -129,6 +133,8 @@ pub(super) fn usual_state() -> State {
 
 /// Says in the settings what the configuration says, if there is one.
 pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result<(), CliError> {
+    // A server of tools may be lent a directory: none in which a configuration is looked for.
+    obeyed::register_usual();
     let Some(path) = found(named) else { return Ok(()) };
     let configuration = Configuration::read(&path)?;
     configuration.node.apply(settings);
@@ -172,7 +178,8 @@ fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
         CliError::usage(format!("{} holds no key for callbacks: {why}", crate::output::path(&secret_file)))
     };
     obeyed::check_secret(&secret_file)?;
-    let text = std::fs::read(&secret_file).map_err(|error| CliError::read(&secret_file, error))?;
+    let text =
+        input::read(&secret_file, LARGEST_SECRET).map_err(|error| CliError::read(&secret_file, error))?;
     let secret = Secret::parse(text).map_err(|error| wrong(&error))?;
     let key = SigningKey::of(&secret).map_err(|error| wrong(&error))?;
     known::remember(secret);

@@ -19,6 +19,7 @@ use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::{Finished, Request, carry_out};
+use belljar_trusted::input;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -144,7 +145,7 @@ pub(super) fn read_document(path: &Path) -> Result<Vec<u8>, CliError> {
     let read = match path == Path::new("-") {
         true => std::io::stdin().take(LARGEST_JOB_BYTES + 1).read_to_end(&mut document),
         false => {
-            std::fs::File::open(path).and_then(|file| file.take(LARGEST_JOB_BYTES + 1).read_to_end(&mut document))
+            input::open(path).and_then(|file| file.take(LARGEST_JOB_BYTES + 1).read_to_end(&mut document))
         }
     };
     read.map_err(|source| CliError::read(path, source))?;

@@ -19,6 +19,7 @@ mod failures;
 mod full;
 mod git;
 mod hatches;
+mod inputs;
 mod job;
 mod killed;
 mod limits;

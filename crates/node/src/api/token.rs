@@ -4,6 +4,7 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use belljar_egress::known;
 use belljar_egress::secret::Secret;
+use belljar_trusted::input;
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use subtle::ConstantTimeEq;
@@ -37,6 +38,9 @@ pub enum TokenError {
 const SHORTEST: usize = 16;
 const LONGEST: usize = 4_096;
 
+/// A longer file is no token's, in bytes.
+const LARGEST_FILE: u64 = 8 << 10;
+
 // === impl Token ===
 
 impl Token {
@@ -45,10 +49,12 @@ impl Token {
     /// # Errors
     /// [`TokenError`] when there is none.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
-        let text =
-            std::fs::read(path).map_err(|source| TokenError::Read { path: path.to_owned(), source })?;
+        let text = input::read(path, LARGEST_FILE)
+            .map_err(|source| TokenError::Read { path: path.to_owned(), source })?;
+        let is_whole = text.len() as u64 <= LARGEST_FILE;
         let text = text.trim_ascii();
-        let is_token = (SHORTEST..=LONGEST).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
+        let is_token =
+            is_whole && (SHORTEST..=LONGEST).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
         match is_token {
             true => {
                 // So that it is found where an agent would show it.

@@ -44,8 +44,10 @@ fn found(config: &StdioConfig) -> Result<Found, Box<dyn Error + Send + Sync>> {
         None => WorkspaceChoice::Empty,
         Some(Folder { path, mode: FolderMode::Copy }) => WorkspaceChoice::Copy(HostPath::resolve(path)?),
         Some(Folder { path, mode: FolderMode::Direct }) => {
-            trusted_file::lend_workspace(path, &[])?;
-            WorkspaceChoice::Direct(HostPath::resolve(path)?)
+            let directory = HostPath::resolve(path)?;
+            // Where a configuration is looked for was registered when the node started.
+            trusted_file::lend_workspace(directory.as_path(), &[])?;
+            WorkspaceChoice::Direct(directory)
         }
     };
     Ok(Found { command, lent, workspace, search_path })

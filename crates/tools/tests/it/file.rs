@@ -15,6 +15,10 @@ pub(crate) const CASES: &[Case] = &[
     ("what_a_file_has_is_told_by_its_columns", what_a_file_has_is_told_by_its_columns),
     ("what_may_change_a_file_reaches_no_other_one", what_may_change_a_file_reaches_no_other_one),
     (
+        "link_or_pipe_in_place_of_a_database_is_neither_followed_nor_waited_for",
+        link_or_pipe_in_place_of_a_database_is_neither_followed_nor_waited_for,
+    ),
+    (
         "a_file_that_is_missing_is_told_when_tools_are_set_up",
         a_file_that_is_missing_is_told_when_tools_are_set_up,
     ),
@@ -119,6 +123,22 @@ fn what_may_only_read_changes_nothing_and_reaches_no_other_file() -> Result<(), 
     .unwrap();
     let read = rig.call("sql_query", &query("SELECT said FROM kept WHERE number = 2")).unwrap().data;
     assert_eq!(read["rows"], json!([{ "said": "x" }]));
+    Ok(())
+}
+
+fn link_or_pipe_in_place_of_a_database_is_neither_followed_nor_waited_for() -> Result<(), String> {
+    let house = House::new();
+    let rig = house.rig("");
+    let ask = || rig.call("sql_query", &query("SELECT count(*) AS n FROM sqlite_schema"));
+    // Control.
+    ask().unwrap();
+    let path = house.path("house.db");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(house.path("other.db"), &path).unwrap();
+    assert_eq!(ask().unwrap_err().code, DomainCode::Unavailable);
+    std::fs::remove_file(&path).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    assert_eq!(ask().unwrap_err().code, DomainCode::Unavailable);
     Ok(())
 }
 

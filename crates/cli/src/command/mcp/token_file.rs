@@ -5,6 +5,7 @@ use belljar_egress::known;
 use belljar_egress::secret::Secret;
 use belljar_gateway::bearer::{InvalidTokenError, OneToken};
 use belljar_gateway::seat::Seat;
+use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -65,13 +66,9 @@ pub(super) fn token(path: &Path, seat: Seat) -> Result<OneToken, CliError> {
 
 /// A new token in a new file; nothing if there is a file already.
 fn made(path: &Path) -> Result<Option<String>, TokenFileError> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let failed = |source| TokenFileError::Open { path: path.to_owned(), source };
-    let file = match openat(CWD, path, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(file) => File::from(file),
-        Err(Errno::EXIST) => return Ok(None),
-        Err(errno) => return Err(failed(errno)),
-    };
+    let failed =
+        |error: UntrustedFileError| TokenFileError::Io { path: path.to_owned(), source: error.into() };
+    let Some(file) = trusted_file::create_new(path).map_err(failed)? else { return Ok(None) };
     let mut random = [0; RANDOM_BYTES];
     let written = getrandom(&mut random, GetRandomFlags::empty())
         .map_err(std::io::Error::from)

@@ -6,6 +6,8 @@ use belljar_testkit::skip::skip;
 use belljar_testkit::world::World;
 use belljar_testkit::{clients, mcp, processes, wait};
 use serde_json::json;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 /// Waits until a tool is listed: its server is started while the node serves already.
 const LISTED: &str = r#"
@@ -63,4 +65,33 @@ fn an_agent_calls_tools_of_another_server_which_ends_with_the_node() {
     assert_eq!(started.stop(), Some(0));
     assert_eq!(runs(), 0, "nothing is left of the servers' sandboxes");
     wait::until(|| below.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()));
+}
+
+#[test]
+fn server_is_lent_no_directory_in_which_a_configuration_is_looked_for() {
+    let world = World::new(crate::BELLJAR);
+    world.write("token", "0123456789abcdef0123456789abcdef");
+    std::fs::set_permissions(world.path().join("token"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .unwrap();
+    let server = |name: &str, directory: &str| {
+        world.write(&format!("{directory}/file"), "");
+        let path = world.path().join(directory);
+        format!(
+            "    - {{name: {name}, transport: stdio, command: sh, args: [-c, 'touch /workspace/ran'], \
+             workspace: {{path: {}, mode: direct}}, connect_timeout_seconds: 30}}\n",
+            path.display()
+        )
+    };
+    let config = format!("mcp:\n  servers:\n{}{}", server("home", ".config"), server("plain", "plain"));
+    world.write("mcp.yaml", config);
+    let arguments = ["node", "--listen", "127.0.0.1:0", "--token-file", "token", "--config", "mcp.yaml"];
+    let mut node = world.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let log = BufReader::new(node.stderr.take().unwrap());
+    let refused = log.lines().map_while(Result::ok).find(|line| line.contains("\"home\"")).unwrap();
+    // Control: another directory is lent.
+    wait::until(|| world.path().join("plain/ran").exists());
+    node.kill().unwrap();
+    node.wait().unwrap();
+    assert!(refused.contains(".config/belljar/config.yaml"), "{refused}");
+    assert!(!world.path().join(".config/ran").exists());
 }

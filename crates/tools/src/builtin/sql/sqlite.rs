@@ -10,12 +10,14 @@ use allowed::{Access, authorization};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use belljar_contract::tool::DomainCode;
+use belljar_trusted::trusted_file;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, Value as Bound, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ToSql, params_from_iter};
 use serde_json::{Map, Value, json};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,8 +128,20 @@ fn opened(path: &Path, access: Access) -> rusqlite::Result<Connection> {
         Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         Access::Change | Access::Define => OpenFlags::SQLITE_OPEN_READ_WRITE,
     };
+    // A sandbox that writes there could put a link to another database in its place, or a pipe, whose opening waits. One that has ended
+    // may have left a link.
+    let refused = |error: io::Error| {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+        rusqlite::Error::SqliteFailure(code, Some(error.to_string()))
+    };
+    trusted_file::look_at(path).map_err(|error| refused(error.into()))?;
+    // It is not opened here: closing it would let go of the locks that another connection of this process holds.
+    if !path.metadata().map_err(refused)?.is_file() {
+        return Err(refused(io::Error::other("it is not a regular file")));
+    }
     // Without URIs: a path is a path. None is made that isn't there.
-    let connection = Connection::open_with_flags(path, way | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let careful = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(path, way | careful)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_VALUE)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
