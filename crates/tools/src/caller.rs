@@ -80,6 +80,15 @@ impl Caller {
         }
     }
 
+    /// Its name among those who wait for their turns: its run, or who it is where it works on none.
+    pub fn queue(&self) -> String {
+        let Self { kind, task_id, job_id, run_id, project_id, user_id, actor, .. } = self;
+        match run_id {
+            Some(run_id) => format!("run {run_id}"),
+            None => format!("{kind:?} {:?}", (actor, user_id, project_id, task_id, job_id)),
+        }
+    }
+
     /// What it is bound to: a name of an argument, and the one value that it may have.
     pub fn bounds(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let task = self.task_id.as_ref().map(|id| ("task_id", id.as_str()));

@@ -16,6 +16,7 @@ pub mod definition;
 pub mod page;
 pub mod registry;
 pub mod schema;
+pub mod turns;
 pub mod typed;
 pub mod workbench;
 

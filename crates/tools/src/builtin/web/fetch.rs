@@ -55,8 +55,13 @@ impl Fetch {
         Self { hatch, reader }
     }
 
-    async fn read(&self, page: Page, part: Part, most_chars: usize) -> Result<(Page, PageText), Failure> {
-        let read = self.reader.read(move || {
+    async fn read(
+        &self,
+        caller: &Caller,
+        page: Page,
+        (part, most_chars): (Part, usize),
+    ) -> Result<(Page, PageText), Failure> {
+        let read = self.reader.read(caller, move || {
             let url = Url::parse(&page.url).map_err(|_| UnreadableError::TooMuch)?;
             let read = page::read((&url, page.content_type.as_deref()), &page.body, (part, most_chars))?;
             Ok((page, read))
@@ -74,7 +79,7 @@ impl TypedTool for Fetch {
         let page = reach.fetcher.fetch(&url).await.map_err(|error| failure::of(&error))?;
         let fetched_at = Timestamp::now();
         let most_chars = max_chars.unwrap_or(USUAL_CHARS).min(MOST_CHARS);
-        let (page, text) = self.read(page, mode.unwrap_or_default(), most_chars).await?;
+        let (page, text) = self.read(caller, page, (mode.unwrap_or_default(), most_chars)).await?;
         Ok(Success::of(json!({
             "content_text": text.content,
             "truncated": text.is_truncated,

@@ -65,7 +65,7 @@ impl Parser {
 impl TypedTool for Parser {
     type Arguments = Arguments;
 
-    async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let Arguments { html_content, extract_mode, base_url } = arguments;
         if html_content.len() > MOST_BYTES {
             let bytes = html_content.len();
@@ -74,7 +74,7 @@ impl TypedTool for Parser {
             )));
         }
         let url = base_url.as_deref().map(address).transpose()?;
-        let read = self.reader.read(move || {
+        let read = self.reader.read(caller, move || {
             let page = Html::parse(&html_content)?;
             Ok(told(&page, url.as_ref(), extract_mode))
         });

@@ -1,38 +1,39 @@
-//! Reads pages on threads of their own, a few at a time: it takes a processor, and others need theirs.
+//! Reads pages on threads of their own, a few at a time: it takes a processor, and each run has its turn ([`Turns`]).
 
 use crate::answer::Failure;
+use crate::caller::Caller;
 use crate::page::UnreadableError;
+use crate::turns::Turns;
 use belljar_contract::tool::DomainCode;
-use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// Where pages are read. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Reader {
-    places: Arc<Semaphore>,
+    turns: Turns,
 }
 
+/// Pages read at once, for all runs together.
 const READ_AT_ONCE: usize = 2;
+
+/// Pages of one run that wait or are read. Each is held in memory meanwhile.
+const MOST_OF_RUN: usize = 32;
 
 // === impl Reader ===
 
 impl Reader {
     pub(super) fn new() -> Self {
-        Self { places: Arc::new(Semaphore::new(READ_AT_ONCE)) }
+        Self { turns: Turns::new(READ_AT_ONCE, MOST_OF_RUN) }
     }
 
-    /// What comes of reading one.
+    /// Reads a page for that caller.
     pub(super) async fn read<T: Send + 'static>(
         &self,
+        caller: &Caller,
         read: impl FnOnce() -> Result<T, UnreadableError> + Send + 'static,
     ) -> Result<T, Failure> {
-        // It is never closed. Whoever gives up waiting leaves the place to those who read.
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let reading = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            read()
-        });
-        let read = reading.await.map_err(|error| Failure::internal("read the page", &error))?;
+        let turn = self.turns.enter(&caller.queue()).await;
+        let turn = turn.map_err(|error| Failure::new(DomainCode::LimitExceeded, error.to_string()))?;
+        let read = turn.work(read).await.map_err(|error| Failure::internal("read the page", &error))?;
         read.map_err(|error: UnreadableError| {
             let code = match error {
                 UnreadableError::NotText { .. } => DomainCode::NotSupported,

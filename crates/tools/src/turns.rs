@@ -1,0 +1,207 @@
+//! Turns at work that takes a processor or much memory, shared fairly between runs.
+//!
+//! ```text
+//! run A: request ─┐
+//!        request ─┴─ one at a time ─► Turn ─┐
+//! run B: request ─── one at a time ─► Turn ─┴─► first come, first served: as many at once as there are places
+//! ```
+//! A run has at most one request in the common queue, so it delays each other run by the work of one request at most, however many it
+//! makes. The work is done on a thread that may wait, never on one that serves others.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinError;
+
+/// A queue for one kind of work. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Turns(Arc<Queue>);
+
+#[derive(Debug)]
+struct Queue {
+    places: Arc<Semaphore>,
+    most_of_run: usize,
+    runs: Mutex<HashMap<String, Run>>,
+}
+
+/// The requests of one run.
+#[derive(Debug)]
+struct Run {
+    turn: Arc<Semaphore>,
+    requests: usize,
+}
+
+/// The turn of a request. No other request of its run gets one until every clone of it is dropped.
+#[derive(Debug, Clone)]
+pub struct Turn(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    _turn: OwnedSemaphorePermit,
+    request: Request,
+}
+
+/// A request that waits for its turn, or has it.
+#[derive(Debug)]
+struct Request {
+    queue: Arc<Queue>,
+    run: String,
+}
+
+/// A run has as many requests waiting as it may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this run has {most} such requests waiting or under way; try again when one of them has ended")]
+pub struct TooManyWaiting {
+    most: usize,
+}
+
+// === impl Turns ===
+
+impl Turns {
+    /// A queue of so many places for work at once. A run may have so many requests waiting or under way.
+    pub fn new(at_once: usize, most_of_run: usize) -> Self {
+        let places = Arc::new(Semaphore::new(at_once));
+        Self(Arc::new(Queue { places, most_of_run, runs: Mutex::default() }))
+    }
+
+    /// Waits until no other request of that run has its turn.
+    ///
+    /// # Errors
+    /// [`TooManyWaiting`] when the run has as many requests here as it may have.
+    pub async fn enter(&self, run: &str) -> Result<Turn, TooManyWaiting> {
+        let Self(queue) = self;
+        let most = queue.most_of_run;
+        let turn = queue.begin(run).ok_or(TooManyWaiting { most })?;
+        let request = Request { queue: Arc::clone(queue), run: run.to_owned() };
+        // It is never closed.
+        let turn = turn.acquire_owned().await.map_err(|_| TooManyWaiting { most })?;
+        Ok(Turn(Arc::new(Held { _turn: turn, request })))
+    }
+}
+
+// === impl Queue ===
+
+impl Queue {
+    fn runs(&self) -> MutexGuard<'_, HashMap<String, Run>> {
+        // Nothing in there is ever half done.
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request, and returns what its run's requests wait for; `None` when there are too many.
+    fn begin(&self, run: &str) -> Option<Arc<Semaphore>> {
+        let mut runs = self.runs();
+        let first = || Run { turn: Arc::new(Semaphore::new(1)), requests: 0 };
+        let run = runs.entry(run.to_owned()).or_insert_with(first);
+        if run.requests >= self.most_of_run {
+            return None;
+        }
+        run.requests += 1;
+        Some(Arc::clone(&run.turn))
+    }
+
+    fn end(&self, name: &str) {
+        let mut runs = self.runs();
+        let Some(run) = runs.get_mut(name) else { return };
+        run.requests = run.requests.saturating_sub(1);
+        if run.requests == 0 {
+            runs.remove(name);
+        }
+    }
+}
+
+// === impl Turn ===
+
+impl Turn {
+    /// Does work on a thread that may wait, once there is a place. A caller that gives up leaves the turn and the place to the work
+    /// until it has ended.
+    ///
+    /// # Errors
+    /// [`JoinError`] when the work has panicked.
+    pub async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let turn = self.clone();
+        // It is never closed.
+        let place = Arc::clone(&self.0.request.queue.places).acquire_owned().await;
+        let working = move || {
+            let (_turn, _place) = (turn, place);
+            work()
+        };
+        tokio::task::spawn_blocking(working).await
+    }
+}
+
+// === impl Request ===
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.queue.end(&self.run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use futures_util::future::join_all;
+    use std::sync::mpsc;
+
+    /// Has a run do work, and waits until its requests are in the queue.
+    async fn asked(turns: &Turns, run: &str, tell: mpsc::Sender<String>) {
+        let turn = turns.enter(run).await.unwrap();
+        let name = run.to_owned();
+        turn.work(move || tell.send(name)).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn run_with_many_requests_delays_another_run_by_one_of_them() {
+        let turns = Turns::new(1, 60);
+        let (tell, told) = mpsc::channel();
+        // The only place is taken until all of them wait.
+        let (go_on, held) = mpsc::channel::<()>();
+        let first = turns.enter("first").await.unwrap();
+        let mut begun = Box::pin(first.work(move || held.recv()));
+        assert!(begun.as_mut().now_or_never().is_none());
+        let mut many: Vec<_> = (0..60).map(|_| Box::pin(asked(&turns, "many", tell.clone()))).collect();
+        assert!(many.iter_mut().all(|request| request.as_mut().now_or_never().is_none()));
+        let mut one = Box::pin(asked(&turns, "one", tell));
+        assert!(one.as_mut().now_or_never().is_none());
+        go_on.send(()).unwrap();
+        begun.await.unwrap().unwrap();
+        tokio::join!(join_all(many), one);
+        let order: Vec<_> = told.try_iter().collect();
+        assert_eq!((order.len(), order.iter().position(|run| run == "one")), (61, Some(1)), "{order:?}");
+    }
+
+    #[tokio::test]
+    async fn run_may_have_so_many_requests_waiting_and_another_run_has_its_own() {
+        let turns = Turns::new(1, 2);
+        let first = turns.enter("many").await.unwrap();
+        let mut second = Box::pin(turns.enter("many"));
+        assert!(second.as_mut().now_or_never().is_none());
+        assert_eq!(turns.enter("many").await.unwrap_err(), TooManyWaiting { most: 2 });
+        turns.enter("other").await.unwrap();
+        // The control: when one has ended, the next one may come.
+        drop(first);
+        let second = second.await.unwrap();
+        assert!(turns.enter("many").now_or_never().is_none());
+        drop(second);
+        turns.enter("many").await.unwrap();
+        assert!(turns.0.runs().is_empty());
+    }
+
+    #[tokio::test]
+    async fn caller_that_gives_up_frees_no_turn_while_its_work_goes_on() {
+        let turns = Turns::new(1, 2);
+        let (go_on, held) = mpsc::channel::<()>();
+        let turn = turns.enter("run").await.unwrap();
+        let mut working = Box::pin(turn.work(move || held.recv()));
+        assert!(working.as_mut().now_or_never().is_none());
+        drop(working);
+        drop(turn);
+        assert!(turns.enter("run").now_or_never().is_none());
+        go_on.send(()).unwrap();
+        turns.enter("run").await.unwrap();
+    }
+}
