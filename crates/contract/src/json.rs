@@ -35,22 +35,34 @@ pub const MAX_DEPTH: usize = 100;
 /// Values and member names read at most: whatever a document costs after this grows with its text alone.
 pub const MAX_VALUES: usize = 1 << 20;
 
+/// Values and member names read at most of a message of MCP. Each takes many times its length while the message is handled: without a
+/// bound, a message of 4 MiB takes 800 MiB. The largest chart (20000 points) has 100000 of them.
+pub const MAX_MESSAGE_VALUES: usize = 1 << 17;
+
 /// Parses one whole document.
 ///
 /// # Errors
 /// One [`Problem`] at `$` that names line and column: after a syntax error nothing else can be trusted.
 pub fn parse(document: &[u8]) -> Result<Node, Problem> {
+    parse_within(document, MAX_VALUES)
+}
+
+/// Parses one whole document of at most so many values and member names.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_within(document: &[u8], most_values: usize) -> Result<Node, Problem> {
     if document.len() > MAX_DOCUMENT_BYTES {
         return Err(at_root(
             format!("a document of {} bytes", document.len()),
             format!("at most {MAX_DOCUMENT_BYTES} bytes"),
         ));
     }
-    let mut budget = Budget { values: MAX_VALUES, exceeded: None };
+    let mut budget = Budget { values: most_values, exceeded: None };
     let mut text = serde_json::Deserializer::from_slice(document);
     let parsed = NodeSeed { depth: 0, budget: &mut budget }.deserialize(&mut text);
     let whole = parsed.and_then(|node| text.end().map(|()| node));
-    whole.map_err(|error| at_root(found_in(document, &error), expected_instead(budget.exceeded)))
+    whole.map_err(|error| at_root(found_in(document, &error), expected_instead(budget.exceeded, most_values)))
 }
 
 fn at_root(found: String, expected: String) -> Problem {
@@ -68,10 +80,10 @@ fn found_in(document: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-fn expected_instead(exceeded: Option<Limit>) -> String {
+fn expected_instead(exceeded: Option<Limit>, most_values: usize) -> String {
     match exceeded {
         Some(Limit::Depth) => format!("at most {MAX_DEPTH} levels"),
-        Some(Limit::Values) => format!("at most {MAX_VALUES}"),
+        Some(Limit::Values) => format!("at most {most_values}"),
         None => "one JSON document (RFC 8259, UTF-8 without a byte order mark)".to_owned(),
     }
 }

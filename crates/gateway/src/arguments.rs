@@ -103,6 +103,8 @@ pub(crate) struct Recorded {
     pub(crate) arguments: Value,
     /// Their length as JSON, in bytes.
     pub(crate) bytes: u64,
+    /// The digest of that JSON ([`canonical::digest`]).
+    pub(crate) sha256: String,
     pub(crate) is_preview: bool,
 }
 
@@ -122,51 +124,70 @@ impl LeftOut<'_> {
     /// What of arguments is recorded: all of them, or a preview that is marked as one. In it `***` stands for known secrets and tokens.
     pub(crate) fn recorded(&self, arguments: &Arguments) -> Recorded {
         let text = canonical::text(arguments);
-        let bytes = text.len();
+        let (bytes, sha256) = (text.len() as u64, canonical::digest_of(&text));
         let is_deep = arguments.values().any(|value| is_deeper(value, DEEPEST_ARGUMENTS - 1));
-        let left = match is_deep {
-            // Nothing so deep is walked through; of its text the forms of secrets are found all the same.
-            true => Value::from(self.text(&text)),
-            false => self.value(self.schema, &Value::Object(arguments.clone())),
-        };
         let is_preview = is_deep || escaped_length(&text) > LONGEST_RECORDED_BYTES;
-        let arguments = match is_preview {
-            true => {
-                let text = left.as_str().map_or_else(|| left.to_string(), str::to_owned);
-                let of = (bytes as u64, canonical::digest(arguments));
-                Value::from(preview(&text, PREVIEW_BYTES, (of.0, &of.1)))
+        let shorten = |left: &str| Value::from(preview(left, PREVIEW_BYTES, (bytes, &sha256)));
+        let arguments = match (is_deep, is_preview) {
+            // Nothing so deep is walked through; of its text the forms of secrets are found all the same.
+            (true, _) => shorten(&self.text(&text)),
+            (false, true) => {
+                drop(text);
+                // More than that isn't shown, so it isn't looked through and copied either.
+                let left = self.members(self.schema, arguments, &mut { PREVIEW_BYTES });
+                shorten(&Value::Object(left).to_string())
             }
-            false => left,
+            (false, false) => Value::Object(self.members(self.schema, arguments, &mut { usize::MAX })),
         };
-        Recorded { arguments, bytes: bytes as u64, is_preview }
+        Recorded { arguments, bytes, sha256, is_preview }
     }
 
     fn text(&self, text: &str) -> String {
         self.tokens.text(&secret::hide(self.secrets, text))
     }
 
-    fn value(&self, schema: Option<&Value>, value: &Value) -> Value {
+    /// Members, as far as there is room: those behind what fills it are missing.
+    fn members(&self, schema: Option<&Value>, members: &Arguments, room: &mut usize) -> Map<String, Value> {
+        let mut left = Map::new();
+        for (name, member) in members {
+            if *room == 0 {
+                break;
+            }
+            let of_member = schema.and_then(|schema| schema.get("properties")?.get(name));
+            let mut shown = self.text(name);
+            while left.contains_key(&shown) {
+                shown.push('*');
+            }
+            *room = room.saturating_sub(shown.len());
+            let member = self.value(of_member, member, room);
+            left.insert(shown, member);
+        }
+        left
+    }
+
+    fn value(&self, schema: Option<&Value>, value: &Value, room: &mut usize) -> Value {
         if schema.is_some_and(|schema| schema[SECRET_MARK] == true) {
             return marked(value);
         }
+        *room = room.saturating_sub(1);
         match value {
-            Value::Object(members) => {
-                let mut left = Map::new();
-                for (name, member) in members {
-                    let of_member = schema.and_then(|schema| schema.get("properties")?.get(name));
-                    let mut shown = self.text(name);
-                    while left.contains_key(&shown) {
-                        shown.push('*');
-                    }
-                    left.insert(shown, self.value(of_member, member));
-                }
-                Value::Object(left)
-            }
+            Value::Object(members) => Value::Object(self.members(schema, members, room)),
             Value::Array(items) => {
                 let of_items = schema.and_then(|schema| schema.get("items"));
-                items.iter().map(|item| self.value(of_items, item)).collect()
+                let mut left = Vec::new();
+                for item in items {
+                    if *room == 0 {
+                        break;
+                    }
+                    left.push(self.value(of_items, item, room));
+                }
+                Value::Array(left)
             }
-            Value::String(text) => Value::from(self.text(text)),
+            Value::String(text) => {
+                let text = self.text(text);
+                *room = room.saturating_sub(text.len());
+                Value::from(text)
+            }
             plain => plain.clone(),
         }
     }
@@ -297,6 +318,33 @@ mod tests {
             assert!(text.ends_with(&format!("of {} bytes; sha256 {digest})", recorded.bytes)), "{text}");
             assert!(!text.contains("hunter22"));
         }
+    }
+
+    /// Counts the texts that are looked through.
+    #[derive(Debug, Default)]
+    struct Counting(std::sync::atomic::AtomicUsize);
+
+    impl KnownSecrets for Counting {
+        fn find(&self, _: &str) -> Vec<std::ops::Range<usize>> {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn of_many_values_as_many_are_looked_through_as_a_preview_shows() {
+        let looked_through = |count: usize| {
+            let (secrets, tokens) = (Counting::default(), Redactor::of_token_forms());
+            let given = arguments(&json!({ "list": vec![json!({ "a": "hunter" }); count] }));
+            let recorded = LeftOut { secrets: &secrets, tokens: &tokens, schema: None }.recorded(&given);
+            assert_eq!(recorded.sha256, canonical::digest(&given));
+            let shown = recorded.arguments.to_string();
+            (secrets.0.into_inner(), recorded.is_preview, shown.len())
+        };
+        let (looked, is_preview, shown) = looked_through(100_000);
+        assert!(is_preview && looked <= PREVIEW_BYTES && shown >= PREVIEW_BYTES, "{looked} {shown}");
+        // The control: what is recorded whole is looked through whole.
+        assert_eq!(looked_through(100).0, 201);
     }
 
     #[test]

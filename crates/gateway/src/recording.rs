@@ -10,8 +10,8 @@ use belljar_contract::tool::{
 use belljar_policy::autonomy::AutonomyLevel;
 use belljar_policy::verdict::Rule;
 use belljar_store::audit::{AuditError, AuditLog, Event, EventError};
+use belljar_tools::Arguments;
 use belljar_tools::caller::Caller;
-use belljar_tools::{Arguments, canonical};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Instant;
@@ -63,7 +63,7 @@ impl Gateway {
             status: None,
             error_type: None,
             duration_ms: None,
-            arguments_sha256: canonical::digest(arguments),
+            arguments_sha256: recorded.sha256,
             arguments_bytes: recorded.bytes,
             arguments: recorded.arguments,
             is_preview: recorded.is_preview,

@@ -1,7 +1,8 @@
 //! Messages are read strictly before the library of MCP reads them: a member that is twice is read otherwise by others, who judge or
 //! record the call.
 
-use belljar_contract::json::{self, Node};
+use belljar_contract::json::{self, MAX_MESSAGE_VALUES, Node};
+use belljar_contract::problem::Problem;
 use rmcp::model::ErrorData;
 
 /// How much of a name is repeated.
@@ -10,11 +11,12 @@ const LONGEST_REPEATED: usize = 128;
 /// Reads a message as JSON.
 ///
 /// # Errors
-/// The error to answer with, when it is no JSON or has a member twice.
+/// The error to answer with, when it is no JSON, has too many values or has a member twice.
 pub(crate) fn read(message: &[u8]) -> Result<Node, ErrorData> {
-    let node = json::parse(message).map_err(|problem| {
-        ErrorData::parse_error(format!("not a message of JSON: found {}", problem.found), None)
-    })?;
+    let node =
+        json::parse_within(message, MAX_MESSAGE_VALUES).map_err(|Problem { found, expected, .. }| {
+            ErrorData::parse_error(format!("not a message of JSON: found {found}, expected {expected}"), None)
+        })?;
     match node.repeated_member() {
         None => Ok(node),
         Some(name) => {

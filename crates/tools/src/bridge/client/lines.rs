@@ -1,7 +1,7 @@
 //! A message a line, over two pipes.
 
 use super::guarded::{Watched, Why};
-use super::message;
+use super::message::{self, NoMessage};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::future::Future;
@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 
 /// Such a transport.
 pub(in crate::bridge) struct Lines<R, W> {
@@ -20,8 +21,16 @@ pub(in crate::bridge) struct Lines<R, W> {
     input: Arc<Mutex<Option<W>>>,
     most_bytes: usize,
     nonsense_left: u32,
+    /// A long line that is being read on a thread that may wait: others need the threads of the runtime.
+    reading: Option<JoinHandle<Read>>,
     watched: Arc<Watched>,
 }
+
+/// What comes of a line; nothing of a blank one.
+type Read = Result<Option<RxJsonRpcMessage<RoleClient>>, NoMessage>;
+
+/// A longer line takes a thread of its own, in bytes.
+const LARGEST_SHORT_BYTES: usize = 64 << 10;
 
 /// What is read at a time.
 const PORTION: usize = 64 << 10;
@@ -41,25 +50,44 @@ impl<R, W> Lines<R, W> {
             input: Arc::new(Mutex::new(Some(input))),
             most_bytes,
             nonsense_left: MOST_NONSENSE,
+            reading: None,
             watched,
         }
     }
 
-    /// Takes the next whole line that is a message.
-    fn next(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+    /// Takes the next whole line.
+    fn line(&mut self) -> Option<Vec<u8>> {
+        let end = memchr::memchr(b'\n', &self.inbox[self.looked_at..]);
+        let Some(end) = end.map(|end| end + self.looked_at) else {
+            self.looked_at = self.inbox.len();
+            return None;
+        };
+        let line = self.inbox.drain(..=end).collect();
+        self.looked_at = 0;
+        Some(line)
+    }
+
+    /// Takes the next line that is a message. Given up half way, nothing is lost.
+    async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            let end = memchr::memchr(b'\n', &self.inbox[self.looked_at..]);
-            let Some(end) = end.map(|end| end + self.looked_at) else {
-                self.looked_at = self.inbox.len();
-                return None;
+            let read = match &mut self.reading {
+                Some(reading) => {
+                    let read = reading.await;
+                    self.reading = None;
+                    // A thread that has failed has read no message.
+                    read.unwrap_or(Ok(None))
+                }
+                None => match self.line()? {
+                    line if line.len() > LARGEST_SHORT_BYTES => {
+                        self.reading = Some(tokio::task::spawn_blocking(move || read(&line)));
+                        continue;
+                    }
+                    line => read(&line),
+                },
             };
-            let read = message::read(self.inbox[..end].trim_ascii());
-            let is_blank = self.inbox[..end].trim_ascii().is_empty();
-            self.inbox.drain(..=end);
-            self.looked_at = 0;
             match read {
-                Ok(message) => return Some(message),
-                Err(_) if is_blank => {}
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
                 Err(error) => {
                     tracing::debug!(%error, "an MCP server has printed a line that is no message");
                     self.nonsense_left = self.nonsense_left.saturating_sub(1);
@@ -70,6 +98,13 @@ impl<R, W> Lines<R, W> {
                 }
             }
         }
+    }
+}
+
+fn read(line: &[u8]) -> Read {
+    match line.trim_ascii() {
+        [] => Ok(None),
+        line => message::read(line).map(Some),
     }
 }
 
@@ -100,7 +135,7 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            if let Some(message) = self.next() {
+            if let Some(message) = self.next().await {
                 return Some(message);
             }
             if self.inbox.len() > self.most_bytes {

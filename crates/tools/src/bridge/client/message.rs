@@ -1,7 +1,9 @@
 //! One message of a server, read so that a part which nobody understands doesn't take the rest with it.
 
+use belljar_contract::json::{self, MAX_MESSAGE_VALUES};
 use rmcp::model::{ContentBlock, ServerJsonRpcMessage, Tool};
 use serde::Deserialize;
+use serde::de::Error;
 use serde_json::{Value, json};
 
 /// The bytes are no message.
@@ -12,9 +14,10 @@ pub(super) struct NoMessage(#[source] serde_json::Error);
 /// What of a tool is looked at; the rest may be large.
 const KEPT_OF_TOOL: [&str; 5] = ["name", "title", "description", "inputSchema", "annotations"];
 
-/// Reads a message.
+/// Reads a message of a bounded number of values.
 pub(super) fn read(bytes: &[u8]) -> Result<ServerJsonRpcMessage, NoMessage> {
-    let mut value: Value = serde_json::from_slice(bytes).map_err(NoMessage)?;
+    let read = json::parse_within(bytes, MAX_MESSAGE_VALUES);
+    let mut value = read.map_err(|problem| NoMessage(serde_json::Error::custom(problem.found)))?.to_value();
     if let Some(result) = value.get_mut("result").and_then(Value::as_object_mut) {
         if let Some(tools) = result.get_mut("tools").and_then(Value::as_array_mut) {
             tools.retain_mut(is_tool);
@@ -83,5 +86,16 @@ mod tests {
         {
             assert!(read(text.as_bytes()).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn message_of_more_values_than_are_read_is_none() {
+        let of = |count: usize| {
+            let list = vec!["0"; count].join(",");
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[],"structuredContent":[{list}]}}}}"#)
+        };
+        assert!(read(of(MAX_MESSAGE_VALUES).as_bytes()).is_err());
+        // The control: a few less.
+        assert!(read(of(MAX_MESSAGE_VALUES - 12).as_bytes()).is_ok());
     }
 }
