@@ -1,23 +1,26 @@
 //! MCP over HTTP: one path, by which messages come one at a time.
 
 use crate::Gateway;
+use crate::long::{LARGEST_SHORT_BYTES, LONG_MESSAGES};
 use crate::mcp::Server;
 use crate::seat::Seat;
 use crate::strict;
-use axum::body::{Body, BodyDataStream};
+use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
+use belljar_tools::turns::Turn;
 use futures_util::StreamExt;
-use rmcp::model::{JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// By which way callers come.
@@ -42,6 +45,9 @@ const SAME_MACHINE: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "ht
 /// The largest message, in bytes.
 const LARGEST_MESSAGE_BYTES: usize = 4 << 20;
 
+/// Time for a client to send a long message, from its turn on.
+const LONG_WITHIN: Duration = Duration::from_secs(60);
+
 /// How much of a larger one is read, and for how long, before it is refused.
 const LARGEST_DISCARD_BYTES: usize = 64 << 20;
 const LONGEST_DISCARD: Duration = Duration::from_secs(5);
@@ -63,6 +69,7 @@ pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> 
         Door::Remote(hosts) if hosts.is_empty() => (None, config),
         Door::Remote(hosts) => (None, config.with_allowed_hosts(hosts)),
     };
+    let of_hatch = seat.clone();
     let server = Server { gateway, seat };
     let service = StreamableHttpService::new(
         move || Ok(server.clone()),
@@ -70,34 +77,83 @@ pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> 
         config,
     );
     let service = Router::new().route_service("/mcp", service);
-    service.layer(middleware::from_fn(read_whole)).layer(middleware::from_fn(said_once))
+    let read = middleware::from_fn(move |request, next| read_whole(of_hatch.clone(), request, next));
+    service.layer(read).layer(middleware::from_fn(said_once))
 }
 
 /// Reads the message before anything is answered. A connection that is closed on a client that still sends loses the answer.
-async fn read_whole(request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
-    let mut chunks = body.into_data_stream();
-    let mut message = Vec::new();
-    while let Some(chunk) = chunks.next().await {
-        let Ok(chunk) = chunk else {
-            return (StatusCode::BAD_REQUEST, "the message ends too early").into_response();
-        };
-        if message.len() + chunk.len() > LARGEST_MESSAGE_BYTES {
-            drop(message);
-            // What can't be read to its end in that time is cut off.
-            let _ = tokio::time::timeout(LONGEST_DISCARD, discard(chunks)).await;
-            let reason = format!("a message may have {LARGEST_MESSAGE_BYTES} bytes");
-            return (StatusCode::PAYLOAD_TOO_LARGE, reason).into_response();
-        }
-        message.extend_from_slice(&chunk);
-    }
+///
+/// Long messages of one caller are handled one at a time, each from its first bytes beyond a short one until it is answered
+/// ([`LONG_MESSAGES`]).
+async fn read_whole(seat: Option<Seat>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let seat = seat.or_else(|| parts.extensions.get::<Seat>().cloned());
+    let (message, turn) = match collect(body.into_data_stream(), seat.as_ref()).await {
+        Ok(collected) => collected,
+        Err((status, reason)) => return (status, reason).into_response(),
+    };
     if parts.method == Method::POST
-        && let Err(error) = strict::read(&message)
+        && let Err(error) = checked(message.clone(), turn.as_ref()).await
     {
         let answer: ServerJsonRpcMessage = JsonRpcMessage::error(error, None);
         return (StatusCode::BAD_REQUEST, Json(answer)).into_response();
     }
+    if let Some(turn) = turn {
+        // It lasts as long as the call, whether or not the client waits for that.
+        parts.extensions.insert(turn);
+    }
     next.run(Request::from_parts(parts, Body::from(message))).await
+}
+
+/// Reads a message to its end, and for a long one waits for its turn.
+async fn collect(
+    mut chunks: BodyDataStream,
+    seat: Option<&Seat>,
+) -> Result<(Bytes, Option<Turn>), (StatusCode, String)> {
+    let mut message = Vec::new();
+    let mut turn: Option<(Turn, Instant)> = None;
+    loop {
+        let chunk = match &turn {
+            None => chunks.next().await,
+            Some((_, until)) => {
+                let late =
+                    |_| (StatusCode::REQUEST_TIMEOUT, "the message does not come to its end".to_owned());
+                tokio::time::timeout_at(*until, chunks.next()).await.map_err(late)?
+            }
+        };
+        let Some(chunk) = chunk else { break };
+        let chunk = chunk.map_err(|_| (StatusCode::BAD_REQUEST, "the message ends too early".to_owned()))?;
+        let bytes = message.len() + chunk.len();
+        if bytes > LARGEST_MESSAGE_BYTES {
+            drop(message);
+            // What can't be read to its end in that time is cut off.
+            let _ = tokio::time::timeout(LONGEST_DISCARD, discard(chunks)).await;
+            let reason = format!("a message may have {LARGEST_MESSAGE_BYTES} bytes");
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, reason));
+        }
+        if bytes > LARGEST_SHORT_BYTES && turn.is_none() {
+            turn = Some((long_turn(seat).await?, Instant::now() + LONG_WITHIN));
+        }
+        message.extend_from_slice(&chunk);
+    }
+    Ok((message.into(), turn.map(|(turn, _)| turn)))
+}
+
+async fn long_turn(seat: Option<&Seat>) -> Result<Turn, (StatusCode, String)> {
+    let caller = seat.map(|seat| seat.caller().queue()).unwrap_or_default();
+    let turn = LONG_MESSAGES.enter(&format!("call {caller}")).await;
+    turn.map_err(|error| (StatusCode::TOO_MANY_REQUESTS, error.to_string()))
+}
+
+/// Reads a message strictly; a long one on another thread.
+async fn checked(message: Bytes, turn: Option<&Turn>) -> Result<(), ErrorData> {
+    match turn {
+        None => strict::read(&message).map(drop),
+        Some(turn) => {
+            let read = turn.work(move || strict::read(&message).map(drop)).await;
+            read.unwrap_or_else(|_| Err(ErrorData::internal_error("the message can't be read", None)))
+        }
+    }
 }
 
 /// Reads what is left of a body that is too large, up to a limit.

@@ -19,6 +19,7 @@ pub mod batch;
 pub mod bearer;
 pub mod call;
 mod http;
+mod long;
 mod mcp;
 mod recording;
 mod scan;
@@ -29,6 +30,7 @@ mod strict;
 
 pub use admission::{ConnectionLimits, Place};
 pub use http::{Door, routes};
+pub use long::{LARGEST_SHORT_BYTES, LONG_MESSAGES, apart};
 pub use serving::{Room, hatch_connection, serve};
 pub use stdio::{StdioError, stdio};
 

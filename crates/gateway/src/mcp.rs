@@ -4,11 +4,13 @@
 use crate::Gateway;
 use crate::arguments;
 use crate::call::{Answered, Called, Refusal};
+use crate::long;
 use crate::seat::Seat;
 use axum::http::request::Parts;
 use belljar_contract::tool::Envelope;
 use belljar_tools::answer::Attachment;
 use belljar_tools::definition::{Content, Definition, Effect, Resource};
+use belljar_tools::turns::Turn;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData,
@@ -19,6 +21,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// Serves one caller, or whoever a request is of.
 #[derive(Debug, Clone)]
@@ -78,17 +81,18 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let seat = self.seat(&context)?;
-        let arguments = request.arguments.unwrap_or_default();
-        let call = self.gateway.call(seat, &request.name, arguments);
-        let called = tokio::select! {
-            biased;
-            called = call => called,
-            () = context.ct.cancelled() => return Err(ErrorData::invalid_request("cancelled", None)),
-        };
-        match called {
-            Called::Answered(answered) => Ok(result(answered).into()),
-            Called::Refused(refusal) => Err(refused(&refusal)),
+        let call = call(Arc::clone(&self.gateway), self.seat(&context)?.clone(), request, context.ct.clone());
+        match context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Turn>()) {
+            None => call.await,
+            Some(turn) => {
+                let turn = turn.clone();
+                let called = long::apart(async move {
+                    let _turn = turn;
+                    call.await
+                });
+                let broken = |_| ErrorData::internal_error("the call has broken off", None);
+                called.await.map_err(broken)?
+            }
         }
     }
 
@@ -135,6 +139,24 @@ impl ServerHandler for Server {
         };
         let contents = contents.with_mime_type(resource.content_type.clone());
         Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+}
+
+/// Makes a call, unless its client gives it up.
+async fn call(
+    gateway: Arc<Gateway>,
+    seat: Seat,
+    CallToolRequestParams { name, arguments, .. }: CallToolRequestParams,
+    given_up: CancellationToken,
+) -> Result<CallToolResponse, ErrorData> {
+    let called = tokio::select! {
+        biased;
+        called = gateway.call(&seat, &name, arguments.unwrap_or_default()) => called,
+        () = given_up.cancelled() => return Err(ErrorData::invalid_request("cancelled", None)),
+    };
+    match called {
+        Called::Answered(answered) => Ok(result(answered).into()),
+        Called::Refused(refusal) => Err(refused(&refusal)),
     }
 }
 

@@ -5,7 +5,7 @@ use belljar_contract::json::Node;
 use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -19,8 +19,14 @@ pub(super) struct Lines<R, W> {
     /// Whether the rest of a line that is too long is passed over.
     skips: bool,
     /// A request whose id another one has that is under way.
-    held: Option<RxJsonRpcMessage<RoleServer>>,
+    held: Option<Held>,
     output: Arc<Output<W>>,
+}
+
+/// A message, and how long it was, in bytes.
+struct Held {
+    message: RxJsonRpcMessage<RoleServer>,
+    bytes: usize,
 }
 
 struct Output<W> {
@@ -34,8 +40,8 @@ struct Output<W> {
 /// What is under way.
 #[derive(Default)]
 struct Load {
-    /// Requests without an answer.
-    running: HashSet<RequestId>,
+    /// Requests without an answer, and how long they were, in bytes.
+    running: HashMap<RequestId, usize>,
     /// Messages that wait to be written.
     writing: usize,
 }
@@ -52,6 +58,8 @@ const LARGEST_MESSAGE_BYTES: usize = 8 << 20;
 
 /// Requests without an answer. More than tools allow at once, which refuse what is beyond that.
 const MOST_RUNNING: usize = 160;
+/// The length of those requests together, in bytes, before no more is read: what is made of one takes several times its length.
+const MOST_RUNNING_BYTES: usize = 16 << 20;
 /// Messages that wait to be written before no more is read.
 const MOST_WRITING: usize = 32;
 
@@ -142,13 +150,16 @@ where
         loop {
             self.output.room().await;
             if let Some(held) = &self.held {
-                self.output.until_free(held).await;
-                let message = self.held.take()?;
-                self.output.begin(&message);
-                return Some(message);
+                self.output.until_free(&held.message).await;
+                let held = self.held.take()?;
+                self.output.begin(&held);
+                return Some(held.message);
             }
             let read = match self.line().await {
-                Ok(Line::Whole(line)) => Self::message(&line),
+                Ok(Line::Whole(line)) => {
+                    let bytes = line.len();
+                    Self::message(&line).map(|message| message.map(|message| Held { message, bytes }))
+                }
                 Ok(Line::TooLong) => {
                     let reason = format!("a message may have {LARGEST_MESSAGE_BYTES} bytes");
                     Err((ErrorData::invalid_request(reason, None), None))
@@ -209,16 +220,16 @@ impl<W> Output<W> {
     /// Waits until no request of that id is under way.
     async fn until_free(&self, message: &RxJsonRpcMessage<RoleServer>) {
         let JsonRpcMessage::Request(request) = message else { return };
-        while self.load().running.contains(&request.id) {
+        while self.load().running.contains_key(&request.id) {
             self.is_less.notified().await;
         }
     }
 
     /// Counts a request; one that its client has given up gets no answer.
-    fn begin(&self, message: &RxJsonRpcMessage<RoleServer>) {
+    fn begin(&self, Held { message, bytes }: &Held) {
         match message {
             JsonRpcMessage::Request(request) => {
-                self.load().running.insert(request.id.clone());
+                self.load().running.insert(request.id.clone(), *bytes);
             }
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
@@ -237,7 +248,9 @@ impl<W> Output<W> {
 
 impl Load {
     fn is_full(&self) -> bool {
-        self.running.len() >= MOST_RUNNING || self.writing >= MOST_WRITING
+        self.running.len() >= MOST_RUNNING
+            || self.running.values().sum::<usize>() >= MOST_RUNNING_BYTES
+            || self.writing >= MOST_WRITING
     }
 }
 

@@ -7,5 +7,6 @@ mod calls;
 mod conformance;
 mod earned;
 mod judged;
+mod long;
 mod mcp;
 mod rig;

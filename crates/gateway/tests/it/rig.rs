@@ -110,8 +110,8 @@ fn definitions() -> Vec<Definition> {
     let of = |name: &str, category| {
         Definition::new(ToolName::parse(name).unwrap(), category, "Says what it was told.", free.clone())
     };
-    let free =
-        [of("tell", Category::Design), of("run", Category::CodeExecution), of("break", Category::Design)];
+    let free = ["tell", "break", "where", "wait"].map(|name| of(name, Category::Design));
+    let free = free.into_iter().chain([of("run", Category::CodeExecution)]);
     let others = ["help.fail", "help.much", "help.wait", "db.task.get", "skills.create"];
     let others = others.map(|name| define(name, said.clone()));
     let own = [artifact_get, artifact_put, guarded, fetch, slow, exec];
@@ -130,7 +130,8 @@ impl Tool for Noting {
                 "help.fail" => Err(Failure::new(DomainCode::ToolFailed, "password=hunter2 was wrong")),
                 "help.much" => Ok(Success::of(json!("x".repeat(2 << 20)))),
                 "break" => panic!("{}", arguments["text"].as_str().unwrap_or_default()),
-                "help.slow" | "help.wait" => std::future::pending().await,
+                "where" => Ok(Success::of(json!(format!("{:?}", std::thread::current().id())))),
+                "help.slow" | "help.wait" | "wait" => std::future::pending().await,
                 _ => Ok(Success::of(Value::Object(arguments))),
             }
         }

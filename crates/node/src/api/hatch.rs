@@ -18,14 +18,14 @@ use axum::routing::post;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};
 use belljar_egress::proxy::{Accepted, Answering, Listener, Serving};
-use belljar_gateway::hatch_connection;
+use belljar_gateway::{LARGEST_SHORT_BYTES, LONG_MESSAGES, hatch_connection};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 
 /// A hatch that is served. Dropping it ends its connections.
 pub(crate) struct Served {
@@ -39,13 +39,7 @@ struct Hatch {
     reports: Arc<Reports>,
     /// Reports are heard one after the other.
     turn: Mutex<u32>,
-    /// Long reports of one job are read one after the other, too: what they hold of memory is what one of them holds.
-    long: Semaphore,
 }
-
-/// Long reports of all jobs are parsed one after the other: a parsed one takes many times its length. A job that sends slowly is
-/// read without this.
-static PARSING: Semaphore = Semaphore::const_new(1);
 
 /// Connections at once. More wait until one is closed. The runner's is made before anything else runs in there, and is kept:
 /// nobody gets in its way.
@@ -61,9 +55,6 @@ const REPORT_WITHIN: Duration = Duration::from_secs(10);
 const UNPACED: u32 = 200;
 const PACE: Duration = Duration::from_millis(20);
 
-/// A report that says how it goes is shorter than this, in bytes.
-const LARGEST_SHORT_BYTES: usize = 64 << 10;
-
 /// The largest report, in bytes: a whole result may be in it.
 const LARGEST_REPORT_BYTES: usize = 32 << 20;
 
@@ -74,7 +65,7 @@ pub(crate) fn serve(
     (reports, seated): (Arc<Reports>, Option<Seated>),
     sockets: Vec<OwnedFd>,
 ) -> io::Result<Served> {
-    let hatch = Hatch { reports, turn: Mutex::default(), long: Semaphore::new(1) };
+    let hatch = Hatch { reports, turn: Mutex::default() };
     let routes = Router::new()
         .route("/v1/jobs/{job_id}/status", post(report).fallback(super::no_such_method))
         .fallback(nothing_here)
@@ -113,11 +104,11 @@ async fn report(
             hatch.hear(&document).await?
         }
         false => {
-            let _one = hatch.long.acquire().await;
+            // Calls of tools have turns of their own: a job's result waits for none of them.
+            let turn = LONG_MESSAGES.enter(&format!("report {own}")).await;
+            let turn = turn.map_err(|error| Refusal::new(ProblemKind::Overloaded, error.to_string()))?;
             let document = read(request, LARGEST_REPORT_BYTES).await?;
-            let turn = PARSING.acquire().await;
-            let parsed = tokio::task::spawn_blocking(move || StatusReport::parse(&document)).await;
-            drop(turn);
+            let parsed = turn.work(move || StatusReport::parse(&document)).await;
             let died = |_| Refusal::new(ProblemKind::Internal, "the node has failed");
             hatch.hear_parsed(parsed.map_err(died)??).await?
         }

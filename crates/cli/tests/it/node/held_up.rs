@@ -14,7 +14,15 @@ use belljar_testkit::world::World;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+/// Attacks by what is sent at the level of connections and bytes.
 const ATTACKS: &str = include_str!("../hatches/attacks.py");
+
+/// Attacks by calls of tools.
+const LARGE_MESSAGES: &str = include_str!("large_messages.py");
+
+/// The most memory that a node takes while messages of one run are handled, in KiB. A message of 4 MiB without a bound on its
+/// values takes 800 MiB.
+const MOST_MEMORY_KIB: u64 = 512 << 10;
 
 /// Uses each of its hatches, by its network and by its files, and tells how long that took at the most.
 const USES: &str = r#"
@@ -40,6 +48,7 @@ for _ in range(10):
         timed(name, lambda: asked(port, None, line, body))
         timed(name + " by its files", lambda: asked(port, path, line, body))
     timed("tools", lambda: ask("tools/list")["result"])
+    timed("pages", lambda: call("html_parser", html_content="<p>x")["data"])
 tell({name: max(all) for name, all in took.items()})
 "#;
 
@@ -80,8 +89,8 @@ fn job(script: &str, seconds: u32) -> Value {
     job
 }
 
-fn attacker(told: &Server) -> Value {
-    job(&format!("BEGINS = 'http://localhost:{}/'\n{ATTACKS}", told.address.port()), RUNTIME_SECONDS)
+fn attacker(told: &Server, attacks: &str) -> Value {
+    job(&format!("BEGINS = 'http://localhost:{}/'\n{attacks}", told.address.port()), RUNTIME_SECONDS)
 }
 
 /// Runs a job that uses its hatches meanwhile; the longest call by each.
@@ -109,12 +118,20 @@ fn alive(node: &Node<'_>) -> Duration {
     begun.elapsed()
 }
 
-fn attack(world: &World) {
+/// The most memory that the node has taken so far, in KiB.
+fn peak_memory_kib(node: &Node<'_>) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", node.pid())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    peak.unwrap().trim().parse().unwrap()
+}
+
+/// Attacks, and returns the most memory that the node has taken meanwhile, in KiB.
+fn attack(world: &World, attacks: &str) -> u64 {
     let models = ModelServer::start(Script::always(Answer::text("hello")));
     let (told, server) = (Server::start(), Server::start());
     let config = configure(world, &models, [&told, &server]);
     let mut node = Node::start(world, &["--config", &config, "--max-concurrency", "3"]);
-    let attacking = node.submit(attacker(&told));
+    let attacking = node.submit(attacker(&told, attacks));
     wait::until(|| told.asked() == 1);
     let begun = Instant::now();
 
@@ -122,31 +139,41 @@ fn attack(world: &World) {
     assert!(alive <= ALIVE_WITHIN, "{alive:?}");
     let longest = used(&node, &server);
     let calls = longest.as_object().unwrap();
-    assert_eq!(calls.len(), 7, "{longest}");
+    assert_eq!(calls.len(), 8, "{longest}");
     assert!(calls.values().all(|took| took.as_f64().unwrap() < CALL_WITHIN), "{longest}");
 
     let over = Duration::from_secs(RUNTIME_SECONDS.into()) + OVER_WITHIN;
     wait::until(|| node.job(&attacking)["ended_at"].is_string() || begun.elapsed() > over);
     let ended = node.job(&attacking);
     assert_eq!(ended["status"], "timeout", "{ended}");
+    let peak_kib = peak_memory_kib(&node);
 
     // Another one is under way when the node is asked to stop.
-    node.submit(attacker(&told));
+    node.submit(attacker(&told, attacks));
     wait::until(|| told.asked() == 2);
     let asked = Instant::now();
     assert_eq!(node.stop(), Some(0));
     assert!(asked.elapsed() < OVER_WITHIN, "{:?}", asked.elapsed());
+    peak_kib
 }
 
 #[test]
 fn run_that_attacks_its_hatches_delays_no_other_run_and_not_the_api() {
-    attack(&World::new(BELLJAR));
+    attack(&World::new(BELLJAR), ATTACKS);
+}
+
+#[test]
+fn run_that_sends_large_messages_delays_no_other_run_and_not_the_api() {
+    let peak_kib = attack(&World::new(BELLJAR), &format!("{CLIENT}{LARGE_MESSAGES}"));
+    assert!(peak_kib <= MOST_MEMORY_KIB, "{peak_kib} KiB");
 }
 
 #[test]
 fn run_that_passes_descriptors_delays_no_other_run_and_not_the_api() {
     match older_kernel() {
-        Some(world) => attack(&world),
+        Some(world) => {
+            attack(&world, ATTACKS);
+        }
         None => skip(
             "node::held_up::run_that_passes_descriptors_delays_no_other_run_and_not_the_api",
             "takes root: the option of the socket is hidden from belljar",

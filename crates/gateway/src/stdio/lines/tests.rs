@@ -7,6 +7,7 @@ use belljar_contract::tool::AgentKind;
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::Registry;
+use rmcp::model::RequestId;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,4 +120,15 @@ async fn what_cannot_be_read_in_one_way_is_answered_with_an_error() {
     client.say(r#"{"jsonrpc":"2.0","method":"notifications/other"}"#).await;
     client.say(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#).await;
     assert_eq!(client.hear().await["id"], 9);
+}
+
+#[test]
+fn requests_are_read_no_further_when_they_are_long_together() {
+    let mut load = super::Load::default();
+    load.running.insert(RequestId::Number(1), super::MOST_RUNNING_BYTES - 1);
+    assert!(!load.is_full(), "the control: there is room for another one");
+    load.running.insert(RequestId::Number(2), 1);
+    assert!(load.is_full());
+    load.running.remove(&RequestId::Number(1));
+    assert!(!load.is_full());
 }
