@@ -14,6 +14,7 @@ use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::callback::CallbackMessage;
 use belljar_contract::worker::event::{Happening, JobEvent};
 use belljar_egress::callback::{Destination, Message, Sender, SigningKey};
+use belljar_gateway::apart;
 use belljar_store::jobs::{Callback, Heard};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -216,9 +217,14 @@ impl Deliverer {
         let jobs = &self.workplace.jobs;
         let found = jobs.find(job_id).await.map_err(|error| crate::chain(&error))?;
         let job = found.ok_or_else(|| "the job is not kept any more".to_owned())?;
-        let job = api::response(jobs, job).await.map_err(|error| crate::chain(&error))?;
-        let message = CallbackMessage { version: ApiVersion, event: event.clone(), job };
-        let body = serde_json::to_vec(&message).map_err(|error| error.to_string())?;
+        let (jobs, event_told) = (jobs.clone(), event.clone());
+        // What came of it may be long.
+        let body = apart(async move {
+            let job = api::response(&jobs, job).await.map_err(|error| crate::chain(&error))?;
+            let message = CallbackMessage { version: ApiVersion, event: event_told, job };
+            serde_json::to_vec(&message).map_err(|error| error.to_string())
+        });
+        let body = body.await.map_err(|error| error.to_string())??;
         let message = Message { id: format!("{job_id}.{}", event.id), at: self.workplace.now(), body };
         self.sender.send(destination, &message, Some(key)).await.map_err(|error| crate::chain(&error))
     }

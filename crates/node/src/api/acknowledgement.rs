@@ -1,6 +1,6 @@
 //! Saying that a result has arrived: `POST /v1/worker/jobs/{job_id}:ack`.
 
-use super::answer::{Refusal, json};
+use super::answer::Refusal;
 use super::{Shared, body, job};
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -17,5 +17,5 @@ pub(super) async fn acknowledge(
     let AcknowledgeRequest { version: _, outcome_sha256 } = AcknowledgeRequest::parse(&document)?;
     let now = api.workplace.now();
     let record = api.workplace.jobs.acknowledge(&job_id, outcome_sha256, now).await?;
-    Ok(json(StatusCode::OK, &job::response(&api.workplace.jobs, record).await?))
+    job::answer(StatusCode::OK, &api.workplace.jobs, record).await
 }

@@ -1,6 +1,6 @@
 //! Stopping a job: `POST /v1/worker/jobs/{job_id}:cancel`.
 
-use super::answer::{Refusal, json};
+use super::answer::Refusal;
 use super::{Shared, job};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -17,5 +17,5 @@ pub(super) async fn cancel(State(api): State<Shared>, Path(name): Path<String>) 
     if !record.life.state.is_final() {
         api.dispatcher.cancel(&job_id, None);
     }
-    Ok(json(StatusCode::OK, &job::response(&api.workplace.jobs, record).await?))
+    job::answer(StatusCode::OK, &api.workplace.jobs, record).await
 }

@@ -9,6 +9,7 @@ use belljar_contract::id::JobId;
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::job::JobResponse;
 use belljar_contract::worker::problem::ProblemKind;
+use belljar_gateway::apart;
 use belljar_store::database::DatabaseError;
 use belljar_store::jobs::{JobRecord, Jobs};
 
@@ -16,7 +17,17 @@ pub(super) async fn show(State(api): State<Shared>, Path(name): Path<String>) ->
     let job_id = id(&name)?;
     let found = api.workplace.jobs.find(&job_id).await?;
     let job = found.ok_or_else(|| unknown(&job_id))?;
-    Ok(json(StatusCode::OK, &response(&api.workplace.jobs, job).await?))
+    answer(StatusCode::OK, &api.workplace.jobs, job).await
+}
+
+/// The answer about a job. What came of it may be long: it is read and written apart from what serves others.
+pub(super) async fn answer(status: StatusCode, jobs: &Jobs, job: JobRecord) -> Result<Response, Refusal> {
+    if !job.life.state.is_final() {
+        return Ok(json(status, &response(jobs, job).await?));
+    }
+    let jobs = jobs.clone();
+    let answered = apart(async move { Ok(json(status, &response(&jobs, job).await?)) }).await;
+    answered.unwrap_or_else(|_| Err(Refusal::new(ProblemKind::Internal, "the node has failed")))
 }
 
 /// A job with what came of it.

@@ -1,6 +1,6 @@
 //! Submitting a job: `POST /v1/worker/jobs:run`.
 
-use super::answer::{Refusal, json};
+use super::answer::Refusal;
 use super::{Shared, body, job};
 use crate::house::{Order, TooMuch};
 use crate::images::{NoImage, OF_JOB};
@@ -52,7 +52,7 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
         true => (StatusCode::OK, ended(&api, &job_id, submitted).await?),
         false => (StatusCode::ACCEPTED, submitted),
     };
-    Ok(json(status, &job::response(&api.workplace.jobs, record).await?))
+    job::answer(status, &api.workplace.jobs, record).await
 }
 
 /// Accepts a job, and sees to it from then on: also when the client has hung up meanwhile, and with it whoever waits here.

@@ -14,6 +14,7 @@ use crate::traces::{self, Anchor, Noted};
 use crate::trust::NodeTrust;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::worker::state::JobState;
+use belljar_gateway::apart;
 use belljar_store::artifacts::ArtifactsError;
 use belljar_store::jobs::{ChangeError, Claimed, Ended, Left, Report, Told};
 use std::error::Error;
@@ -85,7 +86,10 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
             let earns = workplace.trust.is_earned() && has_begun;
             let trust = earns.then(|| NodeTrust::ended(&assignment, (ending, &outcome), workplace.now()));
             let report = Report { untold, ending, outcome, trust: trust.flatten() };
-            let recorded = end(workplace, (&job_id, fence), report).await;
+            // What came of it may be long, and is written down as one document.
+            let (place, id) = (Arc::clone(workplace), job_id.clone());
+            let recorded = apart(async move { end(&place, (&id, fence), report).await }).await;
+            let recorded = recorded.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
             recorded.map(|state| {
                 workplace.metrics.job_ended(state, Some(taken));
                 ended_as = Some(state);
