@@ -114,6 +114,9 @@ enum Accepting {
     Fetches(Fetches),
 }
 
+/// Threads of one run that large bodies are parsed on, and that wait for credentials: other runs and the host need processors, too.
+const BLOCKING_THREADS: usize = 8;
+
 /// Pause after a failed accept, which most likely lacks descriptors.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
@@ -144,7 +147,8 @@ impl Proxy {
         let thread = named.spawn(move || {
             // It stays on its thread, and so whoever wakes a task of it there wakes nobody else.
             let mut builder = tokio::runtime::Builder::new_current_thread();
-            let built = builder.enable_io().enable_time().build_local(LocalOptions::default());
+            builder.enable_io().enable_time().max_blocking_threads(BLOCKING_THREADS);
+            let built = builder.build_local(LocalOptions::default());
             let handle = built.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind);
             // The other end waits below.
             let _ = tell.send(handle.map(|handle| (handle, rustix::thread::gettid())));
