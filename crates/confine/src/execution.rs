@@ -176,6 +176,11 @@ impl Resident {
         Request::SignalAll(signal).put(self.sealed.control(), ANSWER_LIMIT)
     }
 
+    /// Whether it has ended by itself, or was killed. Asks nothing inside.
+    pub fn has_ended(&self) -> bool {
+        is_spoken_to(self.sealed.ending(), Some(Instant::now())).unwrap_or(false)
+    }
+
     /// Kills everything in it at once. Harmless when it has ended.
     pub fn kill(&self) {
         self.sealed.kill();

@@ -121,6 +121,9 @@ pub trait Sandbox: Debug + Send + Sync {
     /// [`BackendError`] when it can't be asked.
     fn stats(&self) -> Result<Stats, BackendError>;
 
+    /// Whether it has ended by itself, as far as the host knows without asking anything in it.
+    fn has_ended(&self) -> bool;
+
     /// The limit that has ended it, if one has. Can be asked when everything in it is gone, too.
     fn ended_by(&self) -> Option<Limit>;
 

@@ -144,7 +144,7 @@ fn session_whose_pid_1_does_not_answer_is_listed_timed_out_and_ended() {
 }
 
 /// The process that has taken a program of a sandbox over, as the host sees it: PID 1 of that.
-fn parent_of_sleep(mark: &str) -> rustix::process::Pid {
+pub(crate) fn parent_of_sleep(mark: &str) -> rustix::process::Pid {
     let find = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         processes.map(|process| process.path()).find_map(|process| {

@@ -207,6 +207,10 @@ impl Sandbox for DockerSandbox {
         Ok(Stats { processes, memory_bytes: memory, cpu: Duration::from_nanos(cpu) })
     }
 
+    fn has_ended(&self) -> bool {
+        self.channel.is_gone()
+    }
+
     fn ended_by(&self) -> Option<Limit> {
         if self.fate.has_outgrown() {
             return Some(Limit::Disk);

@@ -164,6 +164,10 @@ impl Sandbox for FakeSandbox {
         Ok(stats)
     }
 
+    fn has_ended(&self) -> bool {
+        self.life.course().is_over
+    }
+
     fn ended_by(&self) -> Option<Limit> {
         self.life.course().ended_by
     }

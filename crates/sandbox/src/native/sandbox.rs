@@ -95,6 +95,10 @@ impl Sandbox for NativeSandbox {
         Ok(Stats { processes: load.processes, memory_bytes, cpu: load.cpu })
     }
 
+    fn has_ended(&self) -> bool {
+        self.made.resident.has_ended()
+    }
+
     fn ended_by(&self) -> Option<Limit> {
         let has_run_out = self.made.group.as_ref().is_some_and(|group| group.oom_kills() > 0);
         match self.made.fate.has_outgrown() {

@@ -39,7 +39,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, mpsc};
 use std::time::{Duration, Instant};
 
 /// The name under which belljar is a keeper.
@@ -117,6 +117,13 @@ struct Activity {
 
 /// How often it is looked whether the session's time is over.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+
+/// Time for callers to hear how their commands have ended, before a session ends whose sandbox has ended by itself.
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
+
+/// Time for PID 1 of a sandbox to report its load for a description. One that is busy answers later, and lists of sessions
+/// don't wait for it.
+const LOAD_WITHIN: Duration = Duration::from_secs(2);
 
 /// Keeps a session until it is over. `ready` is called with it once it can be reached. To be called before the process
 /// has a second thread.
@@ -268,9 +275,17 @@ fn accept_own(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
 
 impl Keeper {
     fn is_over(&self, begun: Instant) -> bool {
-        let activity = lock(&self.activity);
-        let is_idle = activity.running == 0 && activity.since.elapsed() >= self.session.idle_limit;
-        is_idle || begun.elapsed() >= self.session.lifetime_limit || self.is_ended.load(Ordering::Acquire)
+        let idle_for = {
+            let activity = lock(&self.activity);
+            (activity.running == 0).then(|| activity.since.elapsed())
+        };
+        let is_idle = idle_for.is_some_and(|idle_for| idle_for >= self.session.idle_limit);
+        let is_told = idle_for.is_some_and(|idle_for| idle_for >= TOLD_WITHIN);
+        // A sandbox that has ended by itself, by a limit for example, takes the session with it: its changes are kept at once.
+        is_idle
+            || (is_told && self.sandboxes.have_ended())
+            || begun.elapsed() >= self.session.lifetime_limit
+            || self.is_ended.load(Ordering::Acquire)
     }
 
     fn ground(&self) -> RwLockReadGuard<'_, Ground> {
@@ -278,7 +293,7 @@ impl Keeper {
     }
 
     /// Serves one caller to the end.
-    fn serve(&self, caller: &OwnedFd) {
+    fn serve(self: &Arc<Self>, caller: &OwnedFd) {
         let Ok(Some((ask, descriptors))) = receive::<Ask>(caller) else { return };
         let answer = match ask {
             Ask::Exec { argv, directory, terminal, category } => {
@@ -317,15 +332,16 @@ impl Keeper {
         let _ = send(caller.as_fd(), &answer, &[]);
     }
 
-    fn describe(&self) -> Result<Answer, BackendError> {
+    fn describe(self: &Arc<Self>) -> Result<Answer, BackendError> {
         if self.sandboxes.are_over() {
             return Err(BackendError::Gone);
         }
-        let load = match self.sandboxes.at_hand().stats() {
-            Ok(stats) => Some(stats.into()),
-            Err(BackendError::Gone) => return Err(BackendError::Gone),
+        let keeper = Arc::clone(self);
+        let load = match within(LOAD_WITHIN, move || keeper.sandboxes.at_hand().stats()) {
+            Some(Ok(stats)) => Some(stats.into()),
+            Some(Err(BackendError::Gone)) => return Err(BackendError::Gone),
             // The session is there, whatever is in it: a caller has to see it to end it.
-            Err(_) => None,
+            Some(Err(_)) | None => None,
         };
         let activity = lock(&self.activity);
         let idle_for = if activity.running == 0 { activity.since.elapsed() } else { Duration::ZERO };
@@ -334,7 +350,29 @@ impl Keeper {
     }
 }
 
+/// What work gives, if it is done within that time. It goes on otherwise.
+fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (tell, told) = mpsc::sync_channel(1);
+    std::thread::spawn(move || tell.send(work()));
+    told.recv_timeout(limit).ok()
+}
+
 /// A panic in one thread leaves nothing half done here that another could trip over.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_does_not_end_is_not_waited_for() {
+        let (go_on, held) = mpsc::channel::<()>();
+        // The work ends only after it was given up.
+        assert_eq!(within(Duration::from_millis(1), move || held.recv().is_ok()), None);
+        drop(go_on);
+        // The control: work that ends is.
+        assert_eq!(within(Duration::from_secs(60), || 7), Some(7));
+    }
 }

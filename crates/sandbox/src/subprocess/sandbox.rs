@@ -92,6 +92,10 @@ impl Sandbox for SubprocessSandbox {
         Ok(Stats { processes: load.processes, memory_bytes: load.resident_bytes, cpu: load.cpu })
     }
 
+    fn has_ended(&self) -> bool {
+        self.resident.has_ended()
+    }
+
     fn ended_by(&self) -> Option<Limit> {
         None
     }

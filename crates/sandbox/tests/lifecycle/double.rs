@@ -176,6 +176,10 @@ impl Sandbox for Double {
         self.reach().map(|()| Stats::default())
     }
 
+    fn has_ended(&self) -> bool {
+        self.reach().is_err()
+    }
+
     fn ended_by(&self) -> Option<Limit> {
         None
     }

@@ -27,6 +27,13 @@ pub(super) fn end(arguments: &EndArguments) -> Result<ExitCode, CliError> {
                 kept::find(&state, name).map_err(|_| error)?.remove()?;
                 continue;
             }
+            // It has ended already, and its changes are kept.
+            Err(error @ SessionError::NoSuch { .. }) if arguments.keep => {
+                let _ = state.reconcile();
+                let kept = kept::find(&state, name).map_err(|_| error)?;
+                tell_kept(&state, kept.id().as_str());
+                continue;
+            }
             found => found?,
         };
         let id = client.session().id.clone();

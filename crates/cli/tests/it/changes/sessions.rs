@@ -2,7 +2,7 @@
 
 use super::{folders, only};
 use crate::BELLJAR;
-use crate::session::{Sessions, create, exec, list};
+use crate::session::{Sessions, create, exec, list, parent_of_sleep};
 use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -71,6 +71,34 @@ fn a_session_that_ends_by_time_keeps_its_changes() {
             assert_eq!(world.read("source/file"), "after\n");
         });
     }
+}
+
+#[test]
+fn session_whose_sandbox_is_killed_ends_and_is_listed_with_its_changes() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        world.write("source/file", "before\n");
+        let of = |name: &str| create(world, &["--workspace-copy", "source", "--name", name]);
+        let (killed, other) = (of("killed"), of("other"));
+        let mark = format!("3601.{}", std::process::id());
+        exec(world, "killed", &format!("echo after > file; sleep {mark} >/dev/null 2>&1 &")).succeeded();
+        exec(world, "other", "echo other > file").succeeded();
+        // As a limit ends it: everything in it is gone, and no command waits for that.
+        let first = parent_of_sleep(&mark);
+        rustix::process::kill_process(first, rustix::process::Signal::KILL).unwrap();
+        until(|| ended(world).len() == 1);
+        assert_eq!((&ended(world)[0]["id"], &ended(world)[0]["name"]), (&json!(killed), &json!("killed")));
+        assert_eq!(only(world), killed);
+        let diff = world.run(&["session", "diff", "killed"]).succeeded().stdout;
+        assert!(diff.contains("-before\n+after\n"), "{diff}");
+        let told = world.run(&["session", "end", "killed", "--keep"]).succeeded();
+        assert!(told.stderr.contains(&format!("kept as {killed}")), "{told:?}");
+        // The control: the session beside it goes on.
+        let living = list(world);
+        assert_eq!((living.len(), &living[0]["id"]), (1, &json!(other)), "{living:?}");
+        world.run(&["session", "commit", "killed"]).succeeded();
+        assert_eq!(world.read("source/file"), "after\n");
+    });
 }
 
 #[test]

@@ -136,6 +136,14 @@ impl Sandboxes {
         Standing { made, are_made_again: self.are_made_again(), _settled: settled }
     }
 
+    /// Whether the one of a session that goes with it has ended by itself.
+    pub(super) fn have_ended(&self) -> bool {
+        let has_ended = |slot: &Slot| {
+            slot.made.try_read().is_ok_and(|made| made.iter().any(|made| made.sandbox.has_ended()))
+        };
+        !self.are_made_again() && self.slots.iter().any(has_ended)
+    }
+
     /// Whether there will be none any more.
     pub(super) fn are_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
