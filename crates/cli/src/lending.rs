@@ -5,6 +5,7 @@ use crate::error::CliError;
 use crate::limits::LimitArguments;
 use crate::obeyed;
 use crate::programs::ProgramArguments;
+use crate::state;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
 use belljar_contract::programs::ProgramList;
@@ -14,6 +15,8 @@ use belljar_sandbox::config::BackendName;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Lent;
+use belljar_trusted::given_path::{self, GivenPath, GivenPathError};
+use rustix::fs::FileType;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -154,11 +157,37 @@ fn usual(backend: &Chosen) -> Result<(Limits, Required), CliError> {
 /// A directory of the host's, as it is now.
 pub(crate) fn directory(path: &Path) -> Result<HostPath, CliError> {
     // Resolved at once: what is lent is the directory meant now, not where a link may lead later.
-    let real = path.canonicalize().map_err(|source| CliError::read(path, source))?;
-    let path = HostPath::resolve(real)?;
+    let found = given(path)?;
+    let path = HostPath::of_opened(found.real, &found.opened)?;
     match path.is_directory() {
         true => Ok(path),
         false => Err(CliError::usage(format!("{} is not a directory", crate::output::path(path.as_path())))),
+    }
+}
+
+/// What a path of the command line leads to, unless a sandbox may have made it lead there.
+fn given(path: &Path) -> Result<GivenPath, CliError> {
+    state::open();
+    given_path::resolve(path).map_err(|error| not_followed(path, error))
+}
+
+/// The same for a path that is to be made: as far as there is something, and the names of what is missing.
+pub(crate) fn given_place(path: &Path) -> Result<(GivenPath, PathBuf), CliError> {
+    state::open();
+    given_path::resolve_as_far(path).map_err(|error| not_followed(path, error))
+}
+
+/// The path without links of a file that is to be made, or replaced by its name.
+pub(crate) fn given_target(path: &Path) -> Result<PathBuf, CliError> {
+    let Some(name) = path.file_name() else { return Ok(path.to_owned()) };
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(given(above)?.real.join(name))
+}
+
+fn not_followed(path: &Path, error: GivenPathError) -> CliError {
+    match error {
+        GivenPathError::Look { source, .. } => CliError::read(path, source.into()),
+        error => CliError::usage(error.to_string()),
     }
 }
 
@@ -168,18 +197,17 @@ fn lent(argument: &OsString) -> Result<Lent, CliError> {
         Some((outside, inside)) if !outside.is_empty() && inside.starts_with('/') => (outside, Some(inside)),
         _ => (text, None),
     };
-    let real =
-        Path::new(outside).canonicalize().map_err(|source| CliError::read(Path::new(outside), source))?;
+    let found = given(Path::new(outside))?;
     let absolute =
         std::path::absolute(outside).map_err(|source| CliError::read(Path::new(outside), source))?;
     let inside = inside.map_or(absolute, PathBuf::from);
-    let kind = real.metadata().map_err(|source| CliError::read(Path::new(outside), source))?.file_type();
-    if !kind.is_file() && !kind.is_dir() {
+    let kind = found.kind().map_err(|errno| CliError::read(Path::new(outside), errno.into()))?;
+    if !matches!(kind, FileType::RegularFile | FileType::Directory) {
         return Err(CliError::usage(format!(
             "{outside} is neither a file nor a directory: it can't be lent"
         )));
     }
-    Ok(Lent { path: HostPath::resolve(real)?, inside: inside_root(&inside)? })
+    Ok(Lent { path: HostPath::of_opened(found.real, &found.opened)?, inside: inside_root(&inside)? })
 }
 
 /// The path relative to the sandbox's root. What the sandbox itself puts up can't be covered.

@@ -317,14 +317,28 @@ impl HostPath {
                 statx(CWD, &absolute, AtFlags::empty(), flags).map(|stat| (absolute, stat))
             });
         match found {
-            Ok((path, stat)) => {
-                let is_directory = u32::from(stat.stx_mode) & libc::S_IFMT == libc::S_IFDIR;
-                // The kernel has just found it, so there is no NUL in it.
-                let path = CString::new(path.into_os_string().into_vec()).unwrap_or_default();
-                Ok(Self { path, inode: Inode::of(&stat), is_directory })
-            }
+            Ok((path, stat)) => Ok(Self::found(path, &stat)),
             Err(source) => Err(HostPathError { path, source }),
         }
+    }
+
+    /// What an open descriptor leads to, at the absolute path by which it was reached.
+    ///
+    /// # Errors
+    /// [`HostPathError`] when the descriptor can't be looked at.
+    pub fn of_opened(path: PathBuf, opened: impl AsFd) -> Result<Self, HostPathError> {
+        use rustix::fs::{AtFlags, StatxFlags, statx};
+        match statx(opened, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE | StatxFlags::INO) {
+            Ok(stat) => Ok(Self::found(path, &stat)),
+            Err(source) => Err(HostPathError { path, source }),
+        }
+    }
+
+    fn found(path: PathBuf, stat: &rustix::fs::Statx) -> Self {
+        let is_directory = u32::from(stat.stx_mode) & libc::S_IFMT == libc::S_IFDIR;
+        // The kernel has just found it, so there is no NUL in it.
+        let path = CString::new(path.into_os_string().into_vec()).unwrap_or_default();
+        Self { path, inode: Inode::of(stat), is_directory }
     }
 
     /// The path, absolute.

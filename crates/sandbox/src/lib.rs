@@ -19,6 +19,7 @@ pub mod enclosure;
 pub mod event;
 mod execution;
 pub mod fake;
+pub mod given;
 pub mod hatch;
 pub mod host;
 pub mod kept;

@@ -1,5 +1,6 @@
 //! What a sandbox is asked to be, whichever backend builds it.
 
+use crate::given::{self, GivenError};
 use crate::hatch::Hatch;
 use crate::limits::Limits;
 use crate::native::HostUser;
@@ -79,9 +80,12 @@ pub struct Lent {
 /// Something can't be lent.
 #[derive(Debug, thiserror::Error)]
 pub enum LendError {
-    /// It can't be looked at.
+    /// It can't be looked at, or a sandbox may have made it lead where it does.
     #[error(transparent)]
-    Path(#[from] HostPathError),
+    Path(#[from] GivenError),
+    /// What Belljar itself lends can't be looked at.
+    #[error(transparent)]
+    Own(#[from] HostPathError),
     /// It is where a sandbox has something of its own.
     #[error("{} can't be lent: a sandbox has something else there", path.display())]
     Covered {
@@ -141,7 +145,7 @@ impl Lent {
             return Err(covered());
         }
         let inside = path.to_str().and_then(|path| path.strip_prefix('/')).ok_or_else(covered)?;
-        Ok(Self { path: HostPath::resolve(path)?, inside: inside.to_owned() })
+        Ok(Self { path: given::resolve(path)?, inside: inside.to_owned() })
     }
 }
 

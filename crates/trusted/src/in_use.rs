@@ -4,6 +4,7 @@
 //! Each process that uses something has a file with the list in `<state>/in-use/`, locked for as long as the process lives. A file
 //! that no process has locked is a leftover, and is removed by the next process that looks.
 
+use crate::written;
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -83,10 +84,13 @@ pub fn register(entries: &[Entry]) -> io::Result<()> {
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     let new: Vec<Entry> = entries.iter().filter(|entry| !held.entries.contains(entry)).cloned().collect();
     let lends = new.iter().any(|entry| entry.used == Use::Writable);
-    held.entries.extend(new);
+    held.entries.extend(new.iter().cloned());
     // Without a state directory no sandbox of it lives; the process that makes one publishes the list first.
-    match lends || state.path.exists() {
-        true => write_list(&mut held, state),
+    if lends || state.path.exists() {
+        write_list(&mut held, state)?;
+    }
+    match lends {
+        true => written::remember(&state.path, &new),
         false => Ok(()),
     }
 }

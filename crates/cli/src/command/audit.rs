@@ -8,7 +8,7 @@ pub(super) use verify::described;
 
 use super::Subcommand;
 use crate::error::CliError;
-use crate::lending::parse_duration;
+use crate::lending::{given_target, parse_duration};
 use crate::state;
 use belljar_contract::id::RunId;
 use belljar_store::audit::verify::is_checkpoint;
@@ -177,6 +177,7 @@ impl ExportArguments {
             audit::export::export(folder, self.run.as_ref(), out)?;
             return Ok(ExitCode::SUCCESS);
         };
+        let path = &given_target(path)?;
         // Nobody takes half of one for the whole.
         let mut partial = path.clone().into_os_string();
         partial.push(format!(".partial-{}", std::process::id()));

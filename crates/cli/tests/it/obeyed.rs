@@ -1,6 +1,7 @@
 //! What belljar obeys on the host: no sandbox and no other user can write it.
 
 mod at_use;
+mod lent;
 
 use crate::BELLJAR;
 use crate::session::{Sessions, create};

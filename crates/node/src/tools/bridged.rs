@@ -4,9 +4,10 @@ use super::NodeTools;
 use crate::agent::program::Installed;
 use crate::job::Workplace;
 use belljar_egress::exchange::Exchanger;
+use belljar_sandbox::given;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::spec::{HostPath, Lent};
+use belljar_sandbox::spec::Lent;
 use belljar_tools::bridge::config::{Folder, FolderMode, StdioConfig};
 use belljar_tools::bridge::{Bridge, Found, Means};
 use belljar_trusted::trusted_file;
@@ -34,21 +35,22 @@ impl NodeTools {
 
 /// Looks for a program as this process would, and for what it needs.
 fn found(config: &StdioConfig) -> Result<Found, Box<dyn Error + Send + Sync>> {
+    let workspace = match &config.workspace {
+        None => WorkspaceChoice::Empty,
+        Some(Folder { path, mode: FolderMode::Copy }) => WorkspaceChoice::Copy(given::resolve(path)?),
+        Some(Folder { path, mode: FolderMode::Direct }) => {
+            let path = given::resolve(path)?;
+            // Where a configuration is looked for was registered when the node started.
+            trusted_file::lend_workspace(path.as_path(), &[])?;
+            WorkspaceChoice::Direct(path)
+        }
+    };
+    // A program in its own workspace would decide what of the host is lent to it when it is started again.
     let search_path = std::env::var_os("PATH").unwrap_or_default();
     let Installed { command, mut lent, search_path } =
         Installed::find(OsStr::new(&config.command), &search_path)?;
     for path in &config.lend {
         lent.push(Lent::at_its_place(path)?);
     }
-    let workspace = match &config.workspace {
-        None => WorkspaceChoice::Empty,
-        Some(Folder { path, mode: FolderMode::Copy }) => WorkspaceChoice::Copy(HostPath::resolve(path)?),
-        Some(Folder { path, mode: FolderMode::Direct }) => {
-            let directory = HostPath::resolve(path)?;
-            // Where a configuration is looked for was registered when the node started.
-            trusted_file::lend_workspace(directory.as_path(), &[])?;
-            WorkspaceChoice::Direct(directory)
-        }
-    };
     Ok(Found { command, lent, workspace, search_path })
 }

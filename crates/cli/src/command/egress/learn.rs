@@ -5,7 +5,7 @@
 
 use crate::command::exec::{self, Executed};
 use crate::error::CliError;
-use crate::lending::SandboxArguments;
+use crate::lending::{SandboxArguments, given_target};
 use crate::state;
 use crate::web::opened;
 use belljar_contract::egress::{BEGUN, ENDED};
@@ -143,7 +143,7 @@ fn as_json(run: &RunId, proposal: &Proposal) -> serde_json::Value {
 
 /// A policy that is in force is never written over.
 fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
-    let file = File::options().write(true).create_new(true).mode(0o644).open(path);
+    let file = File::options().write(true).create_new(true).mode(0o644).open(given_target(path)?);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
     let cant = |source| AuditError::Io { action: "write", path: path.to_owned(), source: Arc::new(source) };
     written.map_err(|source| cant(source).into())

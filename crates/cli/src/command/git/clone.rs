@@ -2,10 +2,12 @@
 
 use super::CommonArguments;
 use crate::error::CliError;
+use crate::lending::given_place;
 use crate::state;
 use belljar_egress::upstream::names::NameSource;
 use belljar_node::clone::{Cloning, Origin, clone};
 use belljar_node::git::{Base, HostEnv};
+use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -30,16 +32,17 @@ impl CloneArguments {
         let origin = Origin::parse(&self.url, self.common.allow_file)
             .map_err(|error| CliError::usage(error.to_string()))?;
         let rules = self.common.reach()?.rules;
-        let is_new = begin(&self.directory)?;
+        let directory = place(&self.directory)?;
+        let is_new = begin(&directory)?;
         let (state, env) = (state::open(), HostEnv::of_process());
-        Base::clear_away(state.path(), Some(&self.directory));
+        Base::clear_away(state.path(), Some(&directory));
         let folder = Base::folder_in_state(state.path());
         let cloned = clone(&Cloning {
             origin: &origin,
             rules: &rules,
             names: NameSource::of_system(),
             folder: &folder,
-            directory: &self.directory,
+            directory: &directory,
             depth: None,
             tells_origin: false,
             branch: "sandbox/work",
@@ -51,7 +54,7 @@ impl CloneArguments {
         let base = cloned.inspect_err(|_| {
             // Half a clone is of no use; what can't be removed is told by the next attempt.
             let _ = std::fs::remove_dir_all(&folder);
-            let _ = if is_new { std::fs::remove_dir_all(&self.directory) } else { Ok(()) };
+            let _ = if is_new { std::fs::remove_dir_all(&directory) } else { Ok(()) };
         })?;
         let record = base.record();
         match self.common.json {
@@ -72,6 +75,15 @@ impl CloneArguments {
             ),
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The path without links. Git takes settings from where it lays a clone out, so no live sandbox may write there.
+fn place(directory: &Path) -> Result<PathBuf, CliError> {
+    let (found, missing) = given_place(directory)?;
+    match trusted_file::look_at(&found.real) {
+        Err(error @ UntrustedFileError::Workspace { .. }) => Err(CliError::usage(error.to_string())),
+        _ => Ok(found.beyond(&missing)),
     }
 }
 

@@ -13,6 +13,7 @@ use belljar_contract::tool::DomainCode;
 use belljar_gateway::access::HouseAccess;
 use belljar_policy::access::compiled::{Compiled, WorkspaceTerms};
 use belljar_policy::handoff::Trust;
+use belljar_sandbox::given;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Client, Session, Uncommitted};
 use belljar_sandbox::spec::Lent;
@@ -203,7 +204,7 @@ impl Desk {
             };
         }
         // It may have been made anew since the server was started.
-        let path = HostPath::resolve(root.real.clone()).ok().filter(HostPath::is_directory);
+        let path = given::resolve(&root.real).ok().filter(HostPath::is_directory);
         path.map(WorkspaceChoice::Copy).ok_or_else(|| {
             let message = format!("{} is no directory any more", crate::output::path(&root.real));
             Failure::new(DomainCode::Unavailable, message)

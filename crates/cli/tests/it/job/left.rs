@@ -9,13 +9,22 @@ use std::os::unix::fs::symlink;
 
 /// Fetches what a node says that a job has left; each path with the content that comes for it.
 fn fetch(world: &World, artifacts: &Value, content: &'static [u8], more: &[&str]) -> Ran {
+    fetch_into(world, "out", (artifacts, content), more)
+}
+
+fn fetch_into(
+    world: &World,
+    into: &str,
+    (artifacts, content): (&Value, &'static [u8]),
+    more: &[&str],
+) -> Ran {
     let id = new_id();
     let job = told(&id, artifacts);
     let node = Liar::telling(world, move |target| match target.contains("/artifacts/") {
         true => (200, content.to_vec()),
         false => (200, job.clone()),
     });
-    ask(world, node.address, &[&["artifacts", &id, "--output", "out"], more].concat())
+    ask(world, node.address, &[&["artifacts", &id, "--output", into], more].concat())
 }
 
 fn artifact(path: &str, content: &[u8]) -> Value {
@@ -81,6 +90,12 @@ fn nothing_is_written_outside_of_the_directory_whatever_a_file_is_called() {
     // A link is replaced, and not followed.
     fetch(&world, &json!([artifact("file", b"x")]), b"x", &["--force"]).succeeded();
     assert_eq!((world.read("out/file").as_str(), world.read("elsewhere/kept").as_str()), ("x", "mine"));
+    assert_eq!(entries(&world, "elsewhere"), ["kept"]);
+    // Nor where a link leads that came with a repository.
+    world.write("cloned/.git/HEAD", "");
+    symlink(world.path().join("elsewhere"), world.path().join("cloned/out")).unwrap();
+    let ran = fetch_into(&world, "cloned/out", (&json!([artifact("new", b"x")]), b"x"), &[]);
+    assert!(ran.code == 125 && ran.stderr.contains("may be a sandbox's"), "{}", ran.stderr);
     assert_eq!(entries(&world, "elsewhere"), ["kept"]);
     // The control: what leads down arrives.
     fetch(&world, &json!([artifact("/workspace/d/new", b"x")]), b"x", &[]).succeeded();

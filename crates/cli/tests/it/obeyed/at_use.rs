@@ -26,7 +26,7 @@ fn ask(world: &World, config: &str, before: &str, variables: &[(&str, String)]) 
     Ran::from(command.output().unwrap())
 }
 
-fn at(world: &World, name: &str) -> String {
+pub(super) fn at(world: &World, name: &str) -> String {
     world.path().join(name).display().to_string()
 }
 

@@ -6,6 +6,8 @@
 
 use crate::client::{Ask, Client, PATIENCE, Piece};
 use crate::error::CliError;
+use crate::lending::given_place;
+use belljar_confine::plan::HostPath;
 use belljar_contract::id::JobId;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::result::Artifact;
@@ -102,12 +104,12 @@ impl<'a> Wanted<'a> {
 impl Destination {
     /// Opens the directory, and makes it if there is none.
     pub(super) fn open(path: &Path, replaces: bool) -> Result<Self, CliError> {
-        let made = std::fs::create_dir_all(path);
-        made.map_err(|source| CliError::Artifact {
-            path: belljar_policy::untrusted::name(path),
-            source: ArtifactError::Write(source),
-        })?;
-        Ok(Self { directory: Directory::open_host(path)?, replaces })
+        let (found, missing) = given_place(path)?;
+        let mut directory = Directory::open_meant(&HostPath::of_opened(found.real, &found.opened)?)?;
+        for name in missing.components() {
+            directory = directory.make(name.as_ref(), 0o777)?;
+        }
+        Ok(Self { directory, replaces })
     }
 
     /// Refuses what would take the place of something else.

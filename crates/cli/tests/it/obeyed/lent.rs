@@ -1,0 +1,89 @@
+//! A link that a sandbox can have made doesn't decide what is lent or written to.
+
+use super::{at_use, refused};
+use crate::BELLJAR;
+use crate::session::{Sessions, create, exec};
+use belljar_testkit::world::{Ran, World};
+use std::os::unix::fs::symlink;
+
+const SANDBOXS: &str = "so the link may be a sandbox's";
+
+/// Every way in which a path is lent or written to; `@` stands for it.
+const WAYS: [&[&str]; 7] = [
+    &["exec", "--workspace", "@", "--", "true"],
+    &["exec", "--workspace-copy", "@", "--", "true"],
+    &["exec", "--workspace-copy", "@", "--apply", "--", "sh", "-c", "echo new > written"],
+    &["exec", "--ro", "@:/lent", "--", "cat", "/lent/key"],
+    &["exec", "--ro", "@/key:/lent", "--", "cat", "/lent"],
+    &["session", "create", "--workspace", "@"],
+    &["session", "create", "--workspace-copy", "@"],
+];
+
+fn runs(world: &World, path: &str) -> Vec<Ran> {
+    let with = |way: &&[&str]| -> Vec<String> { way.iter().map(|word| word.replace('@', path)).collect() };
+    let run = |words: Vec<String>| world.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    WAYS.iter().map(with).map(run).collect()
+}
+
+#[test]
+fn link_that_a_sandbox_made_decides_nothing_also_after_it_has_ended() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        world.write("project/inner/key", "inner");
+        world.write("secret/key", "key of the host");
+        let secret = at_use::at(world, "secret");
+        let plant = format!("ln -s {secret} out; ln -s inner current");
+        world.run(&["exec", "--workspace", "project", "--", "sh", "-c", &plant]).succeeded();
+        let all_refused = |path: &str| {
+            for (ran, way) in runs(world, path).iter().zip(WAYS) {
+                assert!(!ran.stdout.contains("key of the host"), "{way:?}: {ran:?}");
+                refused(ran, SANDBOXS);
+                assert!(ran.stderr.contains(&secret), "{way:?} names what to give instead: {ran:?}");
+            }
+            let new = format!("{path}/new");
+            refused(&world.run(&["git", "clone", "https://host.invalid/a.git", &new]), SANDBOXS);
+            assert_eq!(std::fs::read_dir(&secret).unwrap().count(), 1);
+        };
+        all_refused("project/out");
+        // Nor by another name of the directory, nor by a link of the user's that leads there.
+        std::fs::rename(world.path().join("project"), world.path().join("moved")).unwrap();
+        symlink(at_use::at(world, "moved"), world.path().join("own")).unwrap();
+        all_refused("moved/out");
+        all_refused("own/out");
+        // The controls: a link that stays in its directory, and the user's own.
+        for path in ["moved/current", "own/inner"] {
+            for ran in runs(world, path) {
+                ran.succeeded();
+            }
+        }
+        symlink(&secret, world.path().join("link")).unwrap();
+        let ran = world.run(&["exec", "--ro", "link:/lent", "--", "cat", "/lent/key"]).succeeded();
+        assert_eq!(ran.stdout, "key of the host");
+    });
+}
+
+#[test]
+fn link_of_a_live_session_or_of_a_repository_decides_nothing() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    world.write("project/file", "");
+    world.write("secret/key", "key of the host");
+    let id = create(&world, &["--workspace", "project"]);
+    exec(&world, &id, &format!("ln -s {} out", at_use::at(&world, "secret"))).succeeded();
+    for ran in runs(&world, "project/out") {
+        refused(&ran, SANDBOXS);
+    }
+    // Git takes settings from where it lays a clone out.
+    let ran = world.run(&["git", "clone", "https://host.invalid/a.git", "project/new"]);
+    refused(&ran, "lies in the workspace");
+    // What was cloned brings its links along; no sandbox has worked there.
+    world.write("cloned/.git/HEAD", "");
+    symlink("../secret", world.path().join("cloned/out")).unwrap();
+    for ran in runs(&world, "cloned/out") {
+        refused(&ran, SANDBOXS);
+    }
+    std::fs::remove_dir_all(world.path().join("cloned/.git")).unwrap();
+    for ran in runs(&world, "cloned/out") {
+        ran.succeeded();
+    }
+}
