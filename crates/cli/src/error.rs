@@ -385,7 +385,7 @@ impl CliError {
             | Self::Book(BookError::Audit(AuditError::Damaged { .. }))
             | Self::Export(ExportError::Log(AuditError::Damaged { .. })) => Some(DAMAGED_HINT),
             Self::Program(ProgramError::NotFound { .. }) => Some(
-                "`belljar agents` tells which are installed; what is found is what a shell would find on PATH",
+                "`belljar agents` tells which are installed; on PATH, directories are passed over that a sandbox or another user can write",
             ),
             Self::Clone(CloneError::Pin(PinError::Denied(_))) => Some(
                 "--allow-host HOST or --allow-network NETWORK, or `git` in the configuration, lets git go to the house's own hosts",

@@ -6,6 +6,9 @@
 
 use belljar_sandbox::native::{SEARCH_PATH, shows};
 use belljar_sandbox::spec::{LendError, Lent};
+use belljar_trusted::command::trusted_search_path;
+use belljar_trusted::given_path::{self, GivenPathError, Tree};
+use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -45,6 +48,39 @@ pub enum ProgramError {
     /// It can't be lent.
     #[error(transparent)]
     Lend(#[from] LendError),
+    /// A sandbox or another user decides what it is, and so what of the host is lent.
+    #[error("can't start {} in a sandbox", name.display())]
+    Untrusted {
+        /// Its name.
+        name: OsString,
+        /// Why.
+        #[source]
+        source: UntrustedFileError,
+    },
+    /// A link to it may be a sandbox's.
+    #[error("can't start {} in a sandbox", name.display())]
+    Link {
+        /// Its name.
+        name: OsString,
+        /// Why.
+        #[source]
+        source: GivenPathError,
+    },
+    /// A program that a sandbox can have written would choose what else of the host is lent.
+    #[error(
+        "{} lies in {}, which a sandbox has written, and is interpreted by {}, which is not lent to it; keep the program elsewhere",
+        program.display(),
+        workspace.display(),
+        interpreter.display()
+    )]
+    Interpreter {
+        /// The program.
+        program: PathBuf,
+        /// The directory that a sandbox has written.
+        workspace: PathBuf,
+        /// What its first line names.
+        interpreter: PathBuf,
+    },
     /// One interprets the other without end.
     #[error("{} is interpreted by too many programs", path.display())]
     TooDeep {
@@ -87,7 +123,8 @@ impl Installed {
     }
 }
 
-/// Where a program is, as a shell with this `PATH` would find it.
+/// Where a program is, as a shell with this `PATH` would find it. Directories are passed over in which a sandbox or another user can put
+/// programs.
 pub fn located(name: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
@@ -99,8 +136,19 @@ pub fn located(name: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
         return Some(PathBuf::from(name)).filter(|path| path.is_absolute() && is_program(path));
     }
     // A relative folder would mean another one in another place.
-    let folders = std::env::split_paths(search_path).filter(|folder| folder.is_absolute());
-    folders.map(|folder| folder.join(name)).find(is_program)
+    trusted_search_path(search_path).into_iter().map(|folder| folder.join(name)).find(is_program)
+}
+
+// === impl Untrusted ===
+
+impl Untrusted {
+    fn about(self, name: &OsStr) -> ProgramError {
+        let name = name.to_owned();
+        match self {
+            Self::File(source) => ProgramError::Untrusted { name, source },
+            Self::Link(source) => ProgramError::Link { name, source },
+        }
+    }
 }
 
 // === impl Gathered ===
@@ -116,6 +164,7 @@ impl Gathered {
             located(name, search_path).ok_or_else(|| ProgramError::NotFound { name: name.to_owned() })?;
         let read = |source| ProgramError::Read { path: found.clone(), source };
         let real = found.canonicalize().map_err(read)?;
+        check(&found, &real).map_err(|untrusted| untrusted.about(name))?;
         let environment = venv(&found);
         // The link in such an environment is what tells it that it is in one.
         let program = if environment.is_some() { found.clone() } else { real.clone() };
@@ -129,6 +178,7 @@ impl Gathered {
         if depth == MOST_INTERPRETERS {
             return Err(ProgramError::TooDeep { path: real });
         }
+        check_interpreter(&real, located(&interpreted.program, search_path))?;
         let mut command = self.resolve(&interpreted.program, search_path, depth + 1)?;
         command.extend(interpreted.arguments);
         command.push(program.into());
@@ -138,6 +188,41 @@ impl Gathered {
     fn lend(&mut self, path: PathBuf) {
         if !self.lent.iter().any(|lent| path.starts_with(lent)) {
             self.lent.push(path);
+        }
+    }
+}
+
+/// Why a program decides nothing.
+enum Untrusted {
+    File(UntrustedFileError),
+    Link(GivenPathError),
+}
+
+/// Checks that no sandbox can replace a program, a link to it or a directory on the way, and that no link of one that has ended leads to
+/// what is to be lent. A link in an environment of Python leads out of a work tree as a rule.
+fn check(found: &Path, real: &Path) -> Result<(), Untrusted> {
+    trusted_file::look_at(found).map_err(Untrusted::File)?;
+    match given_path::resolve(found) {
+        Err(GivenPathError::Planted { kind: Tree::WorkTree, .. }) => Ok(()),
+        Err(GivenPathError::Planted { .. }) if shows(real) => Ok(()),
+        Err(error) => Err(Untrusted::Link(error)),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Checks that a program which a sandbox can have written has nothing lent by its first line but what is in the same directory.
+fn check_interpreter(program: &Path, interpreter: Option<PathBuf>) -> Result<(), ProgramError> {
+    let Some(interpreter) = interpreter.and_then(|found| found.canonicalize().ok()) else { return Ok(()) };
+    if shows(&interpreter) {
+        return Ok(());
+    }
+    let name = || program.as_os_str().to_owned();
+    let above = given_path::workspaces_above(program);
+    let above = above.map_err(|source| ProgramError::Link { name: name(), source })?;
+    match above.into_iter().find(|workspace| !interpreter.starts_with(workspace)) {
+        None => Ok(()),
+        Some(workspace) => {
+            Err(ProgramError::Interpreter { program: program.to_owned(), workspace, interpreter })
         }
     }
 }

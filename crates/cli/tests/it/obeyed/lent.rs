@@ -1,10 +1,12 @@
-//! A link that a sandbox can have made doesn't decide what is lent or written to.
+//! A link that a sandbox can have made doesn't decide what is lent or written to, nor a program that it can have put somewhere.
 
 use super::{at_use, refused};
 use crate::BELLJAR;
+use crate::agents::small::{CALL, Small};
 use crate::session::{Sessions, create, exec};
+use belljar_testkit::wait::until;
 use belljar_testkit::world::{Ran, World};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 const SANDBOXS: &str = "so the link may be a sandbox's";
 
@@ -86,4 +88,55 @@ fn link_of_a_live_session_or_of_a_repository_decides_nothing() {
     for ran in runs(&world, "cloned/out") {
         ran.succeeded();
     }
+}
+
+/// Has an agent run that is found by its name in this directory.
+fn agent_in(small: &Small<'_>, directory: &str) -> Ran {
+    let mut command = small.command(&["--discard"]);
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", at_use::at(small.world, directory));
+    Ran::from(command.env("PATH", path).output().unwrap())
+}
+
+#[test]
+fn program_of_an_agent_is_taken_from_no_directory_that_a_sandbox_writes() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    let small = Small::agent(&world, &["tool-of-nobody"]);
+    let script = |path: &str, text: &str| {
+        let path = world.write(path, format!("#!/usr/bin/env python3\n{text}"));
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    script("own/tool-of-nobody", CALL);
+    script("tree/bin/tool-of-nobody", "print('of the sandbox')\n");
+    script("secret/deploy", "TOKEN = 'secret of the host'\nprint(TOKEN)\n");
+    let id = create(&world, &["--workspace", "tree"]);
+    let ran = agent_in(&small, "tree/bin");
+    assert!(ran.stderr.contains("there is no program tool-of-nobody") && ran.stdout.is_empty(), "{ran:?}");
+    // Nor through a link elsewhere.
+    std::fs::create_dir(world.path().join("links")).unwrap();
+    symlink(at_use::at(&world, "tree/bin/tool-of-nobody"), world.path().join("links/tool-of-nobody"))
+        .unwrap();
+    let ran = agent_in(&small, "links");
+    assert!(ran.stderr.contains("lies in the workspace") && ran.stdout.is_empty(), "{ran:?}");
+    // Nor does a link that it leaves choose what of the host is lent.
+    let plant = format!("mkdir left; ln -s {} left/tool-of-nobody", at_use::at(&world, "secret/deploy"));
+    exec(&world, &id, &plant).succeeded();
+    world.run(&["session", "end", &id]).succeeded();
+    let mut last = None;
+    // Its keeper takes a moment to be gone.
+    until(|| {
+        let ran = agent_in(&small, "tree/left");
+        let is_told = ran.stderr.contains(SANDBOXS);
+        last = Some(ran);
+        is_told
+    });
+    assert!(!format!("{last:?}").contains("secret of the host"), "{last:?}");
+    // Nor does the first line of a program that it leaves.
+    script("tree/script/tool-of-nobody", "");
+    world.write("tree/script/tool-of-nobody", format!("#!{}\n", at_use::at(&world, "secret/deploy")));
+    let ran = agent_in(&small, "tree/script");
+    assert!(ran.stderr.contains("which a sandbox has written") && ran.stdout.is_empty(), "{ran:?}");
+    // The control.
+    let ran = agent_in(&small, "own");
+    assert!(ran.code == 0 && ran.stdout.contains("hello"), "{ran:?}");
 }
