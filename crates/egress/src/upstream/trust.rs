@@ -164,13 +164,28 @@ fn of_system() -> Result<Vec<CertificateDer<'static>>, TrustError> {
         let named = std::env::var_os(name).unwrap_or_default();
         let whole = std::iter::once(PathBuf::from(&named));
         for path in whole.chain(std::env::split_paths(&named)).filter(|path| path.exists()) {
-            trusted_file::look_at(&path).or_else(|error| match error {
-                UntrustedFileError::Look { .. } => Ok(()),
-                refused => Err(TrustError::Read { path, source: pem::Error::Io(refused.into()) }),
-            })?;
+            check_named(&path)?;
         }
     }
     Ok(rustls_native_certs::load_native_certs().certs)
+}
+
+/// Checks a file of authorities, or a directory with all that is in it: its names are links as a rule, which lead elsewhere.
+fn check_named(path: &Path) -> Result<(), TrustError> {
+    let refused = |path: &Path, error: UntrustedFileError| match error {
+        // What can't be read is believed by nobody.
+        UntrustedFileError::Look { .. } | UntrustedFileError::Kind { .. } => Ok(()),
+        refused => Err(TrustError::Read { path: path.to_owned(), source: pem::Error::Io(refused.into()) }),
+    };
+    if !path.is_dir() {
+        return trusted_file::check(path).map(drop).or_else(|error| refused(path, error));
+    }
+    trusted_file::check_directory(path).or_else(|error| refused(path, error))?;
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        let path = entry.path();
+        trusted_file::check(&path).map(drop).or_else(|error| refused(&path, error))?;
+    }
+    Ok(())
 }
 
 /// What a file holds that is out of reach of sandboxes.

@@ -9,11 +9,13 @@ use authority::{Authority, NOW};
 use belljar_egress::upstream::Upstream;
 use belljar_egress::upstream::names::NameSource;
 use belljar_testkit::models::{Answer, ModelServer, Script};
+use belljar_testkit::skip::skip;
 use front::{Front, Order};
 use rustls::ServerConfig;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use tap::Tap;
@@ -189,20 +191,59 @@ fn without_an_authority_of_the_house_it_is_those_of_the_system_that_count() {
     let (house, other) = (Authority::new("house"), Authority::new("other"));
     let server = ModelServer::start(Script::always(hello()));
     let front = Front::start(house.server("localhost", NOW), server.address());
-    let is_trusted_by = |authority: &Authority| {
-        let mut same = Command::new(std::env::current_exe().unwrap());
-        same.args(["--exact", "tls::without_an_authority_of_the_house_it_is_those_of_the_system_that_count"]);
-        same.env(PROVIDER, format!("https://localhost:{}", front.port()));
-        same.env("SSL_CERT_FILE", authority.file()).env_remove("SSL_CERT_DIR");
-        let output = same.output().unwrap();
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(told.contains("running 1 test"), "{told}");
-        (output.status.success(), told)
-    };
+    let is_trusted_by = |authority: &Authority| asked_with("SSL_CERT_FILE", &authority.file(), front.port());
     assert!(is_trusted_by(&house).0);
     let (is_trusted, told) = is_trusted_by(&other);
     assert!(!is_trusted && told.contains("failed: provider_untrusted"), "{told}");
     assert_eq!((front.seen().accepted, server.request_count()), (2, 1));
+}
+
+/// Runs the test above in a process with that variable. Returns whether the provider was trusted, and what it printed.
+fn asked_with(variable: &str, value: &Path, port: u16) -> (bool, String) {
+    let mut same = Command::new(std::env::current_exe().unwrap());
+    same.args(["--exact", "tls::without_an_authority_of_the_house_it_is_those_of_the_system_that_count"]);
+    same.env(PROVIDER, format!("https://localhost:{port}"));
+    same.env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR").env(variable, value);
+    let output = same.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("running 1 test"), "{told}");
+    (output.status.success(), told)
+}
+
+#[test]
+fn authorities_that_another_user_can_write_are_not_believed() {
+    let house = Authority::new("house");
+    let server = ModelServer::start(Script::always(hello()));
+    let front = Front::start(house.server("localhost", NOW), server.address());
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let set = |name: &str, mode| std::fs::set_permissions(at(name), PermissionsExt::from_mode(mode)).unwrap();
+    for directory in ["certificates", "elsewhere"] {
+        std::fs::create_dir(at(directory)).unwrap();
+        set(directory, 0o755);
+    }
+    std::fs::copy(house.file(), at("elsewhere/house.pem")).unwrap();
+    set("elsewhere/house.pem", 0o644);
+    // As in every such directory, the name is a hash and a link: `openssl x509 -subject_hash`.
+    let hash =
+        Command::new("openssl").args(["x509", "-noout", "-subject_hash", "-in"]).arg(house.file()).output();
+    let Some(hash) = hash.ok().filter(|output| output.status.success()) else {
+        return skip("authorities_that_another_user_can_write_are_not_believed", "there is no openssl");
+    };
+    let hash = String::from_utf8(hash.stdout).unwrap();
+    symlink("../elsewhere/house.pem", at("certificates").join(format!("{}.0", hash.trim()))).unwrap();
+    let by_directory = || asked_with("SSL_CERT_DIR", &at("certificates"), front.port());
+    let by_file = || asked_with("SSL_CERT_FILE", &at("elsewhere/house.pem"), front.port());
+    for (name, usual) in [("certificates", 0o755), ("elsewhere", 0o755), ("elsewhere/house.pem", 0o644)] {
+        set(name, usual | 0o002);
+        let (is_trusted, told) = by_directory();
+        assert!(!is_trusted, "{name}: {told}");
+        assert!(name == "certificates" || !by_file().0, "{name}");
+        set(name, usual);
+    }
+    assert_eq!(server.request_count(), 0);
+    // The control.
+    assert!(by_directory().0 && by_file().0);
 }
 
 #[test]
