@@ -13,6 +13,7 @@ pub mod in_use;
 pub mod input;
 pub mod named;
 pub mod rights;
+pub mod socket;
 pub mod trusted_file;
 mod workspaces;
 mod written;

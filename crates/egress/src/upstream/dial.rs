@@ -5,10 +5,11 @@ use super::names::Names;
 use super::place::Place;
 use super::stream::Stream;
 use belljar_policy::egress::{Allowed, Denied, Destination, Host, MOST_ADDRESSES, Vetted};
-use belljar_trusted::trusted_file;
+use belljar_trusted::socket::{self, Server};
 use bytes::BytesMut;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -65,13 +66,19 @@ const ATTEMPT_TIME: Duration = Duration::from_secs(2);
 /// So many addresses of a name are tried.
 const MOST_ATTEMPTS: usize = 6;
 
+/// Connects to a server of the host's. A sandbox is none.
+async fn local(path: &Path) -> io::Result<UnixStream> {
+    socket::check(path)?;
+    let stream = UnixStream::connect(path).await?;
+    let server = stream.peer_cred()?;
+    socket::check_server(path, Server { uid: server.uid(), pid: server.pid() })?;
+    Ok(stream)
+}
+
 /// Opens a connection. A name is resolved once, and what is dialed are the addresses that were looked at.
 pub(super) async fn dial(place: &Place, names: &Names) -> Result<Stream, DialError> {
     let opened = match place {
-        Place::Local { path } => match trusted_file::check_socket(path) {
-            Ok(()) => UnixStream::connect(path).await.map(Stream::Local),
-            Err(error) => Err(error.into()),
-        },
+        Place::Local { path } => local(path).await.map(Stream::Local),
         Place::Address { address } => first_of(&[*address]).await,
         Place::Name { name, port } => {
             let found = names.resolve(name).await.map_err(|source| DialError::Failed { source })?;

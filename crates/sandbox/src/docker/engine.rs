@@ -5,6 +5,7 @@
 
 use super::settings::ImageName;
 use crate::backend::BackendError;
+use belljar_trusted::socket::{self, Server};
 use bollard::container::LogOutput;
 use bollard::errors::Error as EngineError;
 use bollard::models::{
@@ -24,6 +25,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWrite;
+use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 
 /// An engine.
@@ -74,6 +76,13 @@ pub(super) enum AskError {
     /// It takes too long.
     #[error("the engine doesn't answer")]
     Silent,
+}
+
+/// Checks that no sandbox is taken for an engine.
+async fn check(path: &Path) -> std::io::Result<()> {
+    socket::check(path)?;
+    let server = UnixStream::connect(path).await?.peer_cred()?;
+    Ok(socket::check_server(path, Server { uid: server.uid(), pid: server.pid() })?)
 }
 
 /// The engine may be busy with others.
@@ -137,8 +146,9 @@ impl Engine {
         if let Some(client) = &*client {
             return Ok(client.clone());
         }
-        let path = self.socket.to_string_lossy().into_owned();
+        let (path, socket) = (self.socket.to_string_lossy().into_owned(), self.socket.clone());
         let connected = self.wait(async move {
+            check(&socket).await?;
             let client = Docker::connect_with_unix(&path, PATIENCE.as_secs(), API_DEFAULT_VERSION)?;
             client.negotiate_version().await
         });

@@ -140,3 +140,54 @@ fn program_of_an_agent_is_taken_from_no_directory_that_a_sandbox_writes() {
     let ran = agent_in(&small, "own");
     assert!(ran.code == 0 && ran.stdout.contains("hello"), "{ran:?}");
 }
+
+/// Takes connections, and keeps what it is sent.
+const SERVE: &str = "import socket\n\
+    server = socket.socket(socket.AF_UNIX)\n\
+    server.bind('engine.sock')\n\
+    server.listen(8)\n\
+    open('ready', 'w').close()\n\
+    while True:\n  \
+      taken, _ = server.accept()\n  \
+      with open('sent', 'a') as sent: sent.write(repr(taken.recv(4096)))\n  \
+      taken.close()\n";
+
+#[test]
+fn engine_that_a_sandbox_serves_is_sent_nothing() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        world.write("project/file", "");
+        world.write("own/file", "");
+        let id = create(world, &["--workspace", "project"]);
+        world.write("project/serve.py", SERVE);
+        let serve = "python3 serve.py > log 2>&1 & while ! test -e ready; do sleep 0.01; done";
+        exec(world, &id, serve).succeeded();
+        let ask = |socket: &str| {
+            let with =
+                ["exec", "--backend", "docker", "--image", "none", "--docker-socket", socket, "--", "true"];
+            world.run(&with)
+        };
+        refused(&ask("project/engine.sock"), "lies in the workspace");
+        std::fs::hard_link(world.path().join("project/engine.sock"), world.path().join("own/linked.sock"))
+            .unwrap();
+        refused(&ask("own/linked.sock"), "has 2 names");
+        std::fs::remove_file(world.path().join("own/linked.sock")).unwrap();
+        std::fs::rename(world.path().join("project/engine.sock"), world.path().join("own/moved.sock"))
+            .unwrap();
+        refused(&ask("own/moved.sock"), "of a sandbox");
+        let sent = std::fs::read_to_string(world.path().join("project/sent")).unwrap_or_default();
+        assert_eq!(sent.replace("b''", ""), "");
+        // The control: a server of the host's is asked.
+        let server = std::os::unix::net::UnixListener::bind(world.path().join("own/engine.sock")).unwrap();
+        world.give(&world.path().join("own/engine.sock"));
+        let asked = std::thread::spawn(move || {
+            let requests = server.incoming().flatten().map(|mut taken| {
+                let mut begin = [0; 4];
+                std::io::Read::read(&mut taken, &mut begin).map(|_| begin)
+            });
+            requests.flatten().find(|begin| begin == b"GET ").is_some()
+        });
+        refused(&ask("own/engine.sock"), "no engine answers");
+        assert!(asked.join().unwrap());
+    });
+}

@@ -1,0 +1,147 @@
+//! Local sockets by which the host reaches servers, such as a provider of models or an engine of containers: none that a sandbox serves.
+//!
+//! Where the socket lies isn't all: a sandbox still serves one that was moved out of its workspace, or linked from elsewhere. So the
+//! server is looked at, too.
+
+use crate::in_use::{self, Entry, Identity};
+use crate::trusted_file::{self, UntrustedFileError};
+use rustix::fs::stat;
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Who serves a socket, as the kernel tells its client (`SO_PEERCRED`).
+#[derive(Debug, Clone, Copy)]
+pub struct Server {
+    /// Its user.
+    pub uid: u32,
+    /// Its process; `None` for one outside of this process's PID namespace, which is no sandbox's.
+    pub pid: Option<i32>,
+}
+
+/// Why a socket isn't used.
+#[derive(Debug, thiserror::Error)]
+pub enum UntrustedSocketError {
+    /// A sandbox or another user could put one there.
+    #[error(transparent)]
+    Place(#[from] UntrustedFileError),
+    /// It can't be told who serves it.
+    #[error("{} has {names} names, so it may lie where a sandbox serves it; give a socket that has one name", path.display())]
+    Linked {
+        /// The socket.
+        path: PathBuf,
+        /// So many.
+        names: u64,
+    },
+    /// A sandbox serves it.
+    #[error(
+        "{} is served by the process {pid} of a sandbox, which writes {}; end that sandbox, or give another socket",
+        path.display(),
+        workspace.display()
+    )]
+    Sandbox {
+        /// The socket.
+        path: PathBuf,
+        /// The server.
+        pid: i32,
+        /// What the sandbox writes.
+        workspace: PathBuf,
+    },
+    /// It can't be told who serves it.
+    #[error("can't tell whether a sandbox serves {}: the process {pid} that listens there can't be looked at", path.display())]
+    Server {
+        /// The socket.
+        path: PathBuf,
+        /// The server.
+        pid: i32,
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+}
+
+/// Checks a socket before it is connected to.
+///
+/// # Errors
+/// [`UntrustedSocketError`] if a sandbox or another user could serve it.
+pub fn check(path: &Path) -> Result<(), UntrustedSocketError> {
+    trusted_file::check_socket(path)?;
+    let look = |source| UntrustedFileError::Look { path: path.to_owned(), source };
+    match stat(path).map_err(look)?.st_nlink {
+        0 | 1 => Ok(()),
+        names => Err(UntrustedSocketError::Linked { path: path.to_owned(), names }),
+    }
+}
+
+/// Checks the server of a socket that was connected to, before anything is sent.
+///
+/// # Errors
+/// [`UntrustedSocketError`] if it is in a sandbox that writes a directory of the host's, or if that can't be told.
+pub fn check_server(path: &Path, server: Server) -> Result<(), UntrustedSocketError> {
+    let own = geteuid();
+    // Sandboxes of an ordinary user are that user's, and none is root's.
+    let may_be_sandboxed = server.uid != 0 && (own.is_root() || server.uid == own.as_raw());
+    let (Some(pid), true) = (server.pid, may_be_sandboxed) else { return Ok(()) };
+    let writable = in_use::writable();
+    if writable.is_empty() {
+        return Ok(());
+    }
+    let found = workspace_of(pid, &writable);
+    let found =
+        found.map_err(|source| UntrustedSocketError::Server { path: path.to_owned(), pid, source })?;
+    match found {
+        None => Ok(()),
+        Some(Entry { path: workspace, .. }) => {
+            Err(UntrustedSocketError::Sandbox { path: path.to_owned(), pid, workspace: workspace.clone() })
+        }
+    }
+}
+
+/// What a process sees as its workspace, if that is one of these directories.
+fn workspace_of(pid: i32, writable: &[Entry]) -> Result<Option<&Entry>, Errno> {
+    let root = format!("/proc/{pid}/root");
+    // The host's own root may have a directory of that name.
+    if Identity::of(&stat(root.as_str())?) == Identity::of(&stat("/")?) {
+        return Ok(None);
+    }
+    match stat(format!("{root}/workspace")) {
+        Ok(found) => Ok(writable.iter().find(|entry| entry.identity == Identity::of(&found))),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+impl From<UntrustedSocketError> for io::Error {
+    fn from(error: UntrustedSocketError) -> Self {
+        match error {
+            UntrustedSocketError::Place(error) => error.into(),
+            refused => Self::new(io::ErrorKind::PermissionDenied, refused),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn socket_with_a_second_name_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, other) = (place.path().join("engine.sock"), place.path().join("other"));
+        let _listener = UnixListener::bind(&path).unwrap();
+        check(&path).unwrap();
+        std::fs::hard_link(&path, &other).unwrap();
+        assert!(matches!(check(&path), Err(UntrustedSocketError::Linked { names: 2, .. })));
+        std::fs::remove_file(other).unwrap();
+        check(&path).unwrap();
+    }
+
+    #[test]
+    fn process_of_the_host_is_in_no_sandbox() {
+        let pid = i32::try_from(std::process::id()).unwrap();
+        assert!(workspace_of(pid, &[]).unwrap().is_none());
+        assert!(workspace_of(i32::MAX, &[]).is_err(), "a server that is gone can't be told from a sandbox's");
+    }
+}
