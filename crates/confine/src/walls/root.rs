@@ -21,9 +21,25 @@ use rustix::mount::{
 /// Where the new root is put for a moment: directories that every host has, in order of preference.
 const FOOTHOLDS: [&str; 3] = ["/tmp", "/run", "/proc"];
 
-/// Files that no namespace hides. The first two list keyrings of the user on the host as which the sandbox runs, among them
-/// those that programs of the host have made. Reading the last one makes every program of the machine wait that locks a file.
-const COVERED: [&str; 3] = ["proc/keys", "proc/key-users", "proc/locks"];
+/// Files that tell of the whole host, which no namespace hides and no ordinary program needs: keyrings of the user on the host as which
+/// the sandbox runs, among them those that programs of the host have made, and counters of disks, memory, interrupts and pressure.
+/// Reading the list of locks makes every program of the machine wait that locks a file.
+const COVERED: [&str; 14] = [
+    "proc/keys",
+    "proc/key-users",
+    "proc/locks",
+    "proc/diskstats",
+    "proc/interrupts",
+    "proc/softirqs",
+    "proc/schedstat",
+    "proc/vmstat",
+    "proc/zoneinfo",
+    "proc/buddyinfo",
+    "proc/pressure/cpu",
+    "proc/pressure/io",
+    "proc/pressure/irq",
+    "proc/pressure/memory",
+];
 
 /// An empty directory in the root, for overlays that change nothing.
 const NOTHING: &str = "run/belljar/nothing";
@@ -129,7 +145,7 @@ fn empty(root: BorrowedFd<'_>, file: &str) -> Result<(), Fault> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let nothing = open_tree(CWD, c"/dev/null", flags).about("/dev/null")?;
     match move_mount(&nothing, c"", root, file, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH) {
-        // A kernel without keyrings or locks has no such file.
+        // A kernel that is built without it has no such file.
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno).about(file),
     }

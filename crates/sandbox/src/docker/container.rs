@@ -61,9 +61,11 @@ pub(super) const HOME: &str = "home/agent";
 
 /// What Docker hides by itself, what tells of the host or its kernel's insides besides, and all of sysfs but the container's
 /// own control group, by which PID 1 and the relay know their limits.
-const MASKED: [&str; 39] = [
+const MASKED: [&str; 46] = [
     "/proc/acpi",
     "/proc/asound",
+    "/proc/buddyinfo",
+    "/proc/diskstats",
     "/proc/interrupts",
     "/proc/kallsyms",
     "/proc/kcore",
@@ -75,12 +77,17 @@ const MASKED: [&str; 39] = [
     "/proc/latency_stats",
     "/proc/locks",
     "/proc/modules",
+    "/proc/pressure",
     "/proc/sched_debug",
+    "/proc/schedstat",
     "/proc/scsi",
     "/proc/slabinfo",
+    "/proc/softirqs",
     "/proc/timer_list",
     "/proc/timer_stats",
     "/proc/vmallocinfo",
+    "/proc/vmstat",
+    "/proc/zoneinfo",
     "/sys/block",
     "/sys/bus",
     "/sys/class",

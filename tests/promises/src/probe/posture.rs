@@ -25,6 +25,21 @@ pub(super) fn print_identity() -> Result<(), String> {
     Ok(())
 }
 
+/// Files of `/proc` that tell what the whole host does.
+const COUNTERS: [&str; 11] = [
+    "/proc/buddyinfo",
+    "/proc/diskstats",
+    "/proc/interrupts",
+    "/proc/pressure/cpu",
+    "/proc/pressure/io",
+    "/proc/pressure/irq",
+    "/proc/pressure/memory",
+    "/proc/schedstat",
+    "/proc/softirqs",
+    "/proc/vmstat",
+    "/proc/zoneinfo",
+];
+
 /// Says everything, as JSON: once with one thread, once with more.
 pub(super) fn print() -> Result<(), String> {
     let alone = threads()?;
@@ -66,6 +81,7 @@ pub(super) fn print() -> Result<(), String> {
         "oom_score_adj": text("/proc/self/oom_score_adj"),
         "keys": text("/proc/keys"),
         "key_users": text("/proc/key-users"),
+        "counters": COUNTERS.map(|path| fs::read_to_string(path).unwrap_or_default()).concat(),
         "groups": text("/proc/self/cgroup"),
         "mounts": places::mounts(),
         "domains_left": places::domains_left(),

@@ -205,6 +205,7 @@ fn fields_of_process(way: Way) -> Vec<(&'static str, Value)> {
         ("devices", json!(DEVICES)),
         ("keys", json!("")),
         ("key_users", json!("")),
+        ("counters", json!("")),
         ("host_name", json!("belljar")),
         ("has_session", json!(true)),
         // A root that was left lies on top of one's own for a while, and above the root is what lies on top.
