@@ -1,12 +1,13 @@
 //! What the events of a stream say when their texts are put together: a word that is cut in two stands in neither.
 
-use super::{BY_CHANCE, Forms, Tail};
+use super::decoded::Views;
+use super::{BY_CHANCE, Forms};
 use crate::searcher::Searcher;
 use std::sync::LazyLock;
 
 /// The texts of one answer, as its bytes pass.
 pub(super) struct Spoken<'f> {
-    tail: Tail<'f>,
+    views: Views<'f>,
     state: State,
     /// Bytes that can't be told what they are without those that follow.
     rest: Vec<u8>,
@@ -48,7 +49,7 @@ static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(&NA
 
 impl<'f> Spoken<'f> {
     pub(super) fn new(forms: &'f Forms) -> Self {
-        Self { tail: Tail::new(forms), state: State::Between, rest: Vec::new() }
+        Self { views: Views::new(forms), state: State::Between, rest: Vec::new() }
     }
 
     /// Looks at bytes that follow those before. `None` if a form of the secret is complete with them; otherwise whether
@@ -61,7 +62,7 @@ impl<'f> Spoken<'f> {
         let mut said = Vec::new();
         let used = self.read(&all, &mut said);
         self.rest.extend_from_slice(all.get(used..).unwrap_or_default());
-        self.tail.see(&said).map(|held| held > BY_CHANCE)
+        self.views.see(&said).map(|held| held > BY_CHANCE)
     }
 
     /// Puts what is said behind `said`, and tells how many bytes were used up.

@@ -69,7 +69,7 @@ impl<'p> Asking<'p> {
         };
         let Answer { head, body } = answer;
         // From here on something that was answered may be said.
-        let has_echo = self.injected.as_ref().is_some_and(|injected| injected.forms.is_in(&body));
+        let has_echo = self.injected.as_ref().is_some_and(|injected| injected.forms.are_told_by(&body));
         match head.status {
             200 if has_echo => Err(SpendError::Echo { provider }),
             200 if head.header(TRUNCATED).is_some_and(|value| !value.eq_ignore_ascii_case(b"false")) => {

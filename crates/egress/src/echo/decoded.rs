@@ -1,0 +1,226 @@
+//! What bytes say once escapes are undone: those of addresses (`%2B`), of texts in JSON and JavaScript (`\u002b`, `\x2b`, `\/`), and
+//! of pages (`&#x2B;`, `&#043;`, `&plus;`), in any mixture, in either case, with any zeros in front.
+//!
+//! Undoing them is one rule where a list of spellings would never be complete.
+
+use super::{Forms, Tail};
+use std::borrow::Cow;
+use std::ops::Range;
+use zeroize::Zeroizing;
+
+/// So often escapes are undone: a text of JSON may stand in a page, or in a text of JSON.
+pub(super) const LEVELS: usize = 2;
+
+/// A longer escape is none: zeros in front of a number have an end.
+const LONGEST: usize = 32;
+
+/// Bytes as they are, and with their escapes undone, looked at as they pass.
+pub(super) struct Views<'f> {
+    plain: Tail<'f>,
+    levels: [Level<'f>; LEVELS],
+}
+
+struct Level<'f> {
+    tail: Tail<'f>,
+    /// The beginning of an escape whose end is missing.
+    rest: Zeroizing<Vec<u8>>,
+}
+
+/// What stands where an escape may begin.
+enum Unit {
+    /// An escape of so many bytes, and what it stands for; 0 for what no secret has in it.
+    Escape(u8, usize),
+    Plain,
+    Incomplete,
+}
+
+/// Names that pages have for what is no letter.
+const NAMED: [(&[u8], u8); 34] = [
+    (b"Hat", b'^'),
+    (b"NewLine", b'\n'),
+    (b"Tab", b'\t'),
+    (b"amp", b'&'),
+    (b"apos", b'\''),
+    (b"ast", b'*'),
+    (b"bsol", b'\\'),
+    (b"colon", b':'),
+    (b"comma", b','),
+    (b"commat", b'@'),
+    (b"dollar", b'$'),
+    (b"equals", b'='),
+    (b"excl", b'!'),
+    (b"grave", b'`'),
+    (b"gt", b'>'),
+    (b"lbrace", b'{'),
+    (b"lbrack", b'['),
+    (b"lcub", b'{'),
+    (b"lowbar", b'_'),
+    (b"lpar", b'('),
+    (b"lsqb", b'['),
+    (b"lt", b'<'),
+    (b"num", b'#'),
+    (b"percnt", b'%'),
+    (b"period", b'.'),
+    (b"plus", b'+'),
+    (b"quest", b'?'),
+    (b"quot", b'"'),
+    (b"rcub", b'}'),
+    (b"rpar", b')'),
+    (b"rsqb", b']'),
+    (b"semi", b';'),
+    (b"sol", b'/'),
+    (b"verbar", b'|'),
+];
+
+// === impl Views ===
+
+impl<'f> Views<'f> {
+    pub(super) fn new(forms: &'f Forms) -> Self {
+        let level = || Level { tail: Tail::new(forms), rest: Zeroizing::default() };
+        Self { plain: Tail::new(forms), levels: [level(), level()] }
+    }
+
+    /// As [`super::Watch::see`], for these bytes alone.
+    pub(super) fn see(&mut self, bytes: &[u8]) -> Option<usize> {
+        let held = self.plain.see(bytes)?;
+        let mut is_begun = false;
+        let mut text = Cow::Borrowed(bytes);
+        for level in &mut self.levels {
+            let (of_level, decoded) = level.see(text)?;
+            // How many bytes those are as they stand there is not known.
+            is_begun |= of_level > held.max(super::BY_CHANCE);
+            text = decoded;
+        }
+        Some(if is_begun { usize::MAX } else { held })
+    }
+
+    pub(super) fn ends_within(&self) -> bool {
+        self.plain.ends_within() || self.levels.iter().any(|level| level.tail.ends_within())
+    }
+}
+
+// === impl Level ===
+
+impl Level<'_> {
+    /// Looks at what bytes say that follow those before: how much of it could be the beginning of a form, and what they say.
+    fn see<'b>(&mut self, bytes: Cow<'b, [u8]>) -> Option<(usize, Cow<'b, [u8]>)> {
+        if self.rest.is_empty() && escape(&bytes).is_none() {
+            // The level below has looked through all of it but the border.
+            return Some((self.tail.see_border(&bytes)?, bytes));
+        }
+        let all = Zeroizing::new([self.rest.as_slice(), &bytes].concat());
+        let mut decoded = Vec::with_capacity(all.len());
+        let used = decode(&all, |piece, _| decoded.extend_from_slice(piece));
+        self.rest = Zeroizing::new(all.get(used..).unwrap_or_default().to_vec());
+        Some((self.tail.see(&decoded)?, Cow::Owned(decoded)))
+    }
+}
+
+/// A text with its escapes undone, and where in it each byte of that stood.
+pub(super) fn decode_whole(text: &[u8]) -> Option<(Vec<u8>, Vec<usize>)> {
+    escape(text)?;
+    let (mut decoded, mut places) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
+    let used = decode(text, |piece, source| {
+        decoded.extend_from_slice(piece);
+        places.extend(source.take(piece.len()));
+    });
+    decoded.extend_from_slice(&text[used..]);
+    places.extend(used..=text.len());
+    Some((decoded, places))
+}
+
+fn escape(bytes: &[u8]) -> Option<usize> {
+    memchr::memchr3(b'%', b'&', b'\\', bytes)
+}
+
+/// Gives the pieces of what bytes say, each with its place, and how many bytes were used: an escape whose end is missing is not.
+fn decode(bytes: &[u8], mut put: impl FnMut(&[u8], Range<usize>)) -> usize {
+    let mut at = 0;
+    while let Some(found) = escape(&bytes[at..]) {
+        let end = at + found;
+        put(&bytes[at..end], at..end);
+        at = end;
+        match unit(&bytes[at..]) {
+            Unit::Escape(byte, length) => {
+                put(&[byte], at..at + length);
+                at += length;
+            }
+            Unit::Plain => {
+                put(&bytes[at..=at], at..at + 1);
+                at += 1;
+            }
+            Unit::Incomplete => return at,
+        }
+    }
+    put(&bytes[at..], at..bytes.len());
+    bytes.len()
+}
+
+/// What begins with `%`, `&` or `\`.
+fn unit(bytes: &[u8]) -> Unit {
+    match (bytes[0], bytes.get(1)) {
+        (_, None) => Unit::Incomplete,
+        (b'%' | b'\\', Some(b'u')) if bytes.get(2) == Some(&b'{') => braced(bytes),
+        (b'%' | b'\\', Some(b'u')) => digits(bytes, 2, 4),
+        (b'\\', Some(b'x')) => digits(bytes, 2, 2),
+        (b'\\', Some(other)) => Unit::Escape(*other, 2),
+        (b'%', _) => digits(bytes, 1, 2),
+        (_, Some(b'#')) => numbered(bytes),
+        _ => named(bytes),
+    }
+}
+
+/// So many hexadecimal digits, which begin there.
+fn digits(bytes: &[u8], begin: usize, count: usize) -> Unit {
+    let found = bytes.iter().skip(begin).take(count).take_while(|byte| byte.is_ascii_hexdigit()).count();
+    match found == count {
+        true => Unit::Escape(value(&bytes[begin..begin + count], 16), begin + count),
+        false if begin + found == bytes.len() => Unit::Incomplete,
+        false => Unit::Plain,
+    }
+}
+
+/// `\u{2b}`
+fn braced(bytes: &[u8]) -> Unit {
+    const BEGIN: usize = 3;
+    let found = bytes.iter().skip(BEGIN).take(LONGEST).take_while(|byte| byte.is_ascii_hexdigit()).count();
+    match bytes.get(BEGIN + found) {
+        None => Unit::Incomplete,
+        Some(b'}') if found > 0 => Unit::Escape(value(&bytes[BEGIN..BEGIN + found], 16), BEGIN + found + 1),
+        Some(_) => Unit::Plain,
+    }
+}
+
+/// `&#43;` and `&#x2B;`; what follows may end it as well as the semicolon.
+fn numbered(bytes: &[u8]) -> Unit {
+    let Some(sign) = bytes.get(2) else { return Unit::Incomplete };
+    let (begin, radix) = if sign.eq_ignore_ascii_case(&b'x') { (3, 16) } else { (2, 10) };
+    let is_digit = |byte: &&u8| char::from(**byte).is_digit(radix);
+    let found = bytes.iter().skip(begin).take(LONGEST).take_while(is_digit).count();
+    let end = begin + found;
+    match bytes.get(end) {
+        Some(_) if found == 0 || found == LONGEST => Unit::Plain,
+        None => Unit::Incomplete,
+        Some(next) => Unit::Escape(value(&bytes[begin..end], radix), end + usize::from(*next == b';')),
+    }
+}
+
+/// `&plus;`
+fn named(bytes: &[u8]) -> Unit {
+    let name = &bytes[1..];
+    let length = name.iter().take(LONGEST).take_while(|byte| byte.is_ascii_alphabetic()).count();
+    match name.get(length) {
+        None if length < LONGEST => Unit::Incomplete,
+        Some(b';') => match NAMED.iter().find(|(own, _)| *own == &name[..length]) {
+            Some((_, byte)) => Unit::Escape(*byte, length + 2),
+            None => Unit::Plain,
+        },
+        _ => Unit::Plain,
+    }
+}
+
+/// The byte of that number; 0 for what no secret has in it.
+fn value(digits: &[u8], radix: u32) -> u8 {
+    let number = std::str::from_utf8(digits).ok().and_then(|digits| u128::from_str_radix(digits, radix).ok());
+    number.and_then(|number| u8::try_from(number).ok()).unwrap_or_default()
+}

@@ -1,0 +1,242 @@
+//! In which forms a secret is found, whole, in pieces, cut and escaped.
+
+use super::*;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use proptest::prelude::*;
+
+const KEY: &str = "sk-proj-4f/Q+9aB7_z-Kd82";
+
+fn forms() -> Forms {
+    Forms::of(Some(&Secret::parse(KEY).unwrap()))
+}
+
+/// What passes before it is noticed, cut into such pieces.
+fn passed(bytes: &[u8], piece: usize) -> (Vec<u8>, bool) {
+    let forms = forms();
+    let (mut watch, mut seen, mut out) = (forms.watch(), Vec::new(), 0);
+    for piece in bytes.chunks(piece.max(1)) {
+        seen.extend_from_slice(piece);
+        let Some(held) = watch.see(piece) else { return (seen[..out].to_vec(), true) };
+        out = out.max(seen.len().saturating_sub(held));
+    }
+    (seen, false)
+}
+
+#[test]
+fn it_is_found_in_every_way_of_writing_and_none_of_it_passes() {
+    let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut all = vec![KEY.to_owned(), hex.to_uppercase(), hex];
+    for before in ["", "a", "ab", "Bearer ", "user:"] {
+        for after in ["", "x", "xy"] {
+            let text = format!("{before}{KEY}{after}");
+            all.extend([STANDARD.encode(&text), URL_SAFE.encode(&text), STANDARD_NO_PAD.encode(&text)]);
+        }
+    }
+    for text in all {
+        let bytes = format!("{{\"error\":\"you sent {text} and that is wrong\"}}").into_bytes();
+        for piece in [1, 2, 3, 5, 8, 13, 21, 34, 55, 89] {
+            let (out, is_found) = passed(&bytes, piece);
+            assert!(is_found, "{text} in pieces of {piece}");
+            let before = memchr::memmem::find(&bytes, &text.as_bytes()[..4]).unwrap();
+            // Of what stands before a core in base64, a few characters are shared with what is no secret.
+            assert!(out.len() <= before + 12, "{} of {text} passed", out.len() - before);
+        }
+    }
+}
+
+#[test]
+fn it_is_found_as_addresses_texts_and_pages_write_it() {
+    let odd = "ab~cd:ef^gh|ij%kl\"m\\n/o&p<q>r'1+234";
+    let forms = Forms::of(Some(&Secret::parse(odd).unwrap()));
+    for written in [
+        "ab~cd%3Aef%5Egh%7Cij%25kl%22m%5Cn%2Fo%26p%3Cq%3Er%271%2B234",
+        "ab~cd%3aef%5egh%7cij%25kl%22m%5cn%2fo%26p%3cq%3er%271%2b234",
+        "ab~cd:ef^gh|ij%kl\\\"m\\\\n/o&p<q>r'1+234",
+        "ab~cd:ef^gh|ij%kl\\\"m\\\\n\\/o&p<q>r'1+234",
+        "ab~cd:ef^gh|ij%kl\"m\\n/o&amp;p&lt;q&gt;r'1+234",
+        "ab~cd:ef^gh|ij%kl&quot;m\\n/o&amp;p&lt;q&gt;r&#39;1+234",
+        "ab~cd:ef^gh|ij%kl&#34;m\\n/o&amp;p&lt;q&gt;r&#39;1&#43;234",
+    ] {
+        assert!(forms.are_told_by(format!("it is {written}, no?").as_bytes()), "{written}");
+    }
+    assert!(!forms.are_told_by(b"it is ab~cd, no?"));
+}
+
+#[test]
+fn it_is_found_whatever_mixture_of_escapes_it_is_written_with() {
+    let secret = "Zm9v+YmFy/cXV4=Kx8_z-1";
+    let forms = Forms::of(Some(&Secret::parse(secret).unwrap()));
+    let each = |write: fn(u8) -> String| secret.bytes().map(write).collect::<String>();
+    let mut all = vec![
+        each(|byte| format!("\\u00{byte:02X}")),
+        each(|byte| format!("\\u00{byte:02x}")),
+        each(|byte| format!("\\\\u00{byte:02x}")),
+        each(|byte| format!("\\x{byte:02X}")),
+        each(|byte| format!("\\u{{{byte:x}}}")),
+        each(|byte| format!("%{byte:02X}")),
+        each(|byte| format!("%25{byte:02x}")),
+        each(|byte| format!("%u00{byte:02x}")),
+        each(|byte| format!("&#x{byte:X};")),
+        each(|byte| format!("&#X000{byte:x};")),
+        each(|byte| format!("&#{byte:07};")),
+        each(|byte| format!("&amp;#{byte};")),
+        STANDARD.encode(secret).replace('=', "&#x3D;"),
+    ];
+    for (from, to) in [("+", "&#x2B;"), ("+", "&plus;"), ("+", "&#43"), ("/", "&#x2F;"), ("/", "&sol;")] {
+        all.push(secret.replace(from, to));
+        all.push(secret.replace(from, to).replace('=', "%3d").replace('_', "\\u005F"));
+    }
+    for written in all {
+        let answer = format!("{{\"error\":\"it is {written} and no other\"}}");
+        for piece in [1, 2, 3, 7, 1_000] {
+            let mut watch = forms.watch();
+            let (mut seen, mut out) = (0, 0);
+            let is_found = answer.as_bytes().chunks(piece).any(|piece| {
+                let held = watch.see(piece);
+                seen += piece.len();
+                out = out.max(seen.saturating_sub(held.unwrap_or(usize::MAX)));
+                held.is_none()
+            });
+            assert!(is_found, "{written} in pieces of {piece}");
+            assert!(out <= 16 + 8 * 9, "{out} bytes of {answer} have passed");
+        }
+        assert!(forms.are_in_lines(format!("x: {written}\ny: z\n").as_bytes()), "{written}");
+        // What is found is where it stands.
+        let found = forms.all_in(answer.as_bytes());
+        let of_whole = answer.find(&written).unwrap();
+        let within = |range: &Range<usize>| {
+            range.start >= of_whole
+                && range.end <= of_whole + written.len()
+                && range.len() * 2 > written.len()
+        };
+        assert!(found.iter().any(within), "{written}: {found:?}");
+    }
+    // The controls: another secret, escapes that are none, and a text that is full of them.
+    for harmless in [
+        "Zm9v&#x2C;YmFy&#x2F;cXV4=Kx8_z-1".to_owned(),
+        "Zm9v&#x;+YmFx".to_owned(),
+        "&#x2B;%2B\\u002b&plus;&amp;%zz\\q&#;&".repeat(99),
+    ] {
+        for piece in [1, 5, 1_000] {
+            let mut watch = forms.watch();
+            assert!(harmless.as_bytes().chunks(piece).all(|piece| watch.see(piece).is_some()), "{harmless}");
+            assert!(!watch.ends_within());
+        }
+        assert!(forms.all_in(harmless.as_bytes()).is_empty(), "{harmless}");
+    }
+}
+
+#[test]
+fn secret_that_looks_like_an_escape_itself_is_found() {
+    let secret = "ab%2Bcd&#43;ef\\u0041gh";
+    let forms = Forms::of(Some(&Secret::parse(secret).unwrap()));
+    for written in [
+        secret.to_owned(),
+        secret.replace('%', "%25"),
+        secret.replace('&', "&amp;"),
+        secret.replace('\\', "\\\\"),
+        secret.replace('%', "&#x25;").replace('\\', "&bsol;"),
+    ] {
+        assert!(forms.are_told_by(format!("it is {written}, no?").as_bytes()), "{written}");
+    }
+}
+
+#[test]
+fn nothing_else_is() {
+    let harmless = format!("{} {} sk-proj- {}", &KEY[..KEY.len() / 2 - 1], &KEY[1..], KEY.to_lowercase());
+    assert!(!passed(harmless.as_bytes(), 3).1);
+    assert_eq!(Forms::of(None).watch().see(KEY.as_bytes()), Some(0));
+}
+
+#[test]
+fn an_answer_that_ends_in_the_middle_of_it_tells_so_much() {
+    let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    for written in [KEY.to_owned(), hex, STANDARD_NO_PAD.encode(KEY)] {
+        for (length, is_told) in
+            [(0, false), (1, false), (5, false), (6, true), (7, true), (written.len() - 1, true)]
+        {
+            let answer = format!("you sent {}", &written[..length]);
+            for piece in [1, 4, 1_000] {
+                let forms = forms();
+                let mut watch = forms.watch();
+                let passes = answer.as_bytes().chunks(piece).all(|piece| watch.see(piece).is_some());
+                assert_eq!(!passes || watch.ends_within(), is_told, "{answer}");
+            }
+            assert_eq!(forms().are_told_by(answer.as_bytes()), is_told, "{answer}");
+            assert_eq!(
+                forms().are_in_lines(format!("{answer}\nserver: x\n").as_bytes()),
+                is_told,
+                "{answer}"
+            );
+            // Where something follows, a beginning tells as much as a half of it.
+            let followed = format!("{answer}\"}}");
+            let is_half = length >= written.len().div_ceil(2);
+            assert_eq!(forms().are_told_by(followed.as_bytes()), is_half, "{followed}");
+        }
+    }
+    // Of a short one less stands there by chance.
+    let short = Forms::of(Some(&Secret::parse("12345678").unwrap()));
+    assert!(short.are_told_by(b"it is 123") && !short.are_told_by(b"it is 12"));
+}
+
+#[test]
+fn beginning_that_a_server_has_cut_somewhere_is_told_and_a_short_one_is_not() {
+    let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    for written in [KEY.to_owned(), hex, STANDARD_NO_PAD.encode(KEY)] {
+        for (length, is_told) in [(8, false), (written.len() / 2 - 1, false), (written.len() / 2, true)] {
+            let answer = format!("{{\"you sent\":\"{}...\"}}", &written[..length]).into_bytes();
+            for piece in [1, 3, 1_000] {
+                assert_eq!(passed(&answer, piece).1, is_told, "{length} of {written} by {piece}");
+            }
+        }
+    }
+    // A short one is told when all of it is there.
+    let short = Forms::of(Some(&Secret::parse("12345678").unwrap()));
+    assert!(short.are_told_by(b"it is 12345678.") && !short.are_told_by(b"it is 1234567."));
+}
+
+#[test]
+fn what_is_said_piece_by_piece_is_put_together() {
+    let pieces = |cuts: &[usize], write: fn(&str) -> String| -> (Vec<u8>, bool) {
+        let mut begin = 0;
+        let mut events = String::from("data: {\"content\":\"it is \"}\n\n");
+        for end in cuts.iter().copied().chain([KEY.len()]) {
+            events.push_str(&write(&KEY[begin..end]));
+            begin = end;
+        }
+        passed(events.as_bytes(), 40)
+    };
+    let plain = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    let spaced =
+        |text: &str| format!("data: {{\"type\": \"x\", \"text\" : \"{}\"}}\n\n", text.replace('/', "\\/"));
+    let coded = |text: &str| {
+        let text: String = text.chars().map(|one| format!("\\u{:04x}", u32::from(one))).collect();
+        format!("data: {{\"delta\":\"{text}\"}}\n\n")
+    };
+    for write in [plain, spaced, coded] {
+        for cuts in [&[9][..], &[1], &[4, 8, 12, 16, 20], &[23]] {
+            let (out, is_found) = pieces(cuts, write);
+            assert!(is_found, "{cuts:?}");
+            let out = String::from_utf8(out).unwrap();
+            assert!(!out.contains(&KEY[..8]) && out.matches("data").count() < 4, "{out}");
+        }
+    }
+    // The control: another name between the pieces is another text, and so is a piece that is missing.
+    assert!(!passed(plain(&KEY[..9]).repeat(9).as_bytes(), 7).1);
+}
+
+#[test]
+fn what_only_begins_like_it_comes_later() {
+    let forms = forms();
+    let mut watch = forms.watch();
+    let event = |text: &str| format!("data: {{\"content\":\"{text}\"}}\n\n");
+    assert_eq!(watch.see(event("see sk-proj").as_bytes()), Some(usize::MAX));
+    assert_eq!(watch.see(event(" and more").as_bytes()), Some(0));
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_held_back_comes_later(bytes: Vec<u8>, piece in 1_usize..20) {
+        prop_assert_eq!(passed(&bytes, piece), (bytes, false));
+    }
+}
