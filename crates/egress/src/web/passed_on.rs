@@ -37,24 +37,16 @@ const NOT_PASSED_ON: &[&str] = &[
 /// All that begin so say who asks.
 const FORWARDED: &[u8] = b"x-forwarded-";
 
-/// Words of what a request asks for. With one of [`OTHERS`] beside it, a header says what else is meant: `x-original-url`,
-/// `x-envoy-original-method`, `http-method-override`, `request-uri`.
-const ASKED: [&[u8]; 11] = [
-    b"method",
-    b"uri",
-    b"url",
-    b"path",
-    b"pathinfo",
-    b"host",
-    b"destination",
-    b"destinationurl",
-    b"authority",
-    b"scheme",
-    b"query",
-];
+/// Words of what a request asks for. A header with one of them in its name says what else is meant: `x-original-url`,
+/// `x-tunneled-method`, `x-invoke-path`, `request-uri`.
+const ASKED: [&[u8]; 10] =
+    [b"authority", b"host", b"method", b"path", b"pathinfo", b"rewrite", b"scheme", b"uri", b"url", b"verb"];
+
+/// Words of it that harmless headers have, too: it takes one of [`OTHERS`] beside them.
+const ASKED_AMONG_OTHERS: [&[u8]; 3] = [b"destination", b"destinationurl", b"query"];
 
 /// Words of what is in place of it.
-const OTHERS: [&[u8]; 20] = [
+const OTHERS: [&[u8]; 19] = [
     b"actual",
     b"effective",
     b"envoy",
@@ -70,7 +62,6 @@ const OTHERS: [&[u8]; 20] = [
     b"proxy",
     b"real",
     b"request",
-    b"rewrite",
     b"rewritten",
     b"target",
     b"true",
@@ -104,7 +95,9 @@ fn is_override(name: &[u8]) -> bool {
         return false;
     }
     let has = |words: &[&[u8]]| name.split(|byte| *byte == b'-').any(|word| words.contains(&word));
-    has(&ASKED) && has(&OTHERS) || memchr::memmem::find(name, b"override").is_some()
+    has(&ASKED)
+        || has(&ASKED_AMONG_OTHERS) && has(&OTHERS)
+        || memchr::memmem::find(name, b"override").is_some()
 }
 
 #[cfg(test)]
@@ -138,6 +131,17 @@ mod tests {
             "x-host-override",
             "x-forwarded-path",
             "x-host",
+            "x-method",
+            "x-tunneled-method",
+            "x-rewrite",
+            "x-matched-path",
+            "x-invoke-path",
+            "x-replaced-path",
+            "x-path",
+            "x-uri",
+            "url",
+            "x-backend-host",
+            "x-http-verb",
         ] {
             assert!(!may_pass(name.as_bytes()), "{name}");
         }
