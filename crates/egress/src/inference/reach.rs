@@ -7,6 +7,8 @@
 mod content;
 mod tools;
 
+pub(super) use self::tools::is_dated;
+
 use super::members::Members;
 use super::refusal::Refusal;
 use super::route::Operation;
@@ -95,6 +97,25 @@ mod tests {
                 "input[0].content[0].file_id",
             ),
             (r#"{"input":[{"type":"item_reference","id":"msg_1"}]}"#, "input[0].type"),
+            (r#"{"input":[{"type":"Item_Reference","id":"msg_1"}]}"#, "input[0].type"),
+            (r#"{"input":[{"role":"user","content":"a"},{"id":"msg_1"}]}"#, "input[1].id"),
+            (r#"{"input":[{"id":"msg_1","type":null}]}"#, "input[0].id"),
+            (r#"{"input":[{"\u0069d":"msg_1"}]}"#, "input[0].id"),
+            (r#"{"input":[{"id":"msg_1","content":"a"}]}"#, "input[0].id"),
+            (r#"{"input":[{"type":"reasoning","id":"rs_1","summary":[]}]}"#, "input[0].id"),
+            (r#"{"input":[{"type":"image_generation_call","id":"ig_1","result":null}]}"#, "input[0].id"),
+            (
+                r#"{"messages":[{"role":"assistant","content":"a","audio":{"id":"audio_1"}}]}"#,
+                "messages[0].audio",
+            ),
+            (
+                r#"{"messages":[{"content":[{"source":{"type":"URL","url":"https://a"}}]}]}"#,
+                "messages[0].content[0].source.url",
+            ),
+            (
+                r#"{"messages":[{"content":[{"input_audio":{"data":"https://a","format":"wav"}}]}]}"#,
+                "messages[0].content[0].input_audio",
+            ),
             (r#"{"input":"a","prompt":{"id":"pmpt_1"}}"#, "prompt"),
             (r#"{"input":"a","previous_response_id":"resp_1"}"#, "previous_response_id"),
             (r#"{"input":"a","background":true}"#, "background"),
@@ -102,6 +123,10 @@ mod tests {
             (r#"{"tools":[{"type":"mcp","server_url":"https://a"}]}"#, "tools[0].type"),
             (r#"{"tools":[{"type":"code_interpreter"}]}"#, "tools[0].type"),
             (r#"{"tools":[{"type":"web_fetch_20250910"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"bash_code_execution_20250825"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"computer_use_preview"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"bash_2025012"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"bash_20250124x"}]}"#, "tools[0].type"),
             (r#"{"tools":[{"type":["function"]}]}"#, "tools[0].type"),
             (r#"{"tools":{"type":"web_search"}}"#, "invalid_body"),
             (r#"{"mcp_servers":[{"url":"https://a"}]}"#, "mcp_servers"),
@@ -121,8 +146,13 @@ mod tests {
             r#"{"messages":[{"content":[{"type":"tool_use","input":{"url":"https://a","image_url":"http://b"}}]}]}"#,
             r#"{"messages":[{"tool_calls":[{"function":{"arguments":"{\"url\":\"http://a\"}"},"id":"call_1"}]}]}"#,
             r#"{"messages":[{"tool_call_id":"call_1","content":"\u00e4"}]}"#,
+            r#"{"input":[{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text"}]}]}"#,
+            r#"{"input":[{"type":"function_call","id":"fc_1","call_id":"call_1","arguments":"{}"}]}"#,
+            r#"{"input":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"AA"}]}"#,
+            r#"{"input":[{"type":"function_call_output","call_id":"call_1","output":"{\"id\":1}"}]}"#,
+            r#"{"messages":[{"content":[{"input_audio":{"data":"AA","format":"wav"}}]}]}"#,
             r#"{"tools":[{"type":"function","function":{"parameters":{"properties":{"url":{"type":"string"}}}}}]}"#,
-            r#"{"tools":[{"name":"Bash","input_schema":{}},{"type":"bash_20250124"},{"type":"custom"}]}"#,
+            r#"{"tools":[{"name":"Bash","input_schema":{}},{"type":"bash_20250124"},{"type":"text_editor_20250728"},{"type":"custom"}]}"#,
             r#"{"tools":null,"mcp_servers":[],"background":false,"previous_response_id":null}"#,
             r#"{"prompt":"a plain text"}"#,
         ] {

@@ -16,13 +16,23 @@ use std::sync::LazyLock;
 /// Nearly every text has none of these, and needn't be taken apart. Some providers go by names whatever their case; of long
 /// names a part is enough.
 static SIGNS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
-    let signs = ["_url\"", "\"url\"", "_id\"", "_ids\"", "m_ref", "e_dat"];
+    let signs = ["_url\"", "\"url\"", "_id\"", "\"id\"", "_ids\"", "m_ref", "e_da", "t_au"];
     Searcher::new(&signs.iter().flat_map(|sign| in_every_case(sign)).collect::<Vec<_>>())
 });
 
 /// The same, each as a whole, with what could hide one of them. Slower, and needed where a part was found.
 static WHOLE_SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let signs = ["_url\"", "\"url\"", "_id\"", "_ids\"", "item_reference", "file_data", ESCAPE];
+    let signs = [
+        "_url\"",
+        "\"url\"",
+        "_id\"",
+        "\"id\"",
+        "_ids\"",
+        "item_reference",
+        "file_data",
+        "input_audio",
+        ESCAPE,
+    ];
     AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()
 });
 
@@ -87,8 +97,13 @@ struct Looks {
     has_scheme: bool,
     says_url: bool,
     says_item_reference: bool,
+    is_text: bool,
     /// An object whose `url` is an address.
     has_address: bool,
+    /// An object whose `data` is an address.
+    has_address_for_data: bool,
+    /// An object with an `id`.
+    has_id: bool,
 }
 
 /// What the members of one object say together.
@@ -96,7 +111,30 @@ struct Looks {
 struct Together {
     says_url: bool,
     has_address: bool,
+    has_address_for_data: bool,
+    has_id: bool,
+    has_type: bool,
+    has_role: bool,
+    has_content: bool,
 }
+
+/// Members in which an item of a conversation says what it is. One that has an id and none of them stands for what is stored.
+const CONTENT: &[&str] = &[
+    "action",
+    "actions",
+    "arguments",
+    "code",
+    "content",
+    "encrypted_content",
+    "input",
+    "operation",
+    "output",
+    "outputs",
+    "queries",
+    "result",
+    "results",
+    "tools",
+];
 
 const FOUND: &str = "refused";
 
@@ -117,6 +155,11 @@ impl<'t> Walk<'t> {
         E::custom(FOUND)
     }
 
+    /// Whether this is an item of a conversation of OpenAI's newer kind.
+    fn is_item(&self) -> bool {
+        matches!(self.path.as_slice(), [Step::Member(name), Step::Element(_)] if name == "input")
+    }
+
     /// A member, whose name was read.
     fn member<A: MapAccess<'t>>(
         &mut self,
@@ -125,26 +168,49 @@ impl<'t> Walk<'t> {
         together: &mut Together,
     ) -> Result<(), A::Error> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
+        let is_content = CONTENT.iter().any(|content| is(content));
         // What a tool was called with is nothing but words: nobody goes there.
         if is("input") || is("arguments") {
+            together.has_content = true;
             return map.next_value::<IgnoredAny>().map(drop);
         }
-        let is_url = is("url");
-        let is_type = is("type");
+        let [is_url, is_type, is_id, is_role, is_data] = ["url", "type", "id", "role", "data"].map(is);
+        let [is_audio, is_input_audio] = ["audio", "input_audio"].map(is);
         let (names_address, names_stored) = (ends_with(&name, "_url"), is_stored(&name));
         let is_file_data = is("file_data");
         self.path.push(Step::Member(name));
         let looks = map.next_value_seed(&mut *self)?;
-        if (names_address && (looks.is_address || looks.has_address)) || (is_file_data && looks.has_scheme) {
+        if (names_address && (looks.is_address || looks.has_address))
+            || (is_file_data && looks.has_scheme)
+            || (is_input_audio && looks.has_address_for_data)
+        {
             return Err(self.refuse(REACHES_OUT));
         }
-        if (names_stored && !looks.is_null) || (is_type && looks.says_item_reference) {
+        // An earlier answer in sound is named by its id.
+        if (names_stored && !looks.is_null)
+            || (is_type && looks.says_item_reference)
+            || (is_audio && looks.has_id)
+        {
             return Err(self.refuse(STORED));
         }
         together.has_address |= is_url && looks.is_address;
+        together.has_address_for_data |= is_data && looks.has_scheme;
         together.says_url |= is_type && looks.says_url;
+        together.has_id |= is_id && !looks.is_null;
+        together.has_type |= is_type && looks.is_text;
+        together.has_role |= is_role && looks.is_text;
+        together.has_content |= is_content && !looks.is_null;
         self.path.pop();
         Ok(())
+    }
+}
+
+// === impl Together ===
+
+impl Together {
+    /// Whether an item stands for one that is stored: by its id, without a type or without content of its own.
+    fn is_reference(&self) -> bool {
+        self.has_id && !((self.has_type || self.has_role) && self.has_content)
     }
 }
 
@@ -190,8 +256,9 @@ impl<'t> Visitor<'t> for &mut Walk<'t> {
         Ok(Looks {
             is_address: !text.starts_with("data:"),
             has_scheme: text.contains("://"),
-            says_url: text == "url",
-            says_item_reference: text == "item_reference",
+            says_url: text.eq_ignore_ascii_case("url"),
+            says_item_reference: text.eq_ignore_ascii_case("item_reference"),
+            is_text: true,
             ..Looks::default()
         })
     }
@@ -218,7 +285,12 @@ impl<'t> Visitor<'t> for &mut Walk<'t> {
             self.path.push(Step::Member(Cow::Borrowed("url")));
             return Err(self.refuse(REACHES_OUT));
         }
-        Ok(Looks { has_address: together.has_address, ..Looks::default() })
+        if self.is_item() && together.is_reference() {
+            self.path.push(Step::Member(Cow::Borrowed("id")));
+            return Err(self.refuse(STORED));
+        }
+        let Together { has_address, has_address_for_data, has_id, .. } = together;
+        Ok(Looks { has_address, has_address_for_data, has_id, ..Looks::default() })
     }
 }
 

@@ -93,13 +93,18 @@ impl<'de> Visitor<'de> for &mut Look {
     }
 }
 
+/// Whether a name is one of these with a date behind it: `bash_20250124`, and not `bash_code_execution_20250825`.
+pub(in crate::inference) fn is_dated(name: &str, beginnings: &[&str]) -> bool {
+    let is_date = |rest: &str| rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_digit());
+    beginnings.iter().any(|beginning| name.strip_prefix(beginning).is_some_and(is_date))
+}
+
 /// The member by which a tool isn't one that a client runs.
 fn not_a_clients<'t>(tool: &'t Members<'_>) -> Option<Cow<'t, str>> {
     let is_clients = match tool.get("type") {
         None | Some("null") => true,
-        Some(kind) => serde_json::from_str::<Cow<'_, str>>(kind).is_ok_and(|kind| {
-            OF_CLIENTS.contains(&&*kind) || OF_CLIENTS_BY_DATE.iter().any(|dated| kind.starts_with(dated))
-        }),
+        Some(kind) => serde_json::from_str::<Cow<'_, str>>(kind)
+            .is_ok_and(|kind| OF_CLIENTS.contains(&&*kind) || is_dated(&kind, OF_CLIENTS_BY_DATE)),
     };
     if !is_clients {
         return Some("type".into());
