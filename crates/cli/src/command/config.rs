@@ -115,8 +115,15 @@ fn effective(config: &Configuration) -> Value {
     })
 }
 
-fn model(Model { name, upstream_name, provider }: &Model) -> Value {
-    json!({ "name": name, "upstream": upstream_name, "provider": provider.name, "kind": provider.kind })
+fn model(Model { name, upstream_name, provider, stated_price }: &Model) -> Value {
+    let price =
+        stated_price.map(|price| json!({ "input": dollars(price.input), "output": dollars(price.output) }));
+    json!({ "name": name, "upstream": upstream_name, "provider": provider.name, "kind": provider.kind, "price": price })
+}
+
+/// Thousandths of a dollar, in dollars.
+fn dollars(thousandths: u64) -> f64 {
+    thousandths as f64 / 1_000.0
 }
 
 fn rule(rule: &Rule) -> Value {
@@ -136,10 +143,15 @@ fn table(config: &Configuration) -> String {
     if config.has_sandboxing {
         text.push_str(&backends(&config.sandboxing));
     }
-    for Model { name, upstream_name, provider } in
+    for Model { name, upstream_name, provider, stated_price } in
         config.inference.iter().flat_map(|inference| inference.models.iter())
     {
-        let _ = writeln!(text, "model {name}: {upstream_name} of {} ({})", provider.name, provider.kind);
+        let _ = write!(text, "model {name}: {upstream_name} of {} ({})", provider.name, provider.kind);
+        if let Some(price) = stated_price {
+            let (input, output) = (dollars(price.input), dollars(price.output));
+            let _ = write!(text, ", ${input} in and ${output} out for a million tokens");
+        }
+        text.push('\n');
     }
     text.push_str(&config.egress.as_ref().map_or_else(String::new, web));
     for agent in config.agents.iter() {

@@ -5,8 +5,9 @@
 
 mod state;
 
-use self::state::{Attempt, State};
+use self::state::{Attempt, Charge, Grant, State};
 use super::demand::Demand;
+use super::models::Price;
 use super::observe::Usage;
 use super::refusal::Refusal;
 use crate::audit_quota::{AuditLimits, AuditQuota};
@@ -34,12 +35,14 @@ pub struct BudgetLimits {
     pub calls: Option<u64>,
     /// Tokens in all, of what goes in and what comes out.
     pub tokens: Option<u64>,
-    /// Dollars in all, as providers report them.
+    /// Dollars in all, as providers report them, or by the prices that are stated.
     pub cost: Option<f64>,
     /// Calls at a time.
     pub at_once: Option<usize>,
-    /// Where tokens are limited: the output limit that a call gets which names none. [`OUTPUT_TOKENS`] if it isn't set.
+    /// Where tokens or costs by a stated price are limited: the output limit that a call gets which names none. [`OUTPUT_TOKENS`] if it isn't set.
     pub output_tokens: Option<u64>,
+    /// There, too: the tokens that the files of one request count as, images aside. [`FILE_TOKENS`] if it isn't set.
+    pub file_tokens: Option<u64>,
     /// How much of its calls may be recorded.
     pub audit: AuditLimits,
 }
@@ -59,14 +62,13 @@ pub struct Spent {
 #[derive(Debug)]
 pub(crate) struct Reservation<'b> {
     budget: &'b Budget,
-    /// Tokens; none where they aren't limited.
-    tokens: u64,
-    /// Millionths of a dollar.
-    cost: u64,
-    /// The output limit that holds for each choice, where tokens are limited.
-    pub(crate) output: Option<u64>,
+    grant: Grant,
+    /// The price that is stated for its model.
+    price: Option<Price>,
     /// Whether its provider charges for such a call.
     is_charged: bool,
+    /// Whether it generates anything.
+    has_output: bool,
     /// Whether its provider has been asked, or may have been.
     pub(crate) is_sent: bool,
 }
@@ -85,6 +87,10 @@ pub(crate) struct Extent {
 /// The output limit of a call that names none, where tokens are limited and the configuration says nothing else: most models take
 /// it, and few answers are longer.
 pub const OUTPUT_TOKENS: u64 = 8_192;
+
+/// What all documents, recordings and videos of one request count as, where the configuration says nothing else: no more fits into
+/// the context of common models.
+pub const FILE_TOKENS: u64 = 1_048_576;
 
 /// How long a call waits for others to end when what is left doesn't cover all of them.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -116,32 +122,37 @@ impl Budget {
         Spent { calls: state.calls, tokens: state.tokens, cost: state.cost as f64 / MICRO }
     }
 
-    /// Whether calls reserve tokens, and so must say how many they take.
-    pub(crate) fn limits_tokens(&self) -> bool {
-        self.limits.tokens.is_some()
+    /// Whether calls of a model at that price reserve what they take at most, and so must say how much that is.
+    pub(crate) fn limits_size(&self, price: Option<Price>) -> bool {
+        let is_charged = price.is_some_and(|price| price != Price::FREE);
+        self.limits.tokens.is_some() || (self.limits.cost.is_some() && is_charged)
     }
 
-    /// Begins a call, if what is left covers it: at once, or when others have ended. `demand` counts where tokens are limited.
-    pub(crate) async fn begin(&self, demand: &Demand) -> Result<Reservation<'_>, Refusal> {
+    /// The tokens that the files of one request count as.
+    pub(crate) fn file_tokens(&self) -> u64 {
+        self.limits.file_tokens.unwrap_or(FILE_TOKENS)
+    }
+
+    /// Begins a call, if what is left covers it: at once, or when others have ended. `demand` counts where [`Self::limits_size`]
+    /// says so.
+    pub(crate) async fn begin(
+        &self,
+        demand: &Demand,
+        price: Option<Price>,
+    ) -> Result<Reservation<'_>, Refusal> {
         let given_up = Instant::now() + PATIENCE;
         let mut may_wait = true;
         loop {
             // Before the look: a call that ends in between is not missed.
             let mut ended = std::pin::pin!(self.has_ended.notified());
             ended.as_mut().enable();
-            let attempt = self.state().begin(&self.limits, demand, may_wait)?;
+            let attempt = self.state().begin(&self.limits, (demand, price), may_wait)?;
             match attempt {
                 Attempt::Wait => may_wait = timeout_at(given_up, ended).await.is_ok(),
-                Attempt::Begun { tokens, cost, output } => {
-                    let is_charged = demand.is_charged();
-                    return Ok(Reservation {
-                        budget: self,
-                        tokens,
-                        cost,
-                        output,
-                        is_charged,
-                        is_sent: false,
-                    });
+                Attempt::Begun(grant) => {
+                    let (is_charged, has_output) = (demand.is_charged(), demand.has_output());
+                    let is_sent = false;
+                    return Ok(Reservation { budget: self, grant, price, is_charged, has_output, is_sent });
                 }
             }
         }
@@ -156,6 +167,11 @@ impl Budget {
 // === impl Reservation ===
 
 impl Reservation<'_> {
+    /// The output limit that holds for each choice, where one has to be set.
+    pub(crate) fn output(&self) -> Option<u64> {
+        self.grant.output
+    }
+
     /// Settles what the call has cost. One that ends before its provider has reported pays all that was reserved for it, or what has
     /// come if that is more: hanging up in time would save something otherwise.
     pub(crate) fn spend(self, reported: Option<&ReportedUsage>, seen: &Usage, extent: Extent) {
@@ -165,31 +181,52 @@ impl Reservation<'_> {
         let tokens = self.tokens_used(seen, extent);
         let cost = reported.and_then(|reported| reported.cost_usd.as_ref());
         let cost = cost.map(|cost: &Cost| cost.to_total().micro_dollars());
-        let is_free = !self.is_charged || extent.is_error;
-        self.budget.state().settle(tokens, cost, (extent.is_whole, is_free));
+        let is_free = !self.is_charged || (extent.is_error && extent.is_whole);
+        let charge = match (cost, self.price) {
+            (Some(cost), _) => Charge::Known(cost),
+            (None, _) if is_free => Charge::Known(0),
+            (None, Some(price)) => Charge::Known(self.stated_cost(price, seen, extent)),
+            (None, None) if self.grant.is_unpriced => Charge::Unknown,
+            (None, None) => Charge::Known(0),
+        };
+        self.budget.state().settle(tokens, charge);
     }
 
     fn tokens_used(&self, seen: &Usage, extent: Extent) -> u64 {
-        let counts = [seen.input_tokens, seen.output_tokens, seen.cache_tokens];
-        let is_reported = counts.iter().any(Option::is_some);
-        let reported = counts.into_iter().flatten().fold(0, u64::saturating_add);
+        let is_reported = seen.tokens().is_some();
+        let reported = seen.tokens().unwrap_or_default();
+        let is_limited = self.budget.limits.tokens.is_some();
         // A token has a byte at least. What isn't limited isn't reserved.
-        let most = if self.budget.limits_tokens() { self.tokens } else { extent.bytes };
+        let most = if is_limited { self.grant.tokens } else { extent.bytes };
         // A provider may not hold the limit that it was sent: more may have come than was reserved.
-        let received = if self.output.is_some() { seen.received_tokens } else { 0 };
+        let received = if self.grant.output.is_some() { seen.received_tokens } else { 0 };
         match (extent.is_whole, is_reported) {
             (false, _) => reported.max(most).max(received),
             (true, true) => reported,
             (true, false) if extent.is_error => 0,
-            (true, false) if self.budget.limits_tokens() => most.min(extent.bytes).max(received),
+            (true, false) if is_limited => most.min(extent.bytes).max(received),
             (true, false) => 0,
+        }
+    }
+
+    /// What a call has cost by the price that is stated for its model, in millionths of a dollar: by its tokens if all of them are
+    /// reported, otherwise all that was reserved.
+    fn stated_cost(&self, price: Price, seen: &Usage, extent: Extent) -> u64 {
+        let input =
+            seen.input_tokens.map(|input| input.saturating_add(seen.cache_tokens.unwrap_or_default()));
+        let output = seen.output_tokens.or((!self.has_output).then_some(0));
+        let is_reported = extent.is_whole && input.is_some() && output.is_some();
+        let (input, output) = (input.unwrap_or_default(), output.unwrap_or_default());
+        match is_reported {
+            true => price.micro_dollars(input, output),
+            false => price.micro_dollars(input, output.max(seen.received_tokens)).max(self.grant.cost),
         }
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.budget.state().release(self.tokens, self.cost);
+        self.budget.state().release(self.grant);
         self.budget.has_ended.notify_waiters();
     }
 }

@@ -3,7 +3,7 @@
 use super::answer;
 use super::demand::Demand;
 use super::draft::Draft;
-use super::models::{Model, Provider, ProviderKind};
+use super::models::{Model, Provider};
 use super::observe::{Observer, Shape};
 use super::outgoing::Outgoing;
 use super::refusal::Refusal;
@@ -84,7 +84,7 @@ where
     recordable(run).await?;
     let Prepared { body, model, streams } = prepare(body, call, run).await?;
     draft.prepared(&model, streams);
-    let reserved = reserve(body, (call, model.provider.kind), run, draft);
+    let reserved = reserve(body, (call, &model), run, draft);
     let body = tokio::select! {
         biased;
         reserved = reserved => reserved?,
@@ -153,16 +153,18 @@ async fn prepare(body: Vec<u8>, call: Call, run: &Arc<Run>) -> Result<Prepared, 
 /// Reserves of the budget what the call takes at most. The body, with the output limit that this allows.
 async fn reserve(
     body: Vec<u8>,
-    (call, kind): (Call, ProviderKind),
+    (call, model): (Call, &Model),
     run: &Run,
     draft: &mut Draft<'_>,
 ) -> Result<Vec<u8>, Refusal> {
-    if !run.budget.limits_tokens() {
+    let kind = model.provider.kind;
+    if !run.budget.limits_size(model.price()) {
         draft.reserve(&Demand::unread(call)).await?;
         return Ok(body);
     }
     let bytes = body.len();
-    let read = move || Demand::read(&body, call, kind).map(|demand| (demand, body));
+    let file_tokens = run.budget.file_tokens();
+    let read = move || Demand::read(&body, (call, kind), file_tokens).map(|demand| (demand, body));
     let (demand, body) = beside(bytes, read).await?;
     let Some(output) = draft.reserve(&demand).await? else { return Ok(body) };
     let limit = move || {

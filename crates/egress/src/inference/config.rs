@@ -12,13 +12,13 @@
 //!       url: https://api.example.com
 //!       tls: {ca: /etc/house/ca.pem}    # instead of the system's authorities
 //!   models:
-//!     - {name: small, provider: house, upstream: gpt-4o-mini}
+//!     - {name: small, provider: house, upstream: gpt-4o-mini, price: {input: 0.15, output: 0.6}}
 //!   budget: {calls: 100, tokens: 1000000, cost_usd: 2.5, at_once: 8}
 //!   keep_bodies: false                         # whether what is said is written into the audit
 //! ```
 
-use super::budget::{BudgetLimits, OUTPUT_TOKENS};
-use super::models::{Model, Models, Provider, ProviderKind};
+use super::budget::{BudgetLimits, FILE_TOKENS, OUTPUT_TOKENS};
+use super::models::{Model, Models, Price, Provider, ProviderKind};
 use crate::audit_quota::{self, AuditLimits};
 use crate::credential::{Credential, read_source};
 use crate::upstream::Upstream;
@@ -55,6 +55,7 @@ const UNSAID: BudgetLimits = BudgetLimits {
     cost: None,
     at_once: AT_ONCE,
     output_tokens: Some(OUTPUT_TOKENS),
+    file_tokens: Some(FILE_TOKENS),
     audit: AuditLimits::USUAL,
 };
 
@@ -128,9 +129,22 @@ fn model(node: &Node, log: &mut Log, providers: &BTreeMap<&str, &Arc<Provider>>)
         text(node, log, &expected, |text| providers.get(text).map(|provider| Arc::clone(provider)))
     });
     let upstream_name = members.optional("upstream", self::name);
+    let stated_price = members.optional("price", price);
     members.finish();
     let name = name?;
-    Some(Model { upstream_name: upstream_name.unwrap_or_else(|| name.clone()), name, provider: provider? })
+    let upstream_name = upstream_name.unwrap_or_else(|| name.clone());
+    Some(Model { upstream_name, name, provider: provider?, stated_price })
+}
+
+/// Dollars for a million tokens.
+fn price(node: &Node, log: &mut Log) -> Option<Price> {
+    let mut members = Members::open(node, log)?;
+    let dollars = |node: &Node, log: &mut Log| {
+        text_or_number(node, log, "dollars for a million tokens, such as 0.15", thousandths)
+    };
+    let (input, output) = (members.required("input", dollars), members.required("output", dollars));
+    members.finish();
+    Some(Price { input: input?, output: output? })
 }
 
 /// A name of a model or provider, as it may stand in a request.
@@ -163,6 +177,7 @@ fn budget(node: &Node, log: &mut Log) -> BudgetLimits {
             text_or_number(node, log, "dollars, such as 2.5", |text| Some(thousandths(text)? as f64 / 1000.0))
         }),
         output_tokens: members.optional("output_tokens", count).or(Some(OUTPUT_TOKENS)),
+        file_tokens: members.optional("file_tokens", count).or(Some(FILE_TOKENS)),
         audit: audit_quota::limits(&mut members),
         at_once: members.optional("at_once", count).and_then(|most| usize::try_from(most).ok()).or(AT_ONCE),
     };

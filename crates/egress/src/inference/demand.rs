@@ -6,7 +6,8 @@
 mod attachments;
 
 use super::members::Members;
-use super::models::ProviderKind;
+use super::models::{Price, ProviderKind};
+use super::reach::is_dated;
 use super::refusal::Refusal;
 use super::route::{Call, Operation};
 use belljar_contract::inference::{Excerpt, Surface};
@@ -40,16 +41,30 @@ const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
 const MAX_OUTPUT_TOKENS: &str = "max_output_tokens";
 const OPTIONS: &str = "options";
 const NUM_PREDICT: &str = "num_predict";
-const THINKING: &str = "thinking";
-const BUDGET_TOKENS: &str = "budget_tokens";
+/// Where a request says how much of its output may be thinking: a member, and the limit within it.
+const THOUGHTS: [(&str, &str); 2] = [("thinking", "budget_tokens"), ("reasoning", MAX_TOKENS)];
 const TEMPLATE: &str = "template";
 
+/// Edits of a conversation by the provider that need no further call of a model; each has a date behind it.
+const CLEARING: &[&str] = &["clear_thinking_", "clear_tool_uses_"];
+
+const CALLS_AGAIN: &str = "the provider may call the model once more for it, beyond the output limit, and tokens or costs are limited";
 const MULTIPLIES: &str = "it can make any number of tokens of a small request, and tokens are limited";
 
 /// The member that limits a call's output, and others that do the same at that provider.
 struct LimitMembers {
     main: &'static str,
     others: &'static [&'static str],
+    /// Whether the provider may ignore the others, so that the main one has to be there.
+    needs_main: bool,
+}
+
+/// How much of its output a request wants for thinking.
+struct Thoughts<'m> {
+    member: &'static str,
+    limit: &'static str,
+    within: Members<'m>,
+    tokens: u64,
 }
 
 /// How many elements an array has, and whether all are numbers.
@@ -61,18 +76,23 @@ struct Elements {
 // === impl Demand ===
 
 impl Demand {
-    /// Reads the body that a provider is to be sent.
-    pub(crate) fn read(body: &[u8], call: Call, kind: ProviderKind) -> Result<Self, Refusal> {
+    /// Reads the body that a provider is to be sent. Files in it count as `file_tokens`.
+    pub(crate) fn read(
+        body: &[u8],
+        (call, kind): (Call, ProviderKind),
+        file_tokens: u64,
+    ) -> Result<Self, Refusal> {
         let members = Members::parse(body).map_err(|error| Refusal::not_json(&error))?;
         if said(&members, TEMPLATE).is_some() {
             return Err(Refusal::Forbidden { member: Excerpt::of(TEMPLATE), why: MULTIPLIES });
         }
-        let bytes = (body.len() as u64).saturating_add(attachments::allowance(body)?);
+        let bytes = (body.len() as u64).saturating_add(attachments::allowance(body, file_tokens)?);
         if call.operation == Operation::CountTokens {
             return Ok(Self::default());
         }
+        check_edits(&members)?;
         let generates = call.operation != Operation::Embedding;
-        let thinking = thinking(&members)?.map_or(0, |(_, tokens)| tokens);
+        let thinking = thoughts(&members)?.map_or(0, |thoughts| thoughts.tokens);
         let limit = match call.surface {
             Surface::Ollama => num_predict(&members)?,
             _ => limit_members(call, kind).largest(&members),
@@ -102,15 +122,21 @@ impl Demand {
         }
     }
 
-    /// All that it takes with that output limit.
-    pub(super) fn total(&self, output: u64) -> u64 {
+    /// All that it takes with that output limit, in tokens.
+    fn total(&self, output: u64) -> u64 {
         self.input.saturating_add(output).saturating_mul(self.choices)
     }
 
+    /// All that it takes with that output limit of what each token takes so much of.
+    pub(super) fn takes(&self, output: u64, rate: Price) -> u64 {
+        rate.nano_dollars(self.input, output).saturating_mul(self.choices)
+    }
+
     /// The output limit with which it takes no more than `left`; nothing if its input takes more already.
-    pub(super) fn affordable_output(&self, left: u64) -> Option<u64> {
+    pub(super) fn affordable_output(&self, left: u64, rate: Price) -> Option<u64> {
         let of_each = left.checked_div(self.choices)?;
-        of_each.checked_sub(self.input).filter(|_| self.generates)
+        let of_output = of_each.checked_sub(rate.nano_dollars(self.input, 0))?;
+        Some(of_output.checked_div(rate.output).unwrap_or(u64::MAX)).filter(|_| self.generates)
     }
 
     pub(super) fn has_output(&self) -> bool {
@@ -160,12 +186,10 @@ fn limit_members(call: Call, kind: ProviderKind) -> LimitMembers {
         (Operation::Completion, ProviderKind::OpenAi) if call.is_chat() => {
             (MAX_COMPLETION_TOKENS, &[MAX_TOKENS])
         }
-        (Operation::Completion, ProviderKind::LiteLlm) if call.is_chat() => {
-            (MAX_TOKENS, &[MAX_COMPLETION_TOKENS])
-        }
+        (Operation::Completion, _) if call.is_chat() => (MAX_TOKENS, &[MAX_COMPLETION_TOKENS]),
         _ => (MAX_TOKENS, &[]),
     };
-    LimitMembers { main, others }
+    LimitMembers { main, others, needs_main: kind == ProviderKind::Ollama }
 }
 
 // === impl LimitMembers ===
@@ -177,14 +201,23 @@ impl LimitMembers {
 
     /// The largest that is there; nothing if one of them is no limit that counts ([`limit_of`]).
     fn largest(&self, members: &Members<'_>) -> Option<u64> {
+        if !self.is_there(members) {
+            return None;
+        }
         let there: Vec<&str> = self.names().filter_map(|name| said(members, name)).collect();
         let limits: Option<Vec<u64>> = there.iter().map(|text| limit_of(text)).collect();
         limits?.into_iter().max()
     }
 
-    /// Has each that is there say no more, and the main one where none is there.
+    /// Whether a limit is there that the provider obeys.
+    fn is_there(&self, members: &Members<'_>) -> bool {
+        let mut obeyed = self.names().filter(|name| *name == self.main || !self.needs_main);
+        obeyed.any(|name| said(members, name).is_some())
+    }
+
+    /// Has each that is there say no more, and the main one where none is there that the provider obeys.
     fn set(&self, members: &mut Members<'_>, limit: u64) {
-        let is_there = self.names().any(|name| said(members, name).is_some());
+        let is_there = self.is_there(members);
         for name in self.names() {
             let own = said(members, name).map(|text| limit_of(text).unwrap_or(u64::MAX));
             match own {
@@ -225,24 +258,58 @@ fn prompts(members: &Members<'_>) -> Result<u64, Refusal> {
     Ok(if elements.are_numbers { 1 } else { elements.count.max(1) })
 }
 
-/// Where thinking is enabled with a number of tokens: the member, and that number.
-fn thinking<'m>(members: &'m Members<'_>) -> Result<Option<(Members<'m>, u64)>, Refusal> {
-    let Some(thinking) = object(members, THINKING, BUDGET_TOKENS)? else { return Ok(None) };
-    let tokens = match said(&thinking, BUDGET_TOKENS).map(str::parse::<u64>) {
-        None => return Ok(None),
-        // To one provider it is none, to another one it may be any number.
-        Some(Ok(0)) => return Err(not_json("`thinking.budget_tokens` is 0: leave `thinking` out instead")),
-        Some(tokens) => tokens.unwrap_or(u64::MAX),
-    };
-    Ok(Some((thinking, tokens)))
+/// Where a request says with a number how much of its output may be thinking.
+fn thoughts<'m>(members: &'m Members<'_>) -> Result<Option<Thoughts<'m>>, Refusal> {
+    let mut found = None;
+    for (member, limit) in THOUGHTS {
+        let Some(within) = object(members, member, limit)? else { continue };
+        let tokens = match said(&within, limit).map(str::parse::<u64>) {
+            None => continue,
+            // To one provider it is none, to another one it may be any number.
+            Some(Ok(0)) => {
+                return Err(not_json(&format!("`{member}.{limit}` is 0: leave `{member}` out instead")));
+            }
+            Some(tokens) => tokens.unwrap_or(u64::MAX),
+        };
+        if found.replace(Thoughts { member, limit, within, tokens }).is_some() {
+            return Err(not_json("both `thinking` and `reasoning` limit the tokens of thinking"));
+        }
+    }
+    Ok(found)
 }
 
 fn set_thinking(members: &mut Members<'_>, tokens: u64) -> Result<(), Refusal> {
-    let changed = thinking(members)?.and_then(|(mut thinking, _)| {
-        thinking.set(BUDGET_TOKENS, tokens.to_string());
-        thinking.changed()
+    let changed = thoughts(members)?.and_then(|mut thoughts| {
+        thoughts.within.set(thoughts.limit, tokens.to_string());
+        Some((thoughts.member, thoughts.within.changed()?))
     });
-    set_object(members, THINKING, changed)
+    match changed {
+        Some((member, object)) => set_object(members, member, Some(object)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses edits of the conversation for which the provider calls a model once more: neither their size is known nor is it limited.
+fn check_edits(members: &Members<'_>) -> Result<(), Refusal> {
+    const MEMBER: &str = "context_management";
+    let not_json = |error: serde_json::Error| Refusal::not_json(&error);
+    let refused = |within: &str| Refusal::Forbidden {
+        member: Excerpt::of(&format!("{MEMBER}.{within}")),
+        why: CALLS_AGAIN,
+    };
+    let Some(text) = said(members, MEMBER) else { return Ok(()) };
+    let management = Members::parse(text.as_bytes()).map_err(not_json)?;
+    if let Some(other) = management.names().find(|name| *name != "edits") {
+        return Err(refused(other));
+    }
+    let edits = said(&management, "edits").unwrap_or("[]");
+    let edits: Vec<Members<'_>> = serde_json::from_str(edits).map_err(not_json)?;
+    let calls_again =
+        |edit: &Members<'_>| edit.read::<String>("type").is_none_or(|kind| !is_dated(&kind, CLEARING));
+    match edits.iter().position(calls_again) {
+        Some(at) => Err(refused(&format!("edits[{at}].type"))),
+        None => Ok(()),
+    }
 }
 
 /// Ollama's `options.num_predict`, if it is a limit that counts.

@@ -2,7 +2,7 @@
 
 use super::budget::{Extent, Reservation};
 use super::demand::Demand;
-use super::models::{Model, ProviderKind};
+use super::models::{Model, Price, ProviderKind};
 use super::observe::Usage;
 use super::refusal::Refusal;
 use super::relay::Cut;
@@ -32,6 +32,8 @@ pub(crate) struct Draft<'r> {
     model: Option<Excerpt>,
     provider: Option<Excerpt>,
     provider_kind: Option<ProviderKind>,
+    /// The price of the model, where one is known.
+    price: Option<Price>,
     streams: bool,
     status: Option<u16>,
     upstream_status: Option<u16>,
@@ -74,6 +76,7 @@ impl<'r> Draft<'r> {
             model: None,
             provider: None,
             provider_kind: None,
+            price: None,
             streams: false,
             status: None,
             upstream_status: None,
@@ -98,14 +101,15 @@ impl<'r> Draft<'r> {
         self.model = Some(Excerpt::of(&model.upstream_name));
         self.provider = Some(Excerpt::of(&model.provider.name));
         self.provider_kind = Some(model.provider.kind);
+        self.price = model.price();
         self.streams = streams;
     }
 
     /// Has the call count from now on, however it ends, if what is left of the budget covers it. The output limit that this allows
-    /// for each choice, where tokens are limited.
+    /// for each choice, where one has to be set.
     pub(crate) async fn reserve(&mut self, demand: &Demand) -> Result<Option<u64>, Refusal> {
-        let reservation = self.run.budget.begin(demand).await?;
-        let output = reservation.output;
+        let reservation = self.run.budget.begin(demand, self.price).await?;
+        let output = reservation.output();
         self.reservation = Some(reservation);
         Ok(output)
     }

@@ -28,6 +28,17 @@ pub struct Model {
     pub upstream_name: String,
     /// Who answers for it.
     pub provider: Arc<Provider>,
+    /// What is stated of its price in the configuration.
+    pub stated_price: Option<Price>,
+}
+
+/// The dearest price of a model's tokens, in billionths of a dollar each, which is thousandths of a dollar for a million.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Price {
+    /// Of a token of a request.
+    pub input: u64,
+    /// Of a token of an answer.
+    pub output: u64,
 }
 
 /// The models that one run may use, by name.
@@ -42,6 +53,33 @@ pub struct UnknownModel {
     pub name: String,
     /// What there is.
     pub known: Vec<String>,
+}
+
+// === impl Model ===
+
+impl Model {
+    /// Its price, where one is known: Ollama charges nothing unless a price is stated.
+    pub(crate) fn price(&self) -> Option<Price> {
+        let of_kind = (self.provider.kind == ProviderKind::Ollama).then_some(Price::FREE);
+        self.stated_price.or(of_kind)
+    }
+}
+
+// === impl Price ===
+
+impl Price {
+    /// Of models that cost nothing.
+    pub(crate) const FREE: Self = Self { input: 0, output: 0 };
+
+    /// What so many tokens cost, in billionths of a dollar.
+    pub(crate) fn nano_dollars(self, input: u64, output: u64) -> u64 {
+        self.input.saturating_mul(input).saturating_add(self.output.saturating_mul(output))
+    }
+
+    /// What so many tokens cost, in millionths of a dollar, rounded up.
+    pub(crate) fn micro_dollars(self, input: u64, output: u64) -> u64 {
+        self.nano_dollars(input, output).div_ceil(1_000)
+    }
 }
 
 // === impl Models ===

@@ -22,6 +22,16 @@ pub(crate) struct Usage {
     pub(crate) received_tokens: u64,
 }
 
+// === impl Usage ===
+
+impl Usage {
+    /// All tokens that are reported; nothing if none are.
+    pub(crate) fn tokens(&self) -> Option<u64> {
+        let counts = [self.input_tokens, self.output_tokens, self.cache_tokens];
+        counts.into_iter().flatten().reduce(u64::saturating_add)
+    }
+}
+
 /// Looks at the bytes of one answer as they pass.
 pub(crate) struct Observer {
     shape: Shape,
@@ -72,6 +82,9 @@ struct Said<'s> {
     cache_creation_input_tokens: Option<&'s RawValue>,
     #[serde(borrow)]
     cache_read_input_tokens: Option<&'s RawValue>,
+    /// Each pass of a call that took several, where the counts beside are those of the last one (Anthropic's compaction).
+    #[serde(borrow)]
+    iterations: Option<&'s RawValue>,
     /// As it is written: what is billed is not rounded.
     #[serde(borrow)]
     cost: Option<&'s RawValue>,
@@ -198,18 +211,38 @@ impl Observer {
     /// A later word counts: Anthropic tells the beginning first.
     fn count(&mut self, counts: &RawValue) {
         let Ok(counts) = serde_json::from_str::<Said<'_>>(counts.get()) else { return };
-        let (input, output) = (number(counts.prompt_tokens), number(counts.completion_tokens));
-        let input = input.or_else(|| number(counts.input_tokens));
-        let output = output.or_else(|| number(counts.output_tokens));
+        let [input, output, cached] = all_passes(&counts);
         self.usage.input_tokens = input.or(self.usage.input_tokens);
         self.usage.output_tokens = output.or(self.usage.output_tokens);
-        let cached = [counts.cache_creation_input_tokens, counts.cache_read_input_tokens].map(number);
-        let cached = cached.into_iter().flatten().reduce(u64::saturating_add);
         self.usage.cache_tokens = cached.or(self.usage.cache_tokens);
         if let Some(cost) = counts.cost.and_then(|cost| Cost::parse(cost.get()).ok()) {
             self.usage.cost = Some(cost);
         }
     }
+}
+
+/// Tokens of a request, of an answer, and those that are counted apart: the sums of all passes where those are more.
+fn all_passes(counts: &Said<'_>) -> [Option<u64>; 3] {
+    let mut sums = [None; 3];
+    let passes =
+        counts.iterations.and_then(|passes| serde_json::from_str::<Vec<Said<'_>>>(passes.get()).ok());
+    for pass in passes.iter().flatten() {
+        for (sum, count) in sums.iter_mut().zip(of_pass(pass)) {
+            *sum = (*sum).into_iter().chain(count).reduce(u64::saturating_add);
+        }
+    }
+    let [input, output, cached] = of_pass(counts);
+    [input.max(sums[0]), output.max(sums[1]), cached.max(sums[2])]
+}
+
+fn of_pass(counts: &Said<'_>) -> [Option<u64>; 3] {
+    let (input, output) = (number(counts.prompt_tokens), number(counts.completion_tokens));
+    let cached = [counts.cache_creation_input_tokens, counts.cache_read_input_tokens].map(number);
+    [
+        input.or_else(|| number(counts.input_tokens)),
+        output.or_else(|| number(counts.output_tokens)),
+        cached.into_iter().flatten().reduce(u64::saturating_add),
+    ]
 }
 
 /// Whether what stands behind a name is `null`: some say so in each event but the last.
@@ -287,6 +320,32 @@ mod tests {
         }
         let ollama = format!("{{\"response\":\"{spoof}\",\"prompt_eval_count\":5,\"eval_count\":7}}");
         assert_eq!(observed(Surface::Ollama, Shape::Whole, &ollama, 9_999), (Some(5), Some(7), None));
+    }
+
+    #[test]
+    fn all_passes_of_a_call_are_counted_however_they_are_said() {
+        let pass = |input: u64, output: u64| {
+            format!("{{\"input_tokens\":{input},\"output_tokens\":{output},\"cache_read_input_tokens\":1}}")
+        };
+        let passes = format!("[{},{}]", pass(180_000, 3_500), pass(23, 7));
+        let usage = format!("{{\"input_tokens\":23,\"output_tokens\":7,\"iterations\":{passes}}}");
+        let whole = format!("{{\"usage\":{usage}}}");
+        let begun = "data: {\"message\":{\"usage\":{\"input_tokens\":23,\"output_tokens\":1}}}\n";
+        let stream = format!("{begun}data: {{\"usage\":{usage}}}\n");
+        for (shape, text) in [(Shape::Whole, whole), (Shape::Lines, stream)] {
+            let mut observer = Observer::new(Surface::Anthropic, shape);
+            observer.see(text.as_bytes());
+            let usage = observer.finish();
+            assert_eq!((usage.input_tokens, usage.output_tokens), (Some(180_023), Some(3_507)), "{shape:?}");
+            assert_eq!(usage.cache_tokens, Some(2));
+        }
+        // The controls: one pass, and what is no list of passes.
+        for passes in [format!("[{}]", pass(23, 7)), "[]".to_owned(), "null".to_owned(), "3".to_owned()] {
+            let whole =
+                format!("{{\"usage\":{{\"input_tokens\":23,\"output_tokens\":7,\"iterations\":{passes}}}}}");
+            let read = observed(Surface::Anthropic, Shape::Whole, &whole, 99);
+            assert_eq!(read, (Some(23), Some(7), None), "{passes}");
+        }
     }
 
     #[test]

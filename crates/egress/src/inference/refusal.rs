@@ -35,6 +35,16 @@ pub(crate) enum Refusal {
     )]
     BudgetTooSmall { left: u64, least: u64 },
     #[error(
+        "${} is left of this run's budget, and this call may cost ${}: send less, or ask for fewer choices",
+        dollars(*left), dollars(*least)
+    )]
+    CostTooSmall { left: u64, least: u64 },
+    #[error(
+        "{most} calls of this run have ended without a reported cost, no price is stated for this model in the \
+         configuration, and cost is limited: state its `price`, or have its provider report costs"
+    )]
+    CostUnknown { most: u64 },
+    #[error(
         "what is left of this run's budget of {what} is reserved for calls under way: try again when they have ended"
     )]
     BudgetReserved { what: &'static str },
@@ -112,6 +122,8 @@ impl Refusal {
             Self::WrongSurface { .. } => "model_not_on_this_route",
             Self::Forbidden { .. } => "member_not_allowed",
             Self::BudgetExceeded { .. } | Self::BudgetTooSmall { .. } => "budget_exceeded",
+            Self::CostTooSmall { .. } => "budget_exceeded",
+            Self::CostUnknown { .. } => "cost_unknown",
             Self::BudgetReserved { .. } => "budget_reserved",
             Self::TooManyCalls { .. } => "too_many_calls",
             Self::NoCredential => "credential_unavailable",
@@ -130,11 +142,11 @@ impl Refusal {
         match self {
             Self::Malformed(_) | Self::NotJson { .. } | Self::NoModel | Self::WrongSurface { .. } => 400,
             Self::Forbidden { .. } => 400,
-            Self::ModelNotAllowed { .. } | Self::AuditQuota => 403,
+            Self::ModelNotAllowed { .. } | Self::AuditQuota | Self::CostUnknown { .. } => 403,
             Self::NotFound { .. } => 404,
             Self::TooSlow => 408,
             Self::BodyTooLarge { .. } => 413,
-            Self::BudgetExceeded { .. } | Self::BudgetTooSmall { .. } => 429,
+            Self::BudgetExceeded { .. } | Self::BudgetTooSmall { .. } | Self::CostTooSmall { .. } => 429,
             Self::BudgetReserved { .. } | Self::TooManyCalls { .. } => 429,
             Self::HeadTooLarge => 431,
             Self::Unreachable | Self::Untrusted | Self::Misled => 502,
@@ -189,4 +201,9 @@ impl Refusal {
             _ => None,
         }
     }
+}
+
+/// Millionths of a dollar, in dollars.
+fn dollars(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }

@@ -1,6 +1,7 @@
 //! What becomes of a request's body before a provider sees it.
 
 mod known;
+mod options;
 
 use super::members::Members;
 use super::models::{Model, Models, ProviderKind};
@@ -33,9 +34,6 @@ struct StreamOptions {
 
 const UNKNOWN: &str = "nothing of that name is known here, and what it would have a provider do isn't either";
 
-/// The largest context that a call may ask Ollama for, in tokens. Ollama takes memory for all of it.
-const LARGEST_CONTEXT: u64 = 262_144;
-
 /// Members that say who somebody is, besides those that are set.
 const WHO: &[&str] = &["safety_identifier"];
 
@@ -50,7 +48,9 @@ pub(crate) fn prepare(
     let model = model(&members, call, models)?.clone();
     reach::check(&members, call.surface, call.operation)?;
     known(&members, call)?;
-    check_context(&members, call)?;
+    if call.surface == Surface::Ollama {
+        options::check(&members)?;
+    }
     let streams = streams(&members, call.operation)?;
     members.set("model", text(&model.upstream_name));
     identify(&mut members, call, &model, identity);
@@ -74,25 +74,14 @@ fn model<'m>(members: &Members<'_>, call: Call, models: &'m Models) -> Result<&'
 }
 
 fn known(members: &Members<'_>, call: Call) -> Result<(), Refusal> {
-    match members.names().find(|name| !known::may_have(call, name)) {
-        Some(member) => Err(Refusal::Forbidden { member: Excerpt::of(member), why: UNKNOWN }),
+    let stranger = members.names().find(|name| !known::may_have(call, name)).map(str::to_owned);
+    let stranger = match stranger {
+        None => known::unknown_limit_within(members).map_err(|error| Refusal::not_json(&error))?,
+        stranger => stranger,
+    };
+    match stranger {
+        Some(member) => Err(Refusal::Forbidden { member: Excerpt::of(&member), why: UNKNOWN }),
         None => Ok(()),
-    }
-}
-
-/// Checks the context that a call asks Ollama for.
-fn check_context(members: &Members<'_>, call: Call) -> Result<(), Refusal> {
-    let options =
-        members.get("options").filter(|options| call.surface == Surface::Ollama && *options != "null");
-    let Some(options) = options else { return Ok(()) };
-    let options = Members::parse(options.as_bytes()).map_err(|error| Refusal::not_json(&error))?;
-    let is_allowed = |size: &str| size == "null" || matches!(size.parse(), Ok(1..=LARGEST_CONTEXT));
-    match options.get("num_ctx").is_none_or(is_allowed) {
-        true => Ok(()),
-        false => {
-            let why = format!("`options.num_ctx` is no whole number from 1 to {LARGEST_CONTEXT}");
-            Err(Refusal::NotJson { why: Excerpt::of(&why) })
-        }
     }
 }
 

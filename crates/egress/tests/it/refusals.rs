@@ -3,6 +3,7 @@
 use crate::rig::{CHAT, Plan, Rig};
 use belljar_contract::inference::CallOutcome;
 use belljar_egress::inference::budget::BudgetLimits;
+use belljar_egress::inference::models::Price;
 use belljar_testkit::models::{Answer, Script};
 use belljar_testkit::wait;
 use serde_json::{Value, json};
@@ -193,6 +194,29 @@ fn whoever_hangs_up_before_the_cost_is_told_pays_all_the_same() {
     }
     assert!((2..10).contains(&last), "{last}");
     assert_eq!(reasons(&rig).pop().as_deref(), Some("budget_exceeded"));
+}
+
+#[test]
+fn streams_of_which_no_cost_is_reported_are_charged_by_the_stated_price_or_refused() {
+    let limits = BudgetLimits { cost: Some(0.01), ..BudgetLimits::default() };
+    let stream = json!({"model": "small", "stream": true, "max_tokens": 20});
+    let made = |stated_price: Option<Price>| {
+        let rig = Rig::with(
+            Plan { limits, stated_price, ..Plan::default() },
+            Script::always(Answer::text("one two three four five")),
+        );
+        let made = (0..100).take_while(|_| rig.post(CHAT, "", &stream).status == 200).count();
+        (made, reasons(&rig).pop(), rig.run.budget.spent().cost)
+    };
+    let (calls, reason, _) = made(None);
+    assert_eq!((calls, reason.as_deref()), (16, Some("cost_unknown")));
+    // A hundred dollars for a million tokens.
+    let (calls, reason, cost) = made(Some(Price { input: 0, output: 100_000 }));
+    assert_eq!(reason.as_deref(), Some("budget_exceeded"));
+    assert!((4..30).contains(&calls) && cost <= 0.01, "{calls} calls, ${cost}");
+    // The control: without a limit all of them are made.
+    let rig = Rig::with(Plan::default(), Script::always(Answer::text("one two three four five")));
+    assert!((0..30).all(|_| rig.post(CHAT, "", &stream).status == 200));
 }
 
 #[test]

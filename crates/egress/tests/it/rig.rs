@@ -7,7 +7,7 @@ use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::{Budget, BudgetLimits};
 use belljar_egress::inference::ledger::{Ledger, Written};
-use belljar_egress::inference::models::{Model, Models, Provider, ProviderKind};
+use belljar_egress::inference::models::{Model, Models, Price, Provider, ProviderKind};
 use belljar_egress::inference::run::Run;
 use belljar_egress::proxy::{Listener, Proxy, Serving};
 use belljar_egress::upstream::Upstream;
@@ -44,6 +44,7 @@ pub(crate) struct Plan {
     pub(crate) kind: ProviderKind,
     pub(crate) conduct: Conduct,
     pub(crate) limits: BudgetLimits,
+    pub(crate) stated_price: Option<Price>,
     pub(crate) times: Times,
 }
 
@@ -75,6 +76,7 @@ impl Default for Plan {
             kind: ProviderKind::LiteLlm,
             conduct: Conduct::default(),
             limits: BudgetLimits::default(),
+            stated_price: None,
             times: Times::default(),
         }
     }
@@ -141,17 +143,17 @@ impl Rig {
         Self::with(Plan::default(), script)
     }
 
-    pub(crate) fn with(Plan { kind, conduct, limits, times }: Plan, script: Script) -> Self {
-        let server = ModelServer::start_with(conduct, script);
+    pub(crate) fn with(plan: Plan, script: Script) -> Self {
+        let server = ModelServer::start_with(plan.conduct.clone(), script);
         let upstream = Upstream::parse(&server.url()).unwrap();
-        Self::at((server, upstream), NameSource::of_system(), (kind, limits, times))
+        Self::at((server, upstream), NameSource::of_system(), plan)
     }
 
     /// All of it.
     fn at(
         (server, upstream): (ModelServer, Upstream),
         names: NameSource,
-        (kind, limits, times): (ProviderKind, BudgetLimits, Times),
+        Plan { kind, limits, stated_price, times, .. }: Plan,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), KEY).unwrap();
@@ -165,6 +167,7 @@ impl Rig {
             name: name.to_owned(),
             upstream_name: upstream_name.to_owned(),
             provider: Arc::clone(&provider),
+            stated_price,
         };
         let book = Arc::new(Book::default());
         let run = Arc::new(Run {
@@ -217,7 +220,7 @@ impl Rig {
     /// One whose provider is LiteLLM, and is reached in its own way.
     pub(crate) fn reaching(upstream: Upstream, server: ModelServer, names: NameSource) -> Self {
         let times = Times { connect: std::time::Duration::from_secs(5), ..Times::default() };
-        Self::at((server, upstream), names, (ProviderKind::LiteLlm, BudgetLimits::default(), times))
+        Self::at((server, upstream), names, Plan { times, ..Plan::default() })
     }
 
     /// Ends the run.

@@ -35,7 +35,9 @@ pub fn of_exit_code(exit_code: i32, calls: &[CallRecord]) -> AgentFailure {
 fn of_last_call(calls: &[CallRecord]) -> Option<GraphCode> {
     let last = calls.last()?;
     match (&last.outcome, last.upstream_status.or(last.status)) {
-        (CallOutcome::Denied { reason }, _) if reason.as_str() == "budget_exceeded" => {
+        (CallOutcome::Denied { reason }, _)
+            if ["budget_exceeded", "cost_unknown"].contains(&reason.as_str()) =>
+        {
             Some(GraphCode::InsufficientCredits)
         }
         (CallOutcome::Denied { reason }, _) if reason.as_str() == "too_many_calls" => {
@@ -97,6 +99,7 @@ mod tests {
             (call(CallOutcome::Completed, 408), "timeout", "timeout"),
             (call(CallOutcome::Completed, 503), "provider_unavailable", "provider_unavailable"),
             (call(denied("budget_exceeded"), 429), "insufficient_credits", "insufficient_credits"),
+            (call(denied("cost_unknown"), 403), "insufficient_credits", "insufficient_credits"),
             (call(denied("too_many_calls"), 429), "rate_limit", "rate_limit"),
             (call(denied("model_not_allowed"), 403), "invalid_request", "invalid_request"),
             (call(failed("provider_timeout"), 504), "timeout", "timeout"),

@@ -6,6 +6,7 @@ use super::{BOOLEAN, Member};
 
 const NAME: &str = "1 to 200 visible characters of ASCII";
 pub(super) const PATH: &str = "the absolute path of a file";
+const DOLLARS_A_MILLION: &str = "dollars for a million tokens, such as 0.15";
 const COUNT: &str = "a whole number from 1 to 9223372036854775807";
 
 pub(super) const INFERENCE: &[Member] = &[
@@ -110,6 +111,27 @@ const MODEL: &[Member] = &[
         unsaid: Means("its `name`", "gpt-4o-mini"),
         meaning: "what its provider calls it",
     },
+    Member {
+        name: "price",
+        takes: Section(PRICE),
+        unsaid: Means("unknown; with `ollama` nothing", "{input: 0.15, output: 0.6}"),
+        meaning: "what its tokens cost at most, for limits on cost",
+    },
+];
+
+const PRICE: &[Member] = &[
+    Member {
+        name: "input",
+        takes: One(DOLLARS_A_MILLION),
+        unsaid: Required("0.15"),
+        meaning: "the dearest price of a token of a request, cache writes included",
+    },
+    Member {
+        name: "output",
+        takes: One(DOLLARS_A_MILLION),
+        unsaid: Required("0.6"),
+        meaning: "the dearest price of a token of an answer",
+    },
 ];
 
 const BUDGET: &[Member] = &[
@@ -131,7 +153,13 @@ const BUDGET: &[Member] = &[
         name: "output_tokens",
         takes: One(COUNT),
         unsaid: Stands("8192"),
-        meaning: "where `tokens` are limited: the output limit of a call that names none",
+        meaning: "where `tokens`, or costs by a stated `price`, are limited: the output limit of a call that names none",
+    },
+    Member {
+        name: "file_tokens",
+        takes: One(COUNT),
+        unsaid: Stands("1048576"),
+        meaning: "there, too: what all documents, recordings and videos of one request count as",
     },
     Member {
         name: "audit_bytes",

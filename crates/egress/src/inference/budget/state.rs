@@ -1,7 +1,11 @@
 //! What is spent and reserved of a budget. Every decision is made on all of it at once.
+//!
+//! Two things are limited by what a call takes at most: tokens, and cost where a price is stated for the model. Of a call without a
+//! stated price no bound is known before it has ended: such calls are made one at a time, and few may end without a reported cost.
 
 use super::{BudgetLimits, OUTPUT_TOKENS};
 use crate::inference::demand::{Demand, LEAST_OUTPUT};
+use crate::inference::models::Price;
 use crate::inference::refusal::Refusal;
 
 /// Counts of one budget. Costs are in millionths of a dollar.
@@ -13,25 +17,61 @@ pub(super) struct State {
     reserved_tokens: u64,
     reserved_cost: u64,
     under_way: usize,
+    /// Calls under way without a stated price, where cost is limited.
+    unpriced: usize,
     /// The dearest call so far.
     dearest: u64,
-    /// Calls that ended before their cost was reported, while none had reported one.
+    /// Calls that ended without a reported cost, of models without a stated price.
     of_unknown_cost: u64,
-    /// Whether a call that should cost something has ended without a reported cost.
-    is_unpriced: bool,
 }
 
 /// What becomes of a call that wants to begin.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// It has begun, with so much reserved for it.
-    Begun { tokens: u64, cost: u64, output: Option<u64> },
+    /// It has begun.
+    Begun(Grant),
     /// What is left doesn't cover it beside those under way; it may when one of them has ended.
     Wait,
 }
 
-/// So many calls may end before their cost is reported, when cost is limited and no call has reported one.
+/// What is reserved for a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Grant {
+    pub(super) tokens: u64,
+    /// Millionths of a dollar.
+    pub(super) cost: u64,
+    /// The output limit for each choice, where one has to be set.
+    pub(super) output: Option<u64>,
+    /// Whether cost is limited, and no price is stated for the call's model.
+    pub(super) is_unpriced: bool,
+}
+
+/// What a call has cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Charge {
+    /// Reported, or by the stated price, in millionths of a dollar.
+    Known(u64),
+    /// Neither was reported nor is a price stated.
+    Unknown,
+}
+
+/// One of the limits: what is left of it, and what each token takes of that.
+struct Meter {
+    what: &'static str,
+    left: u64,
+    rate: Price,
+    /// Whether calls under way may give something back.
+    is_reserved: bool,
+}
+
+/// Calls that may end without a reported cost, when cost is limited and no price is stated for their model.
 const MOST_OF_UNKNOWN_COST: u64 = 16;
+
+/// Stated prices are in billionths of a dollar, and a limit on cost in millionths.
+const NANOS_OF_MICRO: u64 = 1_000;
+
+/// Each token takes one of a limit on tokens.
+const TOKEN: Price = Price { input: 1, output: 1 };
 
 // === impl State ===
 
@@ -40,7 +80,7 @@ impl State {
     pub(super) fn begin(
         &mut self,
         limits: &BudgetLimits,
-        demand: &Demand,
+        (demand, price): (&Demand, Option<Price>),
         may_wait: bool,
     ) -> Result<Attempt, Refusal> {
         self.check_used_up(limits)?;
@@ -49,15 +89,25 @@ impl State {
         {
             return Err(Refusal::TooManyCalls { most });
         }
-        let Some(cost) = self.cost_of_one(limits, may_wait)? else { return Ok(Attempt::Wait) };
-        let Some((tokens, output)) = self.tokens_of(limits, demand, may_wait)? else {
+        let is_unpriced = limits.cost.is_some() && price.is_none() && demand.is_charged();
+        if is_unpriced && !self.has_room_for_unpriced(limits, may_wait)? {
             return Ok(Attempt::Wait);
+        }
+        let meters = self.meters(limits, price);
+        let Some(output) = granted(&meters, limits, demand, may_wait)? else { return Ok(Attempt::Wait) };
+        let taken = |what: &str| {
+            let meter = meters.iter().find(|meter| meter.what == what);
+            meter.map_or(0, |meter| demand.takes(output, meter.rate))
         };
-        self.calls += 1;
-        self.under_way += 1;
-        self.reserved_tokens = self.reserved_tokens.saturating_add(tokens);
-        self.reserved_cost = self.reserved_cost.saturating_add(cost);
-        Ok(Attempt::Begun { tokens, cost, output })
+        let sets_output = demand.has_output() && meters.iter().any(|meter| meter.rate.output > 0);
+        let grant = Grant {
+            tokens: taken("tokens"),
+            cost: if is_unpriced { self.dearest } else { taken("cost").div_ceil(NANOS_OF_MICRO) },
+            output: sets_output.then_some(output),
+            is_unpriced,
+        };
+        self.hold(grant);
+        Ok(Attempt::Begun(grant))
     }
 
     fn check_used_up(&self, limits: &BudgetLimits) -> Result<(), Refusal> {
@@ -66,10 +116,6 @@ impl State {
             ("calls", is_used_up(self.calls, limits.calls)),
             ("tokens", is_used_up(self.tokens, limits.tokens)),
             ("cost", is_used_up(self.cost, limits.micro_dollars())),
-            (
-                "calls that ended before their cost was told",
-                limits.cost.is_some() && self.of_unknown_cost >= MOST_OF_UNKNOWN_COST,
-            ),
         ];
         match used_up.into_iter().find(|(_, is_used_up)| *is_used_up) {
             Some((what, _)) => Err(Refusal::BudgetExceeded { what }),
@@ -77,66 +123,106 @@ impl State {
         }
     }
 
-    /// What to reserve of a limited cost: the price of the dearest call so far. Until one has ended, and where less than that
-    /// is left, calls are made one at a time; where providers report no cost, there is none to reserve. Nothing if this one has to wait for others.
-    fn cost_of_one(&self, limits: &BudgetLimits, may_wait: bool) -> Result<Option<u64>, Refusal> {
-        let Some(most) = limits.micro_dollars() else { return Ok(Some(0)) };
-        let left = most.saturating_sub(self.cost.saturating_add(self.reserved_cost));
-        let fits = self.dearest > 0 && self.dearest <= left;
-        let is_unknown = self.dearest == 0 && self.is_unpriced;
-        match self.under_way {
-            0 => Ok(Some(self.dearest)),
-            _ if is_unknown => Ok(Some(0)),
-            _ if fits => Ok(Some(self.dearest)),
-            _ if may_wait => Ok(None),
-            _ => Err(Refusal::BudgetReserved { what: "cost" }),
+    /// Whether a call of unknown cost may begin: as the only one of its kind, while something is left beside what is reserved. So it
+    /// alone can exceed the limit. False if it has to wait for others.
+    fn has_room_for_unpriced(&self, limits: &BudgetLimits, may_wait: bool) -> Result<bool, Refusal> {
+        if self.of_unknown_cost >= MOST_OF_UNKNOWN_COST {
+            return Err(Refusal::CostUnknown { most: MOST_OF_UNKNOWN_COST });
+        }
+        match self.unpriced == 0 && self.left_of_cost(limits).is_none_or(|left| left > 0) {
+            true => Ok(true),
+            false if may_wait => Ok(false),
+            false => Err(Refusal::BudgetReserved { what: "cost" }),
         }
     }
 
-    /// What to reserve of limited tokens, and the output limit that this allows. Nothing if the call has to wait for others.
-    fn tokens_of(
-        &self,
-        limits: &BudgetLimits,
-        demand: &Demand,
-        may_wait: bool,
-    ) -> Result<Option<(u64, Option<u64>)>, Refusal> {
-        let Some(most) = limits.tokens else { return Ok(Some((0, None))) };
-        let left = most.saturating_sub(self.tokens.saturating_add(self.reserved_tokens));
-        let usual = limits.output_tokens.unwrap_or(OUTPUT_TOKENS);
-        let wanted = demand.wanted_output(usual);
-        let (total, affordable) = (demand.total(wanted), demand.affordable_output(left));
-        let output = |granted| demand.has_output().then_some(granted);
-        if total <= left {
-            return Ok(Some((total, output(wanted))));
-        }
-        if may_wait && self.reserved_tokens > 0 {
-            return Ok(None);
-        }
-        match affordable {
-            Some(granted) if granted >= LEAST_OUTPUT => Ok(Some((demand.total(granted), output(granted)))),
-            _ if self.reserved_tokens > 0 => Err(Refusal::BudgetReserved { what: "tokens" }),
-            _ => Err(Refusal::BudgetTooSmall { left, least: demand.total(wanted.min(LEAST_OUTPUT)) }),
-        }
+    fn left_of_cost(&self, limits: &BudgetLimits) -> Option<u64> {
+        Some(limits.micro_dollars()?.saturating_sub(self.cost.saturating_add(self.reserved_cost)))
     }
 
-    /// Adds what a call has used. `is_whole` is false for one that ended before its provider has reported.
-    pub(super) fn settle(&mut self, tokens: u64, cost: Option<u64>, (is_whole, is_free): (bool, bool)) {
+    /// The limits by which a call's size counts.
+    fn meters(&self, limits: &BudgetLimits, price: Option<Price>) -> Vec<Meter> {
+        let tokens = limits.tokens.map(|most| Meter {
+            what: "tokens",
+            left: most.saturating_sub(self.tokens.saturating_add(self.reserved_tokens)),
+            rate: TOKEN,
+            is_reserved: self.reserved_tokens > 0,
+        });
+        let cost = self.left_of_cost(limits).zip(price).map(|(left, rate)| Meter {
+            what: "cost",
+            left: left.saturating_mul(NANOS_OF_MICRO),
+            rate,
+            is_reserved: self.reserved_cost > 0,
+        });
+        tokens.into_iter().chain(cost).collect()
+    }
+
+    fn hold(&mut self, grant: Grant) {
+        self.calls += 1;
+        self.under_way += 1;
+        self.unpriced += usize::from(grant.is_unpriced);
+        self.reserved_tokens = self.reserved_tokens.saturating_add(grant.tokens);
+        self.reserved_cost = self.reserved_cost.saturating_add(grant.cost);
+    }
+
+    /// Adds what a call has used. One of unknown cost pays the price of the dearest so far, and only so many are made.
+    pub(super) fn settle(&mut self, tokens: u64, charge: Charge) {
         self.tokens = self.tokens.saturating_add(tokens);
-        match cost {
-            Some(cost) => {
+        match charge {
+            Charge::Known(cost) => {
                 self.cost = self.cost.saturating_add(cost);
                 self.dearest = self.dearest.max(cost);
             }
-            None if is_whole => self.is_unpriced |= !is_free,
-            None if self.dearest == 0 => self.of_unknown_cost = self.of_unknown_cost.saturating_add(1),
-            None => self.cost = self.cost.saturating_add(self.dearest),
+            Charge::Unknown => {
+                self.cost = self.cost.saturating_add(self.dearest);
+                self.of_unknown_cost = self.of_unknown_cost.saturating_add(1);
+            }
         }
     }
 
     /// Gives back what was reserved for a call that has ended.
-    pub(super) fn release(&mut self, tokens: u64, cost: u64) {
+    pub(super) fn release(&mut self, grant: Grant) {
         self.under_way = self.under_way.saturating_sub(1);
-        self.reserved_tokens = self.reserved_tokens.saturating_sub(tokens);
-        self.reserved_cost = self.reserved_cost.saturating_sub(cost);
+        self.unpriced = self.unpriced.saturating_sub(usize::from(grant.is_unpriced));
+        self.reserved_tokens = self.reserved_tokens.saturating_sub(grant.tokens);
+        self.reserved_cost = self.reserved_cost.saturating_sub(grant.cost);
+    }
+}
+
+/// The output limit with which a call fits into what is left of all limits. Nothing if it has to wait for others.
+fn granted(
+    meters: &[Meter],
+    limits: &BudgetLimits,
+    demand: &Demand,
+    may_wait: bool,
+) -> Result<Option<u64>, Refusal> {
+    let mut output = demand.wanted_output(limits.output_tokens.unwrap_or(OUTPUT_TOKENS));
+    for meter in meters {
+        if demand.takes(output, meter.rate) <= meter.left {
+            continue;
+        }
+        if may_wait && meter.is_reserved {
+            return Ok(None);
+        }
+        output = match demand.affordable_output(meter.left, meter.rate) {
+            Some(affordable) if affordable >= LEAST_OUTPUT => output.min(affordable),
+            _ if meter.is_reserved => return Err(Refusal::BudgetReserved { what: meter.what }),
+            _ => return Err(meter.too_small(demand.takes(output.min(LEAST_OUTPUT), meter.rate))),
+        };
+    }
+    Ok(Some(output))
+}
+
+// === impl Meter ===
+
+impl Meter {
+    fn too_small(&self, least: u64) -> Refusal {
+        match self.what {
+            "tokens" => Refusal::BudgetTooSmall { left: self.left, least },
+            _ => Refusal::CostTooSmall {
+                left: self.left / NANOS_OF_MICRO,
+                least: least.div_ceil(NANOS_OF_MICRO),
+            },
+        }
     }
 }

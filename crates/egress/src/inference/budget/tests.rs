@@ -20,7 +20,7 @@ fn chat() -> Call {
 }
 
 fn demand(body: &str) -> Demand {
-    Demand::read(body.as_bytes(), chat(), ProviderKind::LiteLlm).unwrap()
+    Demand::read(body.as_bytes(), (chat(), ProviderKind::LiteLlm), FILE_TOKENS).unwrap()
 }
 
 fn limits(tokens: u64) -> BudgetLimits {
@@ -29,9 +29,17 @@ fn limits(tokens: u64) -> BudgetLimits {
 
 /// A call's beginning; nothing while it waits for others.
 fn try_begin<'b>(budget: &'b Budget, demand: &Demand) -> Option<Result<Reservation<'b>, Refusal>> {
+    try_begin_at(budget, demand, None)
+}
+
+fn try_begin_at<'b>(
+    budget: &'b Budget,
+    demand: &Demand,
+    price: Option<Price>,
+) -> Option<Result<Reservation<'b>, Refusal>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let _inside = runtime.enter();
-    let begun = pin!(budget.begin(demand));
+    let begun = pin!(budget.begin(demand, price));
     match begun.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(begun) => Some(begun),
         Poll::Pending => None,
@@ -71,17 +79,16 @@ fn calls_at_once_never_reserve_more_than_is_left() {
     let budget = Budget::new(limits(1_000));
     let body = r#"{"max_tokens":283}"#;
     let mut under_way: Vec<_> = (0..3).map(|_| begin(&budget, body).unwrap()).collect();
-    assert_eq!(under_way.iter().map(|call| call.tokens).sum::<u64>(), 903);
+    assert_eq!(under_way.iter().map(|call| call.grant.tokens).sum::<u64>(), 903);
     // A fourth waits for one of them, and gets its whole limit then.
     let fourth = demand(body);
     assert!(try_begin(&budget, &fourth).is_none());
     under_way.pop();
     let fourth = try_begin(&budget, &fourth).unwrap().unwrap();
-    assert_eq!(fourth.output, Some(283));
+    assert_eq!(fourth.output(), Some(283));
     drop((under_way, fourth));
-    assert_eq!(budget.state().begin(&budget.limits, &demand("{}"), true).unwrap(), {
-        Attempt::Begun { tokens: 1_000, cost: 0, output: Some(998) }
-    });
+    let whole = try_begin(&budget, &demand("{}")).unwrap().unwrap();
+    assert_eq!((whole.grant.tokens, whole.output()), (1_000, Some(998)));
 }
 
 #[test]
@@ -94,7 +101,7 @@ fn call_that_fits_nowhere_is_refused_and_one_that_asks_for_more_is_lowered() {
     assert_eq!(refused.code(), "budget_exceeded");
     let large = r#"{"max_tokens":50000,"n":2}"#;
     let lowered = begin(&budget, large).unwrap();
-    assert_eq!((lowered.output, lowered.tokens), (Some(500 - large.len() as u64), 1_000));
+    assert_eq!((lowered.output(), lowered.grant.tokens), (Some(500 - large.len() as u64), 1_000));
 }
 
 #[test]
@@ -148,21 +155,103 @@ fn provider_that_reports_no_usage_is_paid_by_bytes_and_one_that_refuses_is_not()
     assert_eq!(budget.spent().tokens, 27);
 }
 
+/// A call of a model whose price is stated, which is under way.
+fn begin_at<'b>(budget: &'b Budget, body: &str, price: Price) -> Result<Reservation<'b>, Refusal> {
+    let mut call = try_begin_at(budget, &demand(body), Some(price)).expect("it need not wait")?;
+    call.is_sent = true;
+    Ok(call)
+}
+
+const WHOLE: Extent = Extent { is_whole: true, is_error: false, bytes: 100 };
+const CUT: Extent = Extent { is_whole: false, ..WHOLE };
+
+fn of_cost(dollars: f64) -> Budget {
+    Budget::new(BudgetLimits { cost: Some(dollars), ..BudgetLimits::default() })
+}
+
 #[test]
-fn calls_of_unknown_or_scarce_cost_are_made_one_at_a_time() {
-    let budget = Budget::new(BudgetLimits { cost: Some(1.0), ..BudgetLimits::default() });
-    let first = begin(&budget, "{}").unwrap();
-    assert!(try_begin(&budget, &demand("{}")).is_none(), "no call has told its price yet");
-    drop(first);
-    call(&budget, (None, Some("0.3")), true).unwrap();
-    let under_way: Vec<_> = (0..2).map(|_| begin(&budget, "{}").unwrap()).collect();
-    assert!(try_begin(&budget, &demand("{}")).is_none(), "0.1 is left beside those");
-    drop(under_way);
-    // The control: where a provider reports no cost, calls are made at once.
-    let unpriced = Budget::new(BudgetLimits { cost: Some(1.0), ..BudgetLimits::default() });
-    call(&unpriced, (Some(5), None), true).unwrap();
-    let under_way: Vec<_> = (0..9).map(|_| begin(&unpriced, "{}").unwrap()).collect();
+fn calls_without_a_stated_price_are_made_one_at_a_time_whatever_others_have_cost() {
+    // A cheap call, and one of which no cost is reported, say nothing of what the next may cost.
+    for known in [None, Some("0.0001")] {
+        let budget = of_cost(1.0);
+        call(&budget, (Some(5), known), true).unwrap();
+        let first = begin(&budget, "{}").unwrap();
+        assert!(try_begin(&budget, &demand("{}")).is_none(), "one is under way");
+        drop(first);
+        begin(&budget, "{}").unwrap();
+    }
+    // The controls: no limit on cost, and a price that is stated.
+    let unlimited = Budget::new(BudgetLimits::default());
+    let under_way: Vec<_> = (0..9).map(|_| begin(&unlimited, "{}").unwrap()).collect();
     assert_eq!(under_way.len(), 9);
+    let priced = of_cost(1.0);
+    let price = Price { input: 150, output: 600 };
+    let under_way: Vec<_> =
+        (0..9).map(|_| begin_at(&priced, r#"{"max_tokens":100}"#, price).unwrap()).collect();
+    assert_eq!(under_way.len(), 9);
+}
+
+#[test]
+fn call_whose_cost_is_never_reported_is_counted_whether_it_ends_or_is_cut() {
+    for is_whole in [true, false] {
+        let budget = of_cost(1.0);
+        call(&budget, (Some(5), Some("0.000001")), true).unwrap();
+        let made = (0..100).take_while(|_| call(&budget, (Some(5), None), is_whole).is_ok()).count();
+        assert_eq!(made, 16, "{is_whole}");
+        let refused = begin(&budget, "{}").unwrap_err();
+        assert_eq!((refused.code(), refused.status()), ("cost_unknown", 403));
+        // Calls of a model whose price is stated go on.
+        begin_at(&budget, "{}", Price { input: 1, output: 1 }).unwrap();
+    }
+    // The controls: calls that report their cost, and calls where cost isn't limited.
+    let reported = of_cost(1.0);
+    assert!((0..100).all(|_| call(&reported, (Some(5), Some("0.000001")), true).is_ok()));
+    let unlimited = Budget::new(BudgetLimits::default());
+    assert!((0..100).all(|_| call(&unlimited, (Some(5), None), true).is_ok()));
+}
+
+#[test]
+fn call_of_a_stated_price_reserves_and_pays_what_it_costs_at_most() {
+    // A dollar for a million tokens in, ten out.
+    let price = Price { input: 1_000, output: 10_000 };
+    let budget = of_cost(0.01);
+    let body = r#"{"max_tokens":280}"#;
+    // 18 bytes and 280 tokens of output: 0.002818 dollars.
+    let mut under_way: Vec<_> = (0..3).map(|_| begin_at(&budget, body, price).unwrap()).collect();
+    assert_eq!(under_way[0].grant.cost, 2_818);
+    assert!(try_begin_at(&budget, &demand(body), Some(price)).is_none(), "it would exceed the limit");
+    // One that is heard to its end pays its tokens; one that is cut, and one that reports nothing, all that was reserved.
+    let usage = Usage { input_tokens: Some(10), output_tokens: Some(5), ..Usage::default() };
+    under_way.pop().unwrap().spend(None, &usage, WHOLE);
+    under_way.pop().unwrap().spend(None, &usage, CUT);
+    under_way.pop().unwrap().spend(None, &Usage::default(), WHOLE);
+    assert_eq!(budget.spent().cost, 0.005_696);
+    // The next one is lowered to what is left, and one that is too large is refused.
+    let lowered = begin_at(&budget, r#"{"max_tokens":9000}"#, price).unwrap();
+    assert_eq!((lowered.grant.cost, lowered.output()), (4_299, Some(428)));
+    drop(lowered);
+    let refused = begin_at(&budget, r#"{"max_tokens":9000,"n":100}"#, price).unwrap_err();
+    assert_eq!(refused.code(), "budget_exceeded");
+    assert!(refused.to_string().starts_with("$0.004304 is left"), "{refused}");
+    // What a provider reports counts, whatever is stated.
+    begin_at(&budget, body, price).unwrap().spend(
+        self::usage(Some(1), Some("0.001")).0.as_ref(),
+        &usage,
+        WHOLE,
+    );
+    assert_eq!(budget.spent().cost, 0.006_696);
+}
+
+#[test]
+fn model_that_costs_nothing_needs_no_bound_and_says_nothing_of_the_others() {
+    let budget = of_cost(1.0);
+    let free: Vec<_> = (0..20).map(|_| begin_at(&budget, "{}", Price::FREE).unwrap()).collect();
+    assert!(free.iter().all(|call| call.output().is_none() && call.grant.cost == 0));
+    free.into_iter().for_each(|call| call.spend(None, &Usage::default(), WHOLE));
+    let first = begin(&budget, "{}").unwrap();
+    assert!(try_begin(&budget, &demand("{}")).is_none(), "the other model's price is unknown");
+    drop(first);
+    assert_eq!(budget.spent().cost, 0.0);
 }
 
 #[test]

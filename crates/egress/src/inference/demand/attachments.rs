@@ -1,5 +1,8 @@
 //! Files and images in a request: a few bytes of one may be many tokens.
 //!
+//! An image has a known number of tokens at most. A document, a recording or a video hasn't: a compressed one of a few bytes may
+//! have any number of pages or hours. What bounds all of those in one request together is the largest context of a model.
+//!
 //! They are counted in the decoded JSON: an escaped letter, digit or colon hides none. What can't be read is refused, never
 //! counted as none.
 
@@ -11,26 +14,50 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use std::fmt;
 use std::sync::LazyLock;
 
-/// More tokens than a provider charges for one image or one small document: the most that is known is 48,169, for an image in
-/// full detail at a small model.
-const OF_EACH: u64 = 50_000;
+/// More tokens than a provider charges for one image: the most that is known is 48,169, in full detail at a small model.
+const OF_IMAGE: u64 = 50_000;
 
 /// A request with none of these has no attachment, and needn't be decoded. The last is how any letter may be written.
-const SIGNS: [&str; 5] = ["data:", "base64", "file_data", "image", "\\u"];
+const SIGNS: [&str; 6] = ["data:", "base64", "file_data", "image", "input_audio", "\\u"];
+
+/// Members whose value is the content of a file.
+const FILES: [&str; 3] = ["base64", "file_data", "input_audio"];
+/// Members that say of what kind the content beside them is, whatever is said within it.
+const KINDS: [&str; 5] = ["format", "media_type", "mediatype", "mime_type", "mimetype"];
+const IMAGE: &str = "image/";
 
 static FINDER: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(SIGNS).ok());
 
-/// Tokens that are added to the bytes of a request.
-pub(super) fn allowance(body: &[u8]) -> Result<u64, Refusal> {
+/// Tokens that are added to the bytes of a request: for each image, and `file_tokens` where there are other files.
+pub(super) fn allowance(body: &[u8], file_tokens: u64) -> Result<u64, Refusal> {
     if FINDER.as_ref().is_some_and(|finder| !finder.is_match(body)) {
         return Ok(0);
     }
-    let mut count = 0;
+    let mut count = Count::default();
     let mut reader = serde_json::Deserializer::from_slice(body);
     let walked = Walk { place: Place::Request, count: &mut count }.deserialize(&mut reader);
-    walked.and_then(|()| reader.end()).map_err(|error| not_json(&error.to_string()))?;
-    Ok(count.saturating_mul(OF_EACH))
+    walked.and_then(|_| reader.end()).map_err(|error| not_json(&error.to_string()))?;
+    let of_files = if count.has_files { file_tokens } else { 0 };
+    Ok(count.images.saturating_mul(OF_IMAGE).saturating_add(of_files))
+}
+
+/// The attachments of a request.
+#[derive(Default)]
+struct Count {
+    images: u64,
+    has_files: bool,
+}
+
+/// What must be known of a value by the object that has it as a member.
+#[derive(Clone, Copy, Default)]
+struct Looks {
+    /// `base64`: content stands beside it.
+    is_base64: bool,
+    /// Content itself, which is counted.
+    is_data_url: bool,
+    /// A kind of content, and whether that is an image.
+    kind: Option<bool>,
 }
 
 /// Where in a request a value stands, as far as it matters.
@@ -47,7 +74,7 @@ enum Place {
 /// A walk through a value, which counts the attachments in it.
 struct Walk<'c> {
     place: Place,
-    count: &'c mut u64,
+    count: &'c mut Count,
 }
 
 // === impl Place ===
@@ -73,91 +100,146 @@ fn is(name: &str, other: &str) -> bool {
     folded.eq(other.chars())
 }
 
-/// Whether a text begins with `data:`, as those who read URLs see it.
-fn is_data_url(text: &str) -> bool {
+/// What stands behind `data:` in a text that begins with it, as programs that read URLs see it.
+fn data_url(text: &str) -> Option<&str> {
     const SCHEME: &str = "data:";
     let text = text.trim_start_matches(|letter: char| letter.is_whitespace() || letter.is_control());
-    text.get(..SCHEME.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(SCHEME))
+    let (scheme, rest) = text.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then_some(rest)
+}
+
+/// What an object says of the content in it.
+#[derive(Default)]
+struct Together {
+    is_base64: bool,
+    has_data_url: bool,
+    says_image: bool,
+    says_other: bool,
+}
+
+fn is_image(kind: &str) -> bool {
+    kind.get(..IMAGE.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(IMAGE))
+}
+
+// === impl Count ===
+
+impl Count {
+    fn add_images(&mut self, count: u64) {
+        self.images = self.images.saturating_add(count);
+    }
+
+    fn add(&mut self, is_image: bool) {
+        match is_image {
+            true => self.add_images(1),
+            false => self.has_files = true,
+        }
+    }
+}
+
+// === impl Together ===
+
+impl Together {
+    /// Adds a member, and the kind of content that it says.
+    fn add(&mut self, looks: Looks, kind: Option<bool>) {
+        // `{"type": "base64"}` and `{"encoding": "base64"}` stand beside the content.
+        self.is_base64 |= looks.is_base64;
+        self.has_data_url |= looks.is_data_url;
+        self.says_image |= kind == Some(true);
+        self.says_other |= kind == Some(false);
+    }
+
+    /// Counts the content. What is said to be an image and something else as well is no image.
+    fn count(self, count: &mut Count) {
+        if self.is_base64 {
+            count.add(self.says_image && !self.says_other);
+        } else if self.has_data_url && self.says_other {
+            count.add(false);
+        }
+    }
 }
 
 // === impl Walk ===
 
 impl Walk<'_> {
-    fn add(&mut self, count: u64) {
-        *self.count = self.count.saturating_add(count);
-    }
-
     fn inner(&mut self, place: Place) -> Walk<'_> {
         Walk { place, count: self.count }
     }
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = ();
+    type Value = Looks;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Looks, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = ();
+    type Value = Looks;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
+    fn visit_unit<E>(self) -> Result<Looks, E> {
+        Ok(Looks::default())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
+    fn visit_bool<E>(self, _: bool) -> Result<Looks, E> {
+        Ok(Looks::default())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
+    fn visit_i64<E>(self, _: i64) -> Result<Looks, E> {
+        Ok(Looks::default())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
+    fn visit_u64<E>(self, _: u64) -> Result<Looks, E> {
+        Ok(Looks::default())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
+    fn visit_f64<E>(self, _: f64) -> Result<Looks, E> {
+        Ok(Looks::default())
     }
 
-    fn visit_str<E>(mut self, text: &str) -> Result<(), E> {
-        // `{"type": "base64"}` and `{"encoding": "base64"}` stand beside the content.
-        if is_data_url(text) || is(text, "base64") {
-            self.add(1);
+    fn visit_str<E>(self, text: &str) -> Result<Looks, E> {
+        let data_url = data_url(text);
+        if let Some(rest) = data_url {
+            self.count.add(is_image(rest));
         }
-        Ok(())
+        let kind = text.contains('/').then(|| is_image(text));
+        Ok(Looks { is_base64: is(text, "base64"), is_data_url: data_url.is_some(), kind })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<Looks, A::Error> {
         let place = if self.place == Place::Messages { Place::Message } else { Place::Elsewhere };
-        while elements.next_element_seed(self.inner(place))?.is_some() {}
-        Ok(())
+        let mut all = Looks::default();
+        while let Some(looks) = elements.next_element_seed(self.inner(place))? {
+            all.is_base64 |= looks.is_base64;
+            all.is_data_url |= looks.is_data_url;
+        }
+        Ok(all)
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
-        let mut has_images = false;
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Looks, A::Error> {
+        let (mut has_images, mut together) = (false, Together::default());
         while let Some(Name(name)) = members.next_key()? {
             if self.place.has_images() && is(&name, "images") {
                 if std::mem::replace(&mut has_images, true) {
                     return Err(A::Error::custom("the member `images` is there twice"));
                 }
                 let images: Option<Elements> = members.next_value()?;
-                self.add(images.map_or(0, |images| images.count));
+                self.count.add_images(images.map_or(0, |images| images.count));
                 continue;
             }
-            if is(&name, "file_data") || is(&name, "base64") {
-                self.add(1);
+            if FILES.iter().any(|file| is(&name, file)) {
+                self.count.add(false);
             }
             let place = self.place.of_member(&name);
-            members.next_value_seed(self.inner(place))?;
+            let looks = members.next_value_seed(self.inner(place))?;
+            let kind = looks.kind.filter(|_| KINDS.iter().any(|kind| is(&name, kind)));
+            together.add(looks, kind);
         }
-        Ok(())
+        together.count(self.count);
+        Ok(Looks::default())
     }
 }

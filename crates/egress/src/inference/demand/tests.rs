@@ -6,19 +6,22 @@ use serde_json::{Value, json};
 
 const CHAT: &str = "/v1/chat/completions";
 
+/// What files count as.
+const FILES: u64 = 900_000;
+
 fn call(path: &str) -> Call {
     let Some(Route::Call(call)) = find("POST", path) else { panic!("{path}") };
     call
 }
 
 fn read(kind: ProviderKind, path: &str, body: &Value) -> Result<Demand, Refusal> {
-    Demand::read(body.to_string().as_bytes(), call(path), kind)
+    Demand::read(body.to_string().as_bytes(), (call(path), kind), FILES)
 }
 
 /// The body once that output limit was granted.
 fn limited(kind: ProviderKind, path: &str, body: &Value, granted: u64) -> Value {
     let text = body.to_string();
-    let demand = Demand::read(text.as_bytes(), call(path), kind).unwrap();
+    let demand = Demand::read(text.as_bytes(), (call(path), kind), FILES).unwrap();
     let changed = demand.limit(text.as_bytes(), (call(path), kind), granted).unwrap();
     changed.map_or_else(|| body.clone(), |changed| serde_json::from_slice(&changed).unwrap())
 }
@@ -47,7 +50,9 @@ fn all_that_multiplies_a_call_is_counted() {
         (OpenAi, "/v1/completions", json!({"prompt": ["a", "b"], "n": 2}), None, 4),
         (OpenAi, "/v1/completions", json!({"prompt": [[1, 2], [3]], "max_tokens": 5}), Some(5), 2),
         (OpenAi, "/v1/completions", json!({"prompt": [1, 2, 3], "max_tokens": 5}), Some(5), 1),
-        (OpenAi, "/v1/responses", json!({"max_output_tokens": 7, "max_tokens": 9}), Some(7), 1),
+        (OpenAi, CHAT, json!({"max_tokens": 7, "reasoning": {"max_tokens": 2_000}}), Some(2_007), 1),
+        (OpenAi, CHAT, json!({"max_tokens": 7, "reasoning": {"effort": "low"}}), Some(7), 1),
+        (Ollama, CHAT, json!({"max_tokens": 7, "max_completion_tokens": 9}), Some(9), 1),
         (Anthropic, "/v1/messages", json!({"max_tokens": 7}), Some(7), 1),
         (
             Anthropic,
@@ -75,18 +80,42 @@ fn all_that_multiplies_a_call_is_counted() {
 }
 
 #[test]
-fn small_attachments_are_counted_as_many_tokens() {
-    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}});
-    let source = json!({"type": "base64", "media_type": "image/png", "data": "AA"});
-    for (path, body, count) in [
-        (CHAT, json!({"messages": [{"content": [image, image]}]}), 2),
-        ("/v1/messages", json!({"messages": [{"content": [{"type": "image", "source": source}]}]}), 1),
-        ("/api/generate", json!({"images": ["AA", "BB"]}), 2),
-        ("/api/chat", json!({"messages": [{"role": "user", "content": "", "images": ["AA"]}]}), 1),
-        (CHAT, json!({"messages": [{"content": "an image, \"data:image\", \"base64\" and ä"}]}), 0),
+fn images_and_files_are_counted_as_many_tokens() {
+    let url = |kind: &str| json!({"image_url": {"url": format!("data:{kind};base64,AA")}});
+    let source = |kind: &str| json!({"source": {"type": "base64", "media_type": kind, "data": "AA"}});
+    let content = |content: Value| json!({"messages": [{"content": content}]});
+    const IMAGE: u64 = 50_000;
+    for (path, body, tokens) in [
+        (CHAT, content(json!([url("image/png"), url("image/png")])), 2 * IMAGE),
+        (CHAT, content(json!([url("application/pdf"), url("video/mp4")])), FILES),
+        (CHAT, content(json!([url("image/png"), url("")])), IMAGE + FILES),
+        (CHAT, content(json!([{"input_audio": {"data": "AA", "format": "wav"}}])), FILES),
+        (CHAT, content(json!([{"file": {"file_data": "AA"}}])), FILES),
+        ("/v1/messages", content(json!([source("image/png")])), IMAGE),
+        ("/v1/messages", content(json!([source("application/pdf")])), FILES),
+        ("/v1/messages", content(json!([{"source": {"type": "base64", "data": "AA"}}])), FILES),
+        ("/api/generate", json!({"images": ["AA", "BB"]}), 2 * IMAGE),
+        ("/api/chat", json!({"messages": [{"role": "user", "content": "", "images": ["AA"]}]}), IMAGE),
+        (CHAT, content(json!("an image, \"data:image\", \"base64\" and ä")), 0),
+        (CHAT, content(json!("input_audio, image/png, application/pdf")), 0),
     ] {
         let demand = read(ProviderKind::LiteLlm, path, &body).unwrap();
-        assert_eq!(demand.input - body.to_string().len() as u64, count * 50_000, "{body}");
+        assert_eq!(demand.input - body.to_string().len() as u64, tokens, "{body}");
+    }
+}
+
+#[test]
+fn file_is_no_image_whatever_else_says_so() {
+    for body in [
+        r#"{"messages":[{"content":[{"image_url":{"url":"data:image/png;base64,AA","format":"video/mp4"}}]}]}"#,
+        r#"{"messages":[{"content":[{"image_url":{"format":"video/mp4","url":"data:image/png;base64,AA"}}]}]}"#,
+        r#"{"messages":[{"source":{"type":"base64","media_type":"image/png","mime_type":"application/pdf"}}]}"#,
+        r#"{"messages":[{"source":{"media_type":"application/pdf","media_type":"image/png","type":"base64"}}]}"#,
+        r#"{"messages":[{"content":[{"file":{"file\u005fdata":"AA"}}]}]}"#,
+        r#"{"messages":[{"content":[{"Input_Audio":{"data":"AA"}}]}]}"#,
+    ] {
+        let demand = Demand::read(body.as_bytes(), (call(CHAT), ProviderKind::LiteLlm), FILES).unwrap();
+        assert!(demand.input >= FILES, "{body}");
     }
 }
 
@@ -95,11 +124,10 @@ fn attachment_is_counted_however_it_is_spelled() {
     for (path, body) in [
         (CHAT, r#"{"messages":[{"content":[{"url":"\u0064ata:image/png;base64,AA"}]}]}"#),
         (CHAT, r#"{"messages":[{"content":[{"url":"data\u003aimage/png;base64,AA"}]}]}"#),
-        (CHAT, r#"{"messages":[{"content":[{"url":" DATA:image/png,AA"}]}]}"#),
-        (CHAT, r#"{"messages":[{"content":[{"file":{"file\u005fdata":"AA"}}]}]}"#),
+        (CHAT, r#"{"messages":[{"content":[{"url":" DATA:IMAGE/png,AA"}]}]}"#),
         (
             "/v1/messages",
-            r#"{"messages":[{"content":[{"source":{"type":"base\u0036\u0034","data":"AA"}}]}]}"#,
+            r#"{"messages":[{"source":{"type":"base\u0036\u0034","media_type":"image/png","data":"AA"}}]}"#,
         ),
         ("/api/chat", r#"{"messages":[{"content":"","Images":["AA"]}]}"#),
         ("/api/chat", r#"{"messages":[{"content":"","\u0069mages":["AA"]}]}"#),
@@ -107,7 +135,7 @@ fn attachment_is_counted_however_it_is_spelled() {
         ("/api/chat", r#"{"messages":[{"content":"","images":["AA"]},null]}"#),
         ("/api/chat", r#"{"messages":[{"content":"","images":["AA"]},{"images":null}]}"#),
     ] {
-        let demand = Demand::read(body.as_bytes(), call(path), ProviderKind::LiteLlm).unwrap();
+        let demand = Demand::read(body.as_bytes(), (call(path), ProviderKind::LiteLlm), FILES).unwrap();
         assert_eq!(demand.input, body.len() as u64 + 50_000, "{body}");
     }
     // The control: text that speaks of them, and a tool that is called with some.
@@ -115,8 +143,33 @@ fn attachment_is_counted_however_it_is_spelled() {
         (CHAT, r#"{"messages":[{"content":"\u00e4 data: base64 images file_data"}]}"#),
         ("/api/chat", r#"{"messages":[{"tool_calls":[{"function":{"arguments":{"images":["AA"]}}}]}]}"#),
     ] {
-        let demand = Demand::read(body.as_bytes(), call(path), ProviderKind::LiteLlm).unwrap();
+        let demand = Demand::read(body.as_bytes(), (call(path), ProviderKind::LiteLlm), FILES).unwrap();
         assert_eq!(demand.input, body.len() as u64, "{body}");
+    }
+}
+
+#[test]
+fn edit_for_which_the_provider_calls_again_is_refused_where_tokens_are_limited() {
+    let with = |management: Value| json!({"max_tokens": 9, "context_management": management});
+    let edit = |kind: &str| json!({"edits": [{"type": "clear_thinking_20251015"}, {"type": kind}]});
+    let messages = |body: &Value| read(ProviderKind::Anthropic, "/v1/messages", body);
+    for (management, member) in [
+        (edit("compact_20260112"), "context_management.edits[1].type"),
+        (edit("clear_tool_uses_and_compact_20260112"), "context_management.edits[1].type"),
+        (json!({"edits": [{"trigger": {}}]}), "context_management.edits[0].type"),
+        (json!({"edits": [], "compaction": {}}), "context_management.compaction"),
+    ] {
+        let refused = messages(&with(management)).unwrap_err();
+        assert!(
+            matches!(&refused, Refusal::Forbidden { member: own, .. } if own.as_str() == member),
+            "{refused:?}"
+        );
+    }
+    for bad in [json!([]), json!("compact"), json!({"edits": {"type": "compact_20260112"}})] {
+        assert_eq!(messages(&with(bad.clone())).unwrap_err().code(), "invalid_body", "{bad}");
+    }
+    for management in [edit("clear_tool_uses_20250919"), json!({"edits": []}), json!({}), json!(null)] {
+        messages(&with(management)).unwrap();
     }
 }
 
@@ -133,11 +186,14 @@ fn what_cannot_be_estimated_is_refused_and_never_counted_as_nothing() {
         ("/v1/messages", think(r#"{"budget_tokens":1024,"Budget_Tokens":40000}"#)),
         ("/v1/messages", think(r#"{"budget_tokens":0}"#)),
         ("/v1/messages", think("40000")),
+        (CHAT, r#"{"reasoning":{"max_tokens":0}}"#.to_owned()),
+        (CHAT, r#"{"reasoning":{"max_tokens":1,"Max_Tokens":9}}"#.to_owned()),
+        (CHAT, r#"{"reasoning":{"max_tokens":9},"thinking":{"budget_tokens":9}}"#.to_owned()),
         ("/api/chat", r#"{"options":{"num_predict":1,"Num_Predict":9}}"#.to_owned()),
         ("/api/chat", r#"{"options":{"num_predict":1,"num_predict":9}}"#.to_owned()),
         ("/v1/completions", r#"{"prompt":{"a":["b"]}}"#.to_owned()),
     ] {
-        let refused = Demand::read(body.as_bytes(), call(path), ProviderKind::LiteLlm).unwrap_err();
+        let refused = Demand::read(body.as_bytes(), (call(path), ProviderKind::LiteLlm), FILES).unwrap_err();
         assert_eq!((refused.code(), refused.status()), ("invalid_body", 400), "{body}");
     }
     for (path, body) in [
@@ -146,7 +202,7 @@ fn what_cannot_be_estimated_is_refused_and_never_counted_as_nothing() {
         ("/v1/messages", think("null")),
         ("/api/chat", images(r#""images":["AA"],"content":"a""#)),
     ] {
-        Demand::read(body.as_bytes(), call(path), ProviderKind::LiteLlm).unwrap();
+        Demand::read(body.as_bytes(), (call(path), ProviderKind::LiteLlm), FILES).unwrap();
     }
 }
 
@@ -187,6 +243,19 @@ fn output_limit_is_set_where_none_is_or_a_larger_one_by_the_name_that_the_provid
             json!({"max_tokens": 5, "max_completion_tokens": 50}),
         ),
         (Ollama, CHAT, json!({"max_tokens": 0}), json!({"max_tokens": 50})),
+        // Ollama doesn't obey the other one, so the main one is set beside it.
+        (
+            Ollama,
+            CHAT,
+            json!({"max_completion_tokens": 900}),
+            json!({"max_completion_tokens": 50, "max_tokens": 50}),
+        ),
+        (
+            Ollama,
+            CHAT,
+            json!({"max_tokens": 20, "max_completion_tokens": 900}),
+            json!({"max_tokens": 20, "max_completion_tokens": 50}),
+        ),
         (OpenAi, "/v1/responses", json!({"max_output_tokens": 0}), json!({"max_output_tokens": 50})),
         (Anthropic, "/v1/messages", json!({"max_tokens": 0}), json!({"max_tokens": 50})),
         (
@@ -215,9 +284,12 @@ fn thinking_is_lowered_with_the_output_limit_and_stays_below_it() {
     let (limit, thinking) = (&changed["max_tokens"], &changed["thinking"]["budget_tokens"]);
     assert_eq!((limit, thinking), (&json!(2_501), &json!(2_499)));
     assert_eq!(limited(ProviderKind::Anthropic, "/v1/messages", &body, 17_000), body);
+    let reasoning = json!({"max_tokens": 9_000, "reasoning": {"max_tokens": 100_000_000}});
+    let changed = limited(ProviderKind::OpenAi, CHAT, &reasoning, 5_000);
+    assert_eq!(changed, json!({"max_tokens": 2_501, "reasoning": {"max_tokens": 2_499}}));
     let text = body.to_string();
     let (call, kind) = (call("/v1/messages"), ProviderKind::Anthropic);
-    let demand = Demand::read(text.as_bytes(), call, kind).unwrap();
+    let demand = Demand::read(text.as_bytes(), (call, kind), FILES).unwrap();
     let refused = demand.limit(text.as_bytes(), (call, kind), 100).unwrap_err();
     assert_eq!(refused.code(), "budget_exceeded");
 }

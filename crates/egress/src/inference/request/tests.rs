@@ -11,7 +11,8 @@ use std::sync::Arc;
 fn models(kind: ProviderKind) -> Models {
     let upstream = Upstream::parse("http://127.0.0.1:1").unwrap();
     let provider = Arc::new(Provider { name: "house".to_owned(), kind, upstream, credential: None });
-    let model = Model { name: "small".to_owned(), upstream_name: "their-small".to_owned(), provider };
+    let (name, upstream_name) = ("small".to_owned(), "their-small".to_owned());
+    let model = Model { name, upstream_name, provider, stated_price: None };
     [model].into_iter().collect()
 }
 
@@ -120,13 +121,95 @@ fn what_is_not_known_here_is_the_hosts_to_decide() {
 }
 
 #[test]
-fn context_that_ollama_is_asked_for_is_bounded() {
-    let with = |num_ctx: Value| json!({"model": "small", "prompt": "a", "options": {"num_ctx": num_ctx}});
+fn each_interface_has_the_output_limits_that_are_counted_there_and_no_others() {
+    const ALL: [&str; 7] = [
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "n",
+        "best_of",
+        "thinking",
+        "num_predict",
+    ];
+    for (path, allowed) in [
+        ("/v1/chat/completions", &["max_tokens", "max_completion_tokens", "n", "best_of", "thinking"][..]),
+        ("/v1/completions", &["max_tokens", "n", "best_of"]),
+        ("/v1/responses", &["max_output_tokens"]),
+        ("/v1/embeddings", &[]),
+        ("/v1/messages", &["max_tokens", "thinking"]),
+        ("/v1/messages/count_tokens", &["max_tokens", "thinking"]),
+    ] {
+        for name in ALL {
+            let sent = prepared(ProviderKind::LiteLlm, path, &json!({"model": "small", name: 16}));
+            assert_eq!(sent.is_ok(), allowed.contains(&name), "{path} {name}");
+        }
+    }
+}
+
+#[test]
+fn member_within_that_looks_like_a_limit_and_is_not_counted_is_refused() {
+    let path = "/v1/chat/completions";
+    for (member, within) in [
+        ("reasoning", "max_output_tokens"),
+        ("reasoning", "Max_Tokens"),
+        ("reasoning", "budget_tokens"),
+        ("reasoning", "token_limit"),
+        ("thinking", "max_tokens"),
+        ("thinking", "thinking_budget"),
+        ("thinking", "maxLength"),
+    ] {
+        let body = json!({"model": "small", member: {within: 100_000_000}});
+        let refused = prepared(ProviderKind::OpenAi, path, &body).unwrap_err();
+        let expected = format!("{member}.{within}");
+        assert!(
+            matches!(&refused, Refusal::Forbidden { member, .. } if member.as_str() == expected),
+            "{expected}: {refused:?}"
+        );
+    }
+    for body in [
+        json!({"model": "small", "reasoning": {"effort": "high", "max_tokens": 9, "exclude": true}}),
+        json!({"model": "small", "reasoning": null, "thinking": null}),
+        json!({"model": "small", "thinking": {"type": "enabled", "budget_tokens": 9, "display": "omitted"}}),
+    ] {
+        prepared(ProviderKind::OpenAi, path, &body).unwrap();
+    }
+}
+
+#[test]
+fn what_a_call_takes_of_ollamas_machine_is_bounded() {
+    let with = |name: &str, value: Value| json!({"model": "small", "prompt": "a", "options": {name: value}});
+    let sent = |body: &Value| prepared(ProviderKind::Ollama, "/api/generate", body);
     for size in [json!(0), json!(-1), json!(262_145), json!(1e9), json!("8192"), json!([1])] {
-        let refused = prepared(ProviderKind::Ollama, "/api/generate", &with(size.clone())).unwrap_err();
-        assert_eq!(refused.code(), "invalid_body", "{size}");
+        assert_eq!(sent(&with("num_ctx", size.clone())).unwrap_err().code(), "invalid_body", "{size}");
     }
-    for size in [json!(8_192), json!(262_144), json!(null)] {
-        prepared(ProviderKind::Ollama, "/api/generate", &with(size)).unwrap();
+    for (name, value) in [
+        ("num_thread", json!(100_000)),
+        ("num_thread", json!(-1)),
+        ("num_batch", json!(2_147_483_647)),
+        ("num_batch", json!(0)),
+        ("repeat_last_n", json!(2_147_483_647)),
+        ("num_gpu", json!(1_000_000)),
+        ("num_keep", json!(1e9)),
+    ] {
+        assert_eq!(sent(&with(name, value)).unwrap_err().code(), "invalid_body", "{name}");
     }
+    for name in ["Num_Thread", "num_threads", "vocab_only", "num_\u{17f}tx", ""] {
+        assert_eq!(sent(&with(name, json!(1))).unwrap_err().code(), "member_not_allowed", "{name}");
+    }
+    for (name, value) in [
+        ("num_ctx", json!(8_192)),
+        ("num_ctx", json!(262_144)),
+        ("num_ctx", json!(null)),
+        ("num_thread", json!(8)),
+        ("num_batch", json!(512)),
+        ("num_gpu", json!(-1)),
+        ("temperature", json!(0.5)),
+        ("num_predict", json!(-1)),
+        ("stop", json!(["a"])),
+    ] {
+        sent(&with(name, value)).unwrap();
+    }
+    let embedded = json!({"model": "small", "input": "a", "options": {"num_thread": 100_000}});
+    assert!(prepared(ProviderKind::Ollama, "/api/embed", &embedded).is_err());
+    sent(&json!({"model": "small", "prompt": "a", "options": null})).unwrap();
 }

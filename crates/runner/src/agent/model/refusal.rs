@@ -70,7 +70,7 @@ impl Unusable {
             || *status == 413
             || TOO_LONG.iter().any(|text| said.contains(text));
         match (code.as_str(), *status) {
-            ("budget_exceeded", _) => Next::Spent,
+            ("budget_exceeded" | "cost_unknown", _) => Next::Spent,
             // That is one provider's account, and another may have some left.
             ("insufficient_quota", _) => Next::Never,
             _ if is_too_long => Next::Shorter,
@@ -100,6 +100,7 @@ mod tests {
         assert_eq!(next(404, r#"{"error": {"code": "model_not_found"}}"#), Next::Never);
         assert_eq!(next(403, r#"{"error": "not allowed", "code": "model_not_allowed"}"#), Next::Never);
         assert_eq!(next(429, r#"{"error": {"code": "budget_exceeded"}}"#), Next::Spent);
+        assert_eq!(next(403, r#"{"error": {"code": "cost_unknown"}}"#), Next::Spent);
         assert_eq!(next(400, r#"{"error": {"code": "context_length_exceeded"}}"#), Next::Shorter);
     }
 }
