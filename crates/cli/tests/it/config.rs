@@ -100,19 +100,20 @@ fn a_file_that_can_not_be_read_is_no_mistake_in_it() {
 fn models_the_web_and_agents_are_checked_and_shown_too() {
     let world = World::new(BELLJAR);
     let good = "inference:\n  providers: [{name: house, kind: ollama, url: 'unix:/run/models'}]\n  \
-                models: [{name: small, provider: house, upstream: 'llama3:8b'}]\n\
+                models: [{name: small, provider: house, upstream: 'llama3:8b', price: {input: 0.15, output: 3}}]\n\
                 agents: [{name: mine, description: my own, argv: [mine, '{prompt}']}]\n";
     let good = &format!(
         "{good}egress: {{rules: [{{host: pkgs.example, methods: [GET]}}, {{host: '**.b.example', ports: [443], inspect: true}}]}}\n"
     );
     world.write("good.yaml", good);
     let shown = world.run(&["config", "check", "good.yaml"]).succeeded();
-    let expected = "model small: llama3:8b of house (ollama)\n\
+    let expected = "model small: llama3:8b of house (ollama), $0.15 in and $3 out for a million tokens\n\
                     web rule 0: pkgs.example at 80, 443, methods GET\n\
                     web rule 1: **.b.example at 443, inspected\nagent mine: my own\n";
     assert_eq!(shown.stdout, expected);
     let told = world.run(&["config", "check", "--json", "good.yaml"]).succeeded().json();
-    let model = json!({"name": "small", "upstream": "llama3:8b", "provider": "house", "kind": "ollama"});
+    let price = json!({"input": 0.15, "output": 3.0});
+    let model = json!({"name": "small", "upstream": "llama3:8b", "provider": "house", "kind": "ollama", "price": price});
     assert_eq!((&told["models"], &told["agents"]), (&json!([model]), &json!(["mine"])));
     assert_eq!(
         (&told["egress"][1]["host"], &told["egress"][1]["ports"]),
