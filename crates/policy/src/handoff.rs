@@ -5,6 +5,7 @@
 //! ([`crate::git::folded`]), and each row of the table has its reason.
 
 mod alias;
+mod hidden;
 mod link;
 mod repository;
 mod resolve;
@@ -161,11 +162,20 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
         }
     };
     let is_link = [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::Link { .. })));
-    if let Some(reason) = repository::review(&parts, *is_new_git_object) {
+    let of_repository = repository::review(&parts, *is_new_git_object);
+    // Branches have names of their own.
+    let is_git_data = of_repository.is_none() && path.starts_with(".git/");
+    if let Some(reason) = of_repository {
         note(HandoffKind::Git, reason);
     }
-    for row in ROWS.into_iter().flatten().filter(|row| row.at.holds(&parts, (is_link, is_alias))) {
+    let mut is_known = is_git_data;
+    let rows = ROWS.into_iter().flatten().filter(|_| !is_git_data);
+    for row in rows.filter(|row| row.at.holds(&parts, (is_link, is_alias))) {
+        is_known = true;
         note(row.kind, row.why);
+    }
+    if let Some(reason) = hidden::review(&parts).filter(|_| !is_known && !is_alias) {
+        note(HandoffKind::Build, reason);
     }
     if parts.iter().any(|part| is_short_name(part)) {
         note(HandoffKind::Alias, "on Windows it may be the short name of another file");
@@ -191,10 +201,12 @@ fn review_at(place: &[String], touched: &Touched<'_>) -> Vec<(HandoffKind, &'sta
         return Vec::new();
     }
     let parts: Vec<String> = touched.path.split('/').map(folded).collect();
+    let own: Vec<&str> = parts.iter().map(String::as_str).collect();
     let parts: Vec<&str> = place.iter().chain(&parts).map(String::as_str).collect();
     let is_link = |entry: &Option<Entry>| matches!(entry, Some(Entry::Link { .. }));
     let is_link = is_link(&touched.before) || is_link(&touched.after);
-    let rows = ROWS.into_iter().flatten().filter(|row| row.at.holds(&parts, (is_link, false)));
+    let holds = |row: &&rows::Row, parts: &[&str]| row.at.holds(parts, (is_link, false));
+    let rows = ROWS.into_iter().flatten().filter(|row| holds(row, &parts) && !holds(row, &own));
     rows.map(|row| (row.kind, row.why)).collect()
 }
 

@@ -141,6 +141,114 @@ fn what_runs_in_the_place_of_sources_gains_trust() {
     ]);
 }
 
+#[test]
+fn names_that_a_tool_takes_in_silence_gain_trust() {
+    let names = "$irbrc .ackrc .agent/rules/x.md .aider.model.settings.yml .air.conf .angular/cache/x .asciidoctor/lib/x.rb \
+         .aspire/settings.json .auto-changelog .autoenv.fish .autotest .aws-sam/build.toml .bash_history \
+         .bazelbsp/config .bazelproject .betterer.ts .biome.json .bolt/prompt .buildpacks .bulldozer.yml .bun-version \
+         .cargo-husky/hooks/pre-commit .ccache/x .clinerules-code .cmake-format.py .codecov.yml .coderabbit.yaml \
+         .continuerc.json .continuerules .cramrc .ctags .ctags.d/x.ctags .custom-gcl.yml .cz-config.js .db-migraterc \
+         .depend .deployment .detoxrc .detoxrc.json .docusaurus/x.js .dumirc.ts .env/bin/activate .erb-linters/x.rb \
+         .erb_lint.yml .esdoc.json .eslintplugin.js .fatherrc.ts .firebaserc .foreman .fvm/fvm_config.json .gbp.conf \
+         .gh-dash.yml .ghc.environment.x86_64-linux-9.4.7 .git-crypt/keys/x .gitallowed .gitguardian.yaml \
+         .github/chatmodes/x.md .github/hooks/x.json .github/release.yml .github/settings.yml .gitlab-ci.d/x.yml .gpg-id \
+         .graphqlconfig .grok/settings.json .guix-authorizations .guix-channel .haxerc .hie-bios .huskyrc.json \
+         .huskyrc.yaml .iflow/settings.json .java-formatter .jdtls .jekyll-cache/x .joerc .jscsrc .jsdoc.json \
+         .jupytext.py .kamal/hooks/pre-build .kamal/secrets .kateproject .kdev4/x .kodiak.toml .ladle/config.mjs \
+         .lagoon.yml .lazy.lua .lazygit.yml .lighthouserc.json .lingma/rules/x.md .lintr.R .lite_project.lua \
+         .lock-waf_linux_build .luacov .mdlrc .mergify.yml .mirrord/mirrord.json .mrconfig .nano-staged.json .netlify/x \
+         .nlsp-settings/x.json .np-config.json .oxlintrc.json .pants.bootstrap .pants.rc .phpactor.json .phpbrewrc \
+         .phpstorm.meta.php .pi/SYSTEM.md .pi/extensions/x.ts .pkgx.yaml .plzconfig.local .plzconfig_linux_amd64 \
+         .policy.yml .posthtmlrc .powenv .powrc .pr_agent.toml .profile.d/x.sh .project.vim .promu.yml .prospector.yaml \
+         .prototools .pullapprove.yml .puppeteerrc .puppeteerrc.json .pydistutils.cfg .pylintrc.toml .qmake.conf \
+         .qmake.stash .rbenv-vars .rbenv-version .rdbgrc.rb .realize.yaml .roorules-code .ropeproject/objectdb \
+         .rspec-local .rspec_parallel .rust-analyzer.toml .rust-version .rusty-hook.toml .rvmrc .safety-policy.yml \
+         .sass-cache/x .sassrc .sbtrc .scalafmt.conf .sconsign.dblite .scrapy/httpcache/x/pickled_meta .scss-lint.yml \
+         .secrets.baseline .semgrep.yml .semgrep/x.yml .serena/project.yml .shellspec .shellspec-local \
+         .simple-git-hooks.cjs .simple-git-hooks.json .size-limit.js .size-limit.json .slim-lint.yml .sops.yaml \
+         .sourcekit-lsp/config.json .sourcery.yml .spacelift/config.yml .spectral.js .spectral.yaml \
+         .spyproject/config/workspace.ini .stestr.conf .streamlit/config.toml .swiftlint.yml \
+         .swiftpm/configuration/mirrors.json .symfony.local.yaml .talismanrc .taskmaster/config.json .tern-project \
+         .terrateam/config.yml .testcaferc.json .testr.conf .tfswitch.toml .traerules .trivyignore.yaml \
+         .vagrant/machines/default/id .venomrc .versionrc .versionrc.json .versions.conf .vfox.toml .vibe/config.toml \
+         .vitepress/config.mts .vuepress/config.js .west/config .xo-config.js .xo-config.json .yardoc/objects/root.dat \
+         .yvmrc .zencoder/rules/x.md .zigversion AGENTS.local.md Android.bp Artifacts.toml BUCK.v2 BUILD.pants BUILD.plz \
+         Blueprints CMakeSettings.json Chart.lock CppProperties.json DESCRIPTION DartConfiguration.tcl Deskfile \
+         Dioxus.toml Dockerfile-dev Dockerfile_dev Dockerrun.aws.json Envoy.blade.php GROK.md IFLOW.md Jamfile.v2 \
+         JuliaManifest.toml JuliaProject.toml Kptfile Kraftfile LocalValetDriver.php MODULE.bazel.lock \
+         Manifest-v1.11.toml OMakefile OMakeroot OPENCODE.md OWNERS OWNERS_ALIASES PACKAGE PREUPLOAD.cfg \
+         Package@swift-5.9.swift Properties/launchSettings.json ROOT Rules SConstruct.py Scarb.toml Session.vim \
+         Singularity _CoqProject _config.ts _environment _extensions/x/x.lua _irbrc _metadata.yml _output.yml \
+         _quarto-dev.yml _site.yml _tags aftman.toml agents.yaml allowed_signers anaconda-project.yml \
+         ansible-navigator.yml ape-config.yaml appspec.yml aqua.yaml atlantis.yaml audit-ci.jsonc autotest/discover.rb \
+         azure.yaml backstop.json become_plugins/x.py bentofile.yaml bin/post_compile bolt-project.yaml \
+         bootstrap/cache/services.php bors.toml box.json.dist bsconfig.json btest.cfg build.gradle.dcl build.lua \
+         build/.wafpickle-linux-3 build/c4che/_cache.py buildServer.json builddir/meson-private/coredata.dat buildfile \
+         cagent.yaml capacitor.config.json cargo-generate.toml cdk8s.yaml celerybeat-schedule chainsaw-test.yaml cleanup \
+         cliff.toml cline_mcp_settings.json cmake-variants.yaml codecept.json codecov.yml codereview.settings codex.md \
+         compilation.db compiled/x_rkt.zo compose.dev.yaml conda-meta/state conda.yaml conf/layer.conf conf/local.conf \
+         config.rb config.xml config/_default/config.toml config/deploy.yml config/puma/development.rb configure.win \
+         cosmos.config.json dagster.yaml dapr.yaml debian/gbp.conf debian/watch dependencies.yml deploy.yaml \
+         deptrac.yaml dev-requirements.txt devshell.toml dfx.json digger.yml docs/_build/doctrees/environment.pickle \
+         doit.cfg eas.json elm.json env/bin/activate environment.conf eslint-local-rules.js eslint-local-rules/index.js \
+         esy.json etc/conda/activate.d/x.sh execution-environment.yml fastmcp.json fbuild.bff features/x.prf feeds.conf \
+         firebender.json fly.staging.toml foo.h.gch foo.mexa64 foo.oct foo.pch foundry.toml garden.yaml gbp.conf \
+         gcm.cache/x.gcm gemini-extension.json gitman.yml gleam.toml go.work.sum gqlgen.yml \
+         gradle/gradle-daemon-jvm.properties gradle/verification-metadata.xml graphql.config.json greptile.json \
+         gtags.conf guild.yml helmfile.d/x.yaml herd.yml hiera.yaml hk.pkl hooks/hooks.json hosts hosts.ini \
+         idf_component.yml infection.json5.dist intern.json inventory inventory_plugins/x.py ionic.config.json irbrc \
+         jbang-catalog.json jsdoc.json jupytext.toml karate-config.js kas.yml khafile.js knip.json knip.ts known_hosts \
+         kuttl-test.yaml lake-manifest.json lakefile.lean lakefile.toml lean-toolchain library.json library/x.py \
+         lighthouserc.json lit.cfg lit.cfg.py lit.local.cfg lit.site.cfg.py llmk.toml local.properties \
+         local.settings.json locust.conf luigi.cfg magefiles/m.go main.d mcp-config.json mcp_config.json melange.yaml \
+         metadata.rb metalsmith.json migrate-mongo-config.js mirrord.json modd.conf module.yaml module_utils/x.py \
+         myenv/bin/activate myst.yml nano-staged.json nanoc.yaml nbb.edn nest-cli.json nix/sources.json nose2.cfg \
+         npins/sources.json obj/main.d opam openocd.cfg osv-scanner.toml packages.yml packrat/init.R pants.ci.toml \
+         pdm_build.py pip.ini pip.py pip/__main__.py pkgx.yml platformio.ini podman-compose.yml porter.yaml prefect.yaml \
+         prek.toml profiles.yml pylintrc.toml pylock.dev.toml pytest.py railpack.json rbs_collection.yaml readline.py \
+         redocly.yaml reflex.conf release-plz.toml requirements.dev.txt requirements.yaml requirements_dev.txt \
+         rescript.json rlcompleter.py robot.toml robot.yaml rokit.toml rust-analyzer.toml settings.gradle.dcl \
+         shard.override.yml simple-git-hooks.json site.exp skaffold.yml sketch.yaml smithery.yaml \
+         sorbet/tapioca/require.rb spin.toml src/Makevars.win strategy_plugins/x.py subprojects/x.wrap \
+         supabase/config.toml supply-chain/audits.toml supply-chain/config.toml sweep.yaml symfony.lock teamsapp.yml \
+         template template.yaml terraform.tfstate test-requirements.txt test/mocha.opts test_plugins/x.py tests.edn \
+         tlconfig.lua tmp/cache/bootsnap/compile-cache-iseq/x tools/build_rules/prelude_bazel top.sls trivy.yaml \
+         turbo.jsonc tye.yaml typedoc.json vale.ini vars_plugins/x.py vendir.yml venv.py vercel.ts vfox.toml \
+         vlt-lock.json vlt.json wails.json west.yml workflow/profiles/default/config.yaml workspace.yaml x.MODULE.bazel \
+         x.SlackBuild x.aar x.agda-lib x.androidproj x.bazelproject x.builds x.bundle x.bxl x.cbp x.cma x.cmxs \
+         x.container x.containerfile x.dcu x.def x.dproj x.egg x.ez x.fasl x.garden.yml x.geany x.groupproj x.hi \
+         x.install x.ipkg x.kdev4 x.lpi x.luac x.msbuildproj x.nsi x.nuspec x.o.do x.opam.locked x.phar \
+         x.playground/contents.xcplayground x.post-install x.ppu x.qbs x.qlf x.slnf x.sublime-build x.tfstate x.whl \
+         x.xcworkspace/contents.xcworkspacedata zbpack.json zensical.toml zizmor.yml";
+    let unknown: Vec<&str> = names.split_whitespace().filter(|name| kinds(name).is_empty()).collect();
+    assert_eq!(unknown, [""; 0]);
+}
+
+#[test]
+fn patterns_of_names_are_known_whatever_the_tool_is() {
+    assert_known(&[
+        (
+            "build",
+            ".newtoolrc .newtoolrc.json .newtool.yaml .newtool/x sub/.newtool/a/b.txt model.pkl a.pickle x.joblib b.gch",
+        ),
+        (
+            "package",
+            "requirements_all.txt lint-requirements.txt pylock.all.toml new-env/bin/activate.fish",
+        ),
+        ("review", ".gitignore .dockerignore .npmignore sub/.gcloudignore .newignore"),
+    ]);
+}
+
+#[test]
+fn what_programs_leave_behind_everywhere_takes_no_yes() {
+    for name in ".pytest_cache/v/cache/lastfailed .mypy_cache/3.12/x.data.json .ruff_cache/0.6/1 .coverage sub/.gitkeep \
+         .hypothesis/examples/a requirements.md package.md template.html hosts.md server.js src/app/__main__.py"
+        .split_whitespace()
+    {
+        assert_eq!(kinds(name), [""; 0], "{name}");
+    }
+}
+
 fn assert_known(all: &[(&str, &str)]) {
     for (kind, names) in all {
         for name in names.split_whitespace() {

@@ -34,6 +34,8 @@ pub(super) enum At {
     Begins(&'static str),
     /// A file whose name ends so, anywhere.
     Ends(&'static [&'static str]),
+    /// A file whose name begins with the one and ends with the other, anywhere.
+    Wraps(&'static str, &'static str),
     /// Everything in a directory of one of these names, anywhere, and what stands in its place.
     In(&'static [&'static str]),
     /// Everything in a directory of one of these names, anywhere, by its own path: a link in there that leads to it doesn't count, as
@@ -45,7 +47,7 @@ pub(super) enum At {
     Inside(&'static str, &'static [&'static str]),
 }
 
-use At::{Begins, Below, Ends, In, Inside, Named, Under};
+use At::{Begins, Below, Ends, In, Inside, Named, Under, Wraps};
 
 /// All of them. Of those of one kind the first that holds gives the reason.
 pub(super) const ROWS: [&[Row]; 16] = [
@@ -81,6 +83,7 @@ impl At {
             Named(names) => names.contains(&name),
             Begins(begin) => name.starts_with(begin),
             Ends(ends) => ends.iter().any(|end| name.ends_with(end)),
+            Wraps(begin, end) => name.starts_with(begin) && name.ends_with(end),
             Inside(directory, ends) => {
                 let above = parts.len().checked_sub(2).and_then(|at| parts.get(at));
                 let is_in_it = above == Some(directory) && ends.iter().any(|end| name.ends_with(end));

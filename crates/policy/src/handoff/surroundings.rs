@@ -4,6 +4,7 @@ use super::alias::{Aliases, folded_path};
 use super::resolve::{Landing, Outside, Resolved, TreeLinks};
 use super::{Entry, Finding, HandoffKind, Touched, review_at, review_one};
 use crate::git::{folded, is_dot_git};
+use crate::untrusted::Untrusted;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,8 @@ pub struct TreeContext {
     /// What of a repository is in each directory, by folded paths.
     repositories: BTreeMap<String, RepositoryNames>,
     place: Place,
+    /// Paths that settings of Git name, folded, as they are told.
+    named: BTreeMap<String, String>,
 }
 
 /// Where a tree is.
@@ -86,6 +89,11 @@ impl TreeContext {
         self.place = Place { parts, is_in_repository };
     }
 
+    /// Adds a path of the tree that settings of Git name: hooks, an included file, a program.
+    pub fn add_named(&mut self, path: &str) {
+        self.named.insert(folded_path(path), path.to_owned());
+    }
+
     /// Adds the further names of paths that another context knows, and nothing else of it.
     pub fn add_aliases_of(&mut self, other: Self) {
         self.aliases.add_all(other.aliases);
@@ -143,6 +151,9 @@ impl TreeContext {
         if touched.is_something() && self.place.is_in_repository {
             note(HandoffKind::Git, "the tree is in a repository, whose settings git heeds".into());
         }
+        if let Some(named) = self.named_by_settings(touched) {
+            note(HandoffKind::Git, format!("the settings of git name {}", Untrusted(named)).into());
+        }
         for (kind, reason) in review_at(&self.place.parts, touched) {
             note(kind, reason.into());
         }
@@ -156,6 +167,16 @@ impl TreeContext {
             }
         }
         found
+    }
+
+    /// What settings of Git name of a path: it, or a directory above it.
+    fn named_by_settings(&self, touched: &Touched<'_>) -> Option<&str> {
+        if self.named.is_empty() || !touched.is_something() {
+            return None;
+        }
+        let path = folded_path(touched.path);
+        let mut above = path.match_indices('/').map(|(at, _)| &path[..at]).chain([path.as_str()]);
+        above.find_map(|path| self.named.get(path)).map(String::as_str)
     }
 
     /// Returns true for what is in a directory that Git takes for a repository. The tree's own `.git` has rules of its own.
@@ -214,7 +235,7 @@ mod tests {
         assert_eq!(kinds(&context(&links, &[]), "sub/rules.txt", file()), ["build"]);
         // The controls.
         assert_eq!(kinds(&context(&links, &[]), "plain", link("sub")), [""; 0]);
-        assert_eq!(kinds(&context(&links, &[]), "sub/rules", file()), [""; 0]);
+        assert_eq!(kinds(&context(&links, &[]), "sub/other", file()), [""; 0]);
     }
 
     #[test]
@@ -278,11 +299,23 @@ mod tests {
         }
         let mut context = TreeContext::default();
         context.set_place("/home/me/app", false);
-        for path in ["src/main.rs", "config.rb", ".git/index", "a/b"] {
+        for path in ["src/main.rs", "settings.rb", ".git/index", "a/b"] {
             assert_eq!(kinds(&context, path, file()), [""; 0], "{path}");
         }
         context.set_place("/srv/git/app/hooks", true);
         assert_eq!(kinds(&context, "update", file()), ["git"]);
+    }
+
+    #[test]
+    fn what_the_settings_of_a_repository_name_takes_a_yes_with_all_below_it() {
+        let mut context = TreeContext::default();
+        ["scripts/hooks", "conf/git.inc"].iter().for_each(|path| context.add_named(path));
+        for path in ["scripts/hooks/pre-commit", "conf/git.inc", "Conf/GIT.inc"] {
+            assert_eq!(kinds(&context, path, file()), ["git"], "{path}");
+        }
+        for path in ["scripts/hooks2", "conf/git.txt", "scripts/other.txt"] {
+            assert_eq!(kinds(&context, path, file()), [""; 0], "{path}");
+        }
     }
 
     #[test]

@@ -71,7 +71,8 @@ fn ordinary_files_need_none() {
         "docs/ci.md",
         "github/workflows.md",
         "a/b.py",
-        ".gitignore",
+        ".gitkeep",
+        "docs/.nojekyll",
         "git.rs",
         "é.txt",
     ] {
@@ -109,7 +110,7 @@ fn a_link_in_the_place_of_a_trusted_directory_needs_a_yes() {
     assert_eq!(link(".github", "docs")[0].kind, HandoffKind::Ci);
     assert_eq!(link("docs/x", "../../../etc/passwd")[0].kind, HandoffKind::Link);
     assert!(link("docs/x", "../README.md").is_empty());
-    for name in ["renv", "a/project", ".ropeproject", "requirements", "config", "a/features"] {
+    for name in ["renv", "a/project", "requirements", "config", "a/features"] {
         assert!(!link(name, "x").is_empty(), "{name}");
         let plain = review([Touched::new(name, None, file(false))]);
         assert!(plain.is_empty(), "a file in its place brings nothing along: {name}");
@@ -130,6 +131,17 @@ fn each_kind_of_trust_that_a_path_gains_is_told_once() {
     assert_eq!(touched(".husky/.gitmodules", None, file(false)), ["git"]);
     assert_eq!(touched(".husky/.vscode/a~1", None, file(true)), ["git", "editor", "alias", "executable"]);
     assert_eq!(touched("src/main.rs", None, file(false)), [""; 0]);
+}
+
+#[test]
+fn a_branch_may_be_called_like_a_file_that_gains_trust() {
+    for path in
+        [".git/refs/heads/makefile", ".git/refs/heads/fix/cleanup", ".git/logs/refs/heads/package.json"]
+    {
+        assert_eq!(kinds(path), [""; 0], "{path}");
+    }
+    // The control.
+    assert_eq!(kinds("refs/heads/makefile"), ["build"]);
 }
 
 #[test]
@@ -196,6 +208,7 @@ fn names_in_the_table_are_as_they_are_compared() {
             At::Below(one, other) => vec![one, other],
             // Parts of names are in lower case, at least: what is passed over at the end of a name isn't at the end of these.
             At::Begins(begin) => vec![begin.trim_end_matches('.')],
+            At::Wraps(begin, end) => vec![begin.trim_end_matches('.'), end],
             At::Ends(ends) => ends.to_vec(),
             At::Inside(directory, ends) => [&[directory], ends].concat(),
         };

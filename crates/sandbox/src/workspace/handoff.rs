@@ -7,6 +7,7 @@ mod obeyed;
 mod objects;
 mod outside;
 mod place;
+mod settings;
 
 use super::changes::{ChangeSet, Changed, State};
 use crate::directory::{Directory, DirectoryError};
@@ -51,6 +52,7 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
     let mut context = context.unwrap_or_default();
     if let Some((path, is_in_repository)) = place::of(target) {
         context.set_place(&path.to_string_lossy(), is_in_repository);
+        settings::note(&path, &mut context);
     }
     let mut objects = ObjectCheck::new();
     for (path, changed) in set.iter() {

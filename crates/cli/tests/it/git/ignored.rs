@@ -66,12 +66,14 @@ fn rules_that_a_sandbox_has_written_count_for_nothing_and_are_told() {
     rig.leaves("target/.gitignore", "!*\n");
     rig.leaves(".git/info/exclude", "evil.sh\n");
     rig.leaves(".git/config", "[core]\n\texcludesFile = /dev/stdin\n\tfsmonitor = touch ../ran\n");
-    let told = rig.push(&["--branch", "belljar/one", "--json"]).succeeded().json();
+    let push = ["--branch", "belljar/one", "--trust", ".gitignore"];
+    assert_eq!(rig.push(&push[..2]).code, 3, "changed rules take a yes");
+    let told = rig.push(&[&push[..], &["--json"]].concat()).succeeded().json();
     assert_eq!(listed(&told, "ignored"), ["a.log", "local", "sub/generated/", "target/"], "{told:#}");
     assert_eq!(listed(&told, "ignore_rules_changed"), [".gitignore"], "{told:#}");
     assert!(rig.tree("belljar/one").contains(&"100644 evil.sh".to_owned()));
     assert!(!rig.has_run());
-    let ran = rig.push(&["--branch", "belljar/one"]).succeeded();
+    let ran = rig.push(&push).succeeded();
     assert!(
         ran.stderr.contains(".gitignore differs; what is ignored was decided as it was cloned"),
         "{ran:?}"

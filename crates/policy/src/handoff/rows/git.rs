@@ -64,4 +64,11 @@ pub(super) const ROWS: &[Row] = &[
         Git,
         "a tool for versions runs what it says, or fetches from the addresses in it",
     ),
+    row(
+        Named(&["nano-staged.json", "preupload.cfg", "codereview.settings"]),
+        Git,
+        "it says what runs before each commit",
+    ),
+    row(Begins("simple-git-hooks."), Git, "it says what runs before each commit"),
+    row(Begins(".simple-git-hooks."), Git, "it says what runs before each commit"),
 ];

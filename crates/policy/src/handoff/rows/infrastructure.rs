@@ -1,6 +1,6 @@
 //! What describes machines, clusters and deployments: tools that read it run commands, or build with the rights of who deploys.
 
-use super::At::{Begins, Below, Ends, In, Named};
+use super::At::{Begins, Below, Ends, In, Inside, Named, Wraps};
 use super::{Row, row};
 use crate::handoff::HandoffKind::{Build, Ci, Review};
 
@@ -181,4 +181,66 @@ pub(super) const ROWS: &[Row] = &[
     row(Begins("tiltfile."), Ci, "it runs when the project is started"),
     row(Begins("compose.override."), Build, "it says what runs, and what of the machine it gets"),
     row(Begins("containerfile."), Build, "it runs when an image is built"),
+    row(
+        Ends(&[".tfstate", ".tfstate.backup"]),
+        Build,
+        "an infrastructure tool takes from it what it destroys and makes",
+    ),
+    row(
+        Named(&[
+            "appspec.yaml",
+            "dockerrun.aws.json",
+            "execution-environment.yml",
+            "hosts",
+            "hosts.ini",
+            "environment.conf",
+            "hiera.yaml",
+            "bolt-project.yaml",
+            "digger.yml",
+            "kptfile",
+            "garden.yaml",
+            "porter.yaml",
+            "vendir.yml",
+            "teamsapp.yml",
+            "template.yaml",
+            "template.yml",
+            "railpack.json",
+            "zbpack.json",
+            "local.settings.json",
+            "module.yaml",
+            "deploy.yaml",
+            "skaffold.yml",
+        ]),
+        Build,
+        "a deployment tool runs commands or plugins that it names",
+    ),
+    row(
+        In(&[
+            "become_plugins",
+            "cache_plugins",
+            "inventory_plugins",
+            "strategy_plugins",
+            "test_plugins",
+            "vars_plugins",
+            "module_utils",
+            "helmfile.d",
+        ]),
+        Build,
+        "a deployment tool runs what is in it",
+    ),
+    row(Inside("library", &[".py"]), Build, "a deployment tool runs it"),
+    row(Inside("supabase", &["config.toml"]), Build, "a deployment tool runs commands that it names"),
+    row(Wraps("fly.", ".toml"), Ci, "a server builds or deploys by it"),
+    row(Wraps("pants.", ".toml"), Build, "a build tool takes from it what it runs"),
+    row(Begins("dockerfile_"), Build, "it runs when an image is built"),
+    row(Wraps("compose.", ".yml"), Build, "it says what runs, and what of the machine it gets"),
+    row(Wraps("compose.", ".yaml"), Build, "it says what runs, and what of the machine it gets"),
+    row(Named(&["owners_aliases", "bors.toml"]), Review, "it says who must look at a change"),
+    row(In(&["supply-chain"]), Review, "it says which code counts as looked at"),
+    row(
+        Named(&["trivy.yaml", "codecov.yml", "audit-ci.jsonc"]),
+        Review,
+        "it says which findings are not reported",
+    ),
+    row(Ends(&["ignore"]), Review, "it says what is left out of commits, images, packages or checks"),
 ];

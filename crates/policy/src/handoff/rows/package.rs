@@ -1,6 +1,6 @@
 //! What package managers go by.
 
-use super::At::{Begins, In, Named};
+use super::At::{Begins, Ends, In, Inside, Named, Wraps};
 use super::{Row, row};
 use crate::handoff::HandoffKind::Package;
 
@@ -92,4 +92,36 @@ pub(super) const ROWS: &[Row] = &[
         Package,
         "it names code that is downloaded and run",
     ),
+    row(
+        Named(&[
+            "juliaproject.toml",
+            "description",
+            "vlt-lock.json",
+            "requirements.yaml",
+            "chart.lock",
+            "symfony.lock",
+            "rbs_collection.yaml",
+            "jbang-catalog.json",
+            "anaconda-project.yml",
+            "conda.yaml",
+            "dependencies.yml",
+            "verification-metadata.xml",
+            "gradle-daemon-jvm.properties",
+            "pip.ini",
+            "metadata.rb",
+            "feeds.conf",
+            "package",
+        ]),
+        Package,
+        "it names code that is downloaded and run",
+    ),
+    row(Wraps("requirements", ".txt"), Package, "it names code that is downloaded and run"),
+    row(
+        Ends(&["-requirements.txt", "_requirements.txt"]),
+        Package,
+        "it names code that is downloaded and run",
+    ),
+    row(Wraps("pylock.", ".toml"), Package, "it names code that is downloaded and run"),
+    row(Inside("nix", &["sources.json"]), Package, "it names code that is downloaded and run"),
+    row(Inside("npins", &["sources.json"]), Package, "it names code that is downloaded and run"),
 ];

@@ -37,4 +37,15 @@ pub(super) const ROWS: &[Row] = &[
     row(Begins("mkosi."), Build, "it runs when an image is built"),
     row(Begins("electron-builder."), Build, "it runs when a package is built"),
     row(In(&[".luarocks"]), Build, "it runs in the place of what was installed"),
+    row(Named(&["singularity", "template"]), Build, "it runs when a package is built"),
+    row(
+        Inside("debian", &["watch", "config", "templates", "control"]),
+        Build,
+        "a tool for packages runs it, or installs what it names",
+    ),
+    row(
+        Inside("bin", &["compile", "detect", "release", "pre_compile", "post_compile"]),
+        Build,
+        "it runs when an image is built",
+    ),
 ];

@@ -125,4 +125,16 @@ pub(super) const ROWS: &[Row] = &[
     row(Begins("stryker."), Build, "a tool runs it as a program, or loads the modules that it names"),
     row(Begins(".release-it"), Build, "a tool runs it as a program, or loads the modules that it names"),
     row(Begins(".autorc"), Build, "a tool runs it as a program, or loads the modules that it names"),
+    row(
+        Named(&[
+            "turbo.jsonc",
+            "nest-cli.json",
+            "ionic.config.json",
+            "capacitor.config.json",
+            "vercel.ts",
+            "eas.json",
+        ]),
+        Build,
+        "a tool loads the modules or runs the commands that it names",
+    ),
 ];

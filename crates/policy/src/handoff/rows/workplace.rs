@@ -1,6 +1,6 @@
 //! What editors, agents and shells take, where somebody works.
 
-use super::At::{Begins, Below, Ends, In, Named};
+use super::At::{Begins, Below, Ends, In, Inside, Named};
 use super::{Row, row};
 use crate::handoff::HandoffKind::{Agent, Editor, Shell};
 
@@ -216,4 +216,29 @@ pub(super) const ROWS: &[Row] = &[
         Agent,
         "an agent takes its settings, tools and hooks from it",
     ),
+    row(Ends(&[".sublime-build", ".geany", ".kdev4"]), Editor, "an editor runs what it names"),
+    row(
+        In(&[".lingma", ".zencoder", ".serena", ".taskmaster", ".firebender"]),
+        Agent,
+        "an agent takes its settings, tools and hooks from it",
+    ),
+    row(
+        Named(&[
+            "opencode.md",
+            "mcp-config.json",
+            "firebender.json",
+            "agents.yaml",
+            "cagent.yaml",
+            "smithery.yaml",
+            "sweep.yaml",
+            "greptile.json",
+            ".continuerules",
+        ]),
+        Agent,
+        "an agent takes its tools or its instructions from it",
+    ),
+    row(Begins(".clinerules"), Agent, "an agent takes its instructions from it"),
+    row(Inside("hooks", &["hooks.json"]), Agent, "an agent runs the commands in it"),
+    row(Below(".github", "chatmodes"), Agent, "an agent takes its instructions from it"),
+    row(Below(".github", "hooks"), Agent, "an agent runs the commands in it"),
 ];

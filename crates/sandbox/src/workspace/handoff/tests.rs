@@ -369,6 +369,25 @@ fn what_is_trusted_by_a_directory_above_the_tree_takes_a_yes() {
     }
 }
 
+#[test]
+fn what_the_settings_of_the_repository_name_takes_a_yes() {
+    let trees = Trees::new();
+    trees.git("tree", &["init", "--quiet", "."]);
+    for path in ["scripts/hooks/pre-commit", "conf/git.inc", "conf/more.inc", "tools/diff.txt", "other/x.txt"]
+    {
+        trees.write(&format!("layer/{path}"), "x\n");
+    }
+    assert_eq!(trees.asked(), [""; 0]);
+    trees.git("tree", &["config", "core.hooksPath", "scripts/hooks"]);
+    trees.git("tree", &["config", "include.path", "../conf/git.inc"]);
+    trees.git("tree", &["config", "diff.x.textconv", "sh tools/diff.txt"]);
+    trees.write("tree/conf/git.inc", "[include]\n\tpath = more.inc\n");
+    assert_eq!(
+        trees.asked(),
+        ["conf/git.inc git", "conf/more.inc git", "scripts/hooks/pre-commit git", "tools/diff.txt git"]
+    );
+}
+
 /// Where the test that is started below finds its trees.
 const MOUNTED: &str = "BELLJAR_TEST_MOUNTED";
 
