@@ -51,7 +51,7 @@ pub(crate) fn check_named(document: &[u8]) -> Result<(), CliError> {
     })
 }
 
-/// Registers the configurations that would be found, and what they name, so that a change of one takes a yes. It doesn't matter whether
+/// Registers this program, the configurations that would be found, and what they name, so that a change of one takes a yes. It doesn't matter whether
 /// this process obeys any of it: another one will.
 pub(crate) fn register_usual() {
     static DONE: Once = Once::new();
@@ -60,6 +60,10 @@ pub(crate) fn register_usual() {
         if state.path().is_dir() {
             // What is in it is obeyed, such as the levels of agents.
             let _ = trusted_file::expect(state.path(), Role::Mentioned);
+        }
+        // The next command of this user is the same program.
+        if let Ok(program) = std::env::current_exe() {
+            let _ = trusted_file::expect(&program, Role::File);
         }
         for path in candidates() {
             let Ok(Found::File) = trusted_file::expect(&path, Role::File) else { continue };

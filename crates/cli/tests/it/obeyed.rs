@@ -166,3 +166,26 @@ fn a_home_with_the_users_configuration_is_lent_to_no_sandbox_directly() {
     refused(&exec("home/.config"), "lies in the workspace");
     exec("home/project").succeeded();
 }
+
+#[test]
+fn the_running_program_is_not_replaced_without_a_yes_and_its_directory_is_not_lent() {
+    let world = World::new(BELLJAR);
+    world.write("project/bin/notes.txt", "a\n");
+    world.write("project/other/notes.txt", "a\n");
+    let program = world.path().join("project/bin/belljar");
+    std::fs::copy(BELLJAR, &program).unwrap();
+    let run = |arguments: &[&str], script: &str| {
+        let all = [&["exec"], arguments, &["--", "sh", "-c", script]].concat();
+        Ran::from(world.command_of(&program, &all).output().unwrap())
+    };
+    let copy = ["--workspace-copy", "project", "--apply"];
+    let ran = run(&copy, "echo evil >bin/belljar");
+    assert!(ran.code == 3 && ran.stderr.contains("bin/belljar"), "{ran:?}");
+    assert!(ran.stderr.contains("  belljar "), "{ran:?}");
+    refused(&run(&["--workspace", "project"], "true"), "lies in the workspace");
+    refused(&run(&["--workspace", "project/bin"], "true"), "lies in the workspace");
+    // The controls.
+    run(&copy, "echo more >bin/notes.txt").succeeded();
+    run(&["--workspace", "project/other"], "true").succeeded();
+    world.run(&["exec", "--workspace", "project", "--", "true"]).succeeded();
+}
