@@ -7,6 +7,7 @@ mod obeyed;
 mod objects;
 mod outside;
 mod place;
+mod references;
 mod settings;
 
 use super::changes::{ChangeSet, Changed, State};

@@ -9,6 +9,7 @@
 
 use super::index::{Index, IndexEntry, ObjectFormat};
 use super::objects::NewObjects;
+use super::references::References;
 use super::{ChangeSet, Directory, DirectoryError, State, entry};
 use belljar_policy::git::{folded, is_dot_git};
 use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched, TreeContext};
@@ -44,6 +45,7 @@ struct Judge<'a> {
     ground: &'a Ground<'a>,
     format: ObjectFormat,
     before: Index,
+    references: References<'a>,
     /// Trees whose content the person has, or that was judged, by their paths.
     known_trees: Vec<BTreeMap<Vec<u8>, Vec<u8>>>,
     /// Entries likewise: path, mode and object.
@@ -59,12 +61,8 @@ struct Judge<'a> {
 pub(super) fn find(ground: &Ground<'_>) -> Result<Vec<Finding>, DirectoryError> {
     let is_own =
         |path: &Path| path.iter().next().is_some_and(|first| is_dot_git(&folded(&first.to_string_lossy())));
-    let changed: Vec<&Path> = ground
-        .set
-        .iter()
-        .filter(|(path, changed)| is_own(path) && changed.after.is_some())
-        .map(|(path, _)| path)
-        .collect();
+    let changed: Vec<&Path> =
+        ground.set.iter().filter(|(path, _)| is_own(path)).map(|(path, _)| path).collect();
     if changed.is_empty() {
         return Ok(Vec::new());
     }
@@ -75,11 +73,16 @@ pub(super) fn find(ground: &Ground<'_>) -> Result<Vec<Finding>, DirectoryError> 
         findings.extend(reason.map(|reason| Finding { path, kind: HandoffKind::Git, reason: reason.into() }));
     };
     // The index first: what it has was judged then, and a commit mostly has what it has.
-    for path in changed.iter().filter(|path| folded_parts(path) == [".git", "index"]) {
+    let is_there = |path: &&&Path| ground.set.get(path).is_some_and(|changed| changed.after.is_some());
+    for path in changed.iter().filter(is_there).filter(|path| folded_parts(path) == [".git", "index"]) {
         note(path, judge.index(path)?);
     }
     for path in &changed {
         let parts = folded_parts(path);
+        if ground.set.get(path).is_some_and(|changed| changed.after.is_none()) {
+            note(path, judge.removed(path));
+            continue;
+        }
         match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             [_, "head" | "orig_head"] | [_, "refs", ..] => note(path, judge.reference(path)),
             [_, "objects", ..] => note(path, judge.commit(path)?),
@@ -103,7 +106,8 @@ impl<'a> Judge<'a> {
         let known_trees = vec![before.trees(format)];
         let known_entries = known(&before);
         let (bytes_left, entries_left) = (MOST_BYTES, MOST_ENTRIES);
-        Self { ground, format, before, known_trees, known_entries, bytes_left, entries_left }
+        let references = References::of(ground.target);
+        Self { ground, format, before, references, known_trees, known_entries, bytes_left, entries_left }
     }
 
     /// Why an index takes a yes, if it does.
@@ -148,7 +152,34 @@ impl<'a> Judge<'a> {
             return Some("it is no name of a commit, or shells may run what is in it".to_owned());
         }
         let is_harmless = path.to_str().is_some_and(is_harmless);
-        (!is_harmless).then(|| "shells that print the name of a branch may run what is in it".to_owned())
+        if !is_harmless {
+            return Some("shells that print the name of a branch may run what is in it".to_owned());
+        }
+        let name = path.strip_prefix(".git").ok().and_then(Path::to_str).unwrap_or_default();
+        self.destination(name, text)
+    }
+
+    /// Why a reference takes a yes by the commit that it leads to, if it does.
+    fn destination(&self, name: &str, says: &str) -> Option<String> {
+        let hash = match says.strip_prefix("ref: ") {
+            // The other one is judged for itself, if it is changed.
+            Some(other) if self.ground.set.get(&Path::new(".git").join(other)).is_some() => return None,
+            // There is no commit yet.
+            Some(other) => self.references.get(other)?,
+            None => says.to_owned(),
+        };
+        let is_new = from_hex(&hash).is_some_and(|hash| self.ground.objects.commit(&hash).is_some());
+        let is_known = is_new || self.references.led_to(name, &hash);
+        (!is_known).then(|| {
+            "it leads to a commit that was there already and that isn't looked at, or to no commit".to_owned()
+        })
+    }
+
+    /// Why a reference that is removed takes a yes, if it does: what is packed under its name counts then.
+    fn removed(&self, path: &Path) -> Option<String> {
+        let name = path.strip_prefix(".git").ok()?.to_str()?;
+        let packed = self.references.get_packed(name)?;
+        self.destination(name, packed)
     }
 
     /// Why a new object takes a yes, if it is a commit and does.
@@ -171,8 +202,6 @@ impl<'a> Judge<'a> {
             }
             let content = match self.ground.objects.tree(&object) {
                 Some(content) => content,
-                // A commit may have the tree of one that the person has.
-                None if path.is_empty() => continue,
                 None => return Ok(Some((path, "its content is not among what was changed".to_owned()))),
             };
             let Some(entries) = entries_of(content, self.format) else {
@@ -200,7 +229,8 @@ impl<'a> Judge<'a> {
     /// Why a content takes a yes where Git would write it, if it does.
     fn content(&mut self, path: &[u8], mode: u32, object: &[u8]) -> Result<Option<String>, DirectoryError> {
         let text = String::from_utf8_lossy(path).into_owned();
-        let is_bad = |part: &str| matches!(part, "" | "." | "..") || is_dot_git(&folded(part));
+        let is_bad =
+            |part: &str| matches!(part, "" | "." | "..") || part.contains('\\') || is_dot_git(&folded(part));
         if text.split('/').any(is_bad) {
             return Ok(Some("no such path is written by git itself".to_owned()));
         }
@@ -251,7 +281,7 @@ fn known(index: &Index) -> BTreeSet<(Vec<u8>, u32, Vec<u8>)> {
 }
 
 /// All of a file; nothing for one that can't be read or is larger.
-fn read(file: Result<std::fs::File, DirectoryError>, most: u64) -> Option<Vec<u8>> {
+pub(super) fn read(file: Result<std::fs::File, DirectoryError>, most: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     file.ok()?.take(most + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= most).then_some(bytes)

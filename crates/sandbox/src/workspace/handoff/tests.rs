@@ -245,6 +245,75 @@ fn name_of_a_branch_that_a_shell_may_run_takes_a_yes() {
     assert_eq!(asked, [".git/HEAD git", ".git/refs/heads/$(touch${IFS}x) git"]);
 }
 
+#[test]
+fn reference_that_moves_to_a_commit_that_was_there_takes_a_yes() {
+    let trees = committed();
+    let known = trees.git("tree", &["rev-parse", "HEAD"]);
+    trees.write("tree/Makefile", "all:\n\tgood\n");
+    trees.git("tree", &["commit", "--quiet", "-a", "-m", "two"]);
+    trees.git("tree", &["branch", "--quiet", "old", &known]);
+    let head = trees.git("tree", &["rev-parse", "HEAD"]);
+    let asked = |path: &str, says: &str| {
+        let _ = std::fs::remove_dir_all(trees.path("layer"));
+        trees.write(&format!("layer/.git/{path}"), format!("{says}\n"));
+        trees.asked()
+    };
+    for (path, says) in [
+        ("refs/heads/main", known.as_str()),
+        ("refs/heads/new", &known),
+        ("refs/tags/v1", &known),
+        ("HEAD", &known),
+        ("HEAD", "ref: refs/heads/old"),
+        ("refs/heads/main", &"ab".repeat(20)),
+    ] {
+        assert_eq!(asked(path, says), [format!(".git/{path} git")], "{path} {says}");
+    }
+    for (path, says) in [
+        ("refs/heads/new", head.as_str()),
+        ("HEAD", &head),
+        ("HEAD", "ref: refs/heads/unborn"),
+        ("refs/heads/old", &known),
+    ] {
+        assert_eq!(asked(path, says), [""; 0], "the control: {path} {says}");
+    }
+    // What was packed counts again once the loose one is gone.
+    trees.git("tree", &["pack-refs", "--all"]);
+    trees.write("tree/.git/refs/heads/main", format!("{head}\n"));
+    let packed = std::fs::read_to_string(trees.path("tree/.git/packed-refs")).unwrap();
+    trees.write(
+        "tree/.git/packed-refs",
+        packed.replace(&format!("{head} refs/heads/main"), &format!("{known} refs/heads/main")),
+    );
+    trees.write("tree/.git/refs/heads/side", format!("{head}\n"));
+    let removed = |name: &str| {
+        let _ = std::fs::remove_dir_all(trees.path("layer"));
+        let path = trees.path("layer").join(format!(".git/refs/heads/{name}"));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mode = rustix::fs::Mode::empty();
+        rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::CharacterDevice, mode, 0).unwrap();
+        trees.asked()
+    };
+    if rustix::process::geteuid().is_root() {
+        assert_eq!(removed("main"), [".git/refs/heads/main git"]);
+        assert_eq!(removed("side"), [""; 0], "the control");
+    }
+}
+
+#[test]
+fn commit_with_a_tree_that_was_there_takes_a_yes_unless_the_index_has_it() {
+    let trees = committed();
+    let old = trees.git("tree", &["rev-parse", "HEAD^{tree}"]);
+    trees.write("tree/Makefile", "all:\n\tgood\n");
+    trees.git("tree", &["commit", "--quiet", "-a", "-m", "two"]);
+    std::fs::remove_dir_all(trees.path("copy")).unwrap();
+    let copied = Command::new("cp").args(["-a", "tree", "copy"]).current_dir(trees.path("")).status();
+    assert!(copied.unwrap().success());
+    trees.git("copy", &["commit", "--quiet", "--allow-empty", "-m", "nothing"]);
+    assert_eq!(trees.asked_of_copy(), [""; 0], "the control");
+    let commit = trees.git("copy", &["commit-tree", "-p", "HEAD", "-m", "back", &old]);
+    assert_eq!(trees.asked_of_copy(), [format!("{} git", object_of(&commit))]);
+}
+
 /// A tree with `Makefile`, `proj/` being the tree itself, and where it is on the host.
 fn with_link(target: impl AsRef<Path>) -> Trees {
     let trees = Trees::new();
