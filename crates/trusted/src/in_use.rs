@@ -5,7 +5,9 @@
 //! that no process has locked is a leftover, and is removed by the next process that looks.
 
 use crate::written;
-use rustix::fs::Stat;
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, Mode, OFlags, Stat, Statx, fstat, makedev, openat};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -45,6 +47,18 @@ pub struct Entry {
     pub identity: Identity,
     /// Where, for people.
     pub path: PathBuf,
+    /// Which process holds it open, if one does.
+    #[serde(default)]
+    pub holder: Option<Holder>,
+}
+
+/// The descriptor by which a process holds a directory for as long as its sandbox may write it. It leads there wherever the directory is
+/// moved to, and whatever has come to its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The process that launches the sandbox.
+    pub process: u32,
+    descriptor: i32,
 }
 
 const FOLDER: &str = "in-use";
@@ -61,13 +75,16 @@ struct StateDirectory {
 pub type Create = fn(&Path) -> io::Result<()>;
 
 /// What this process has registered, and the lists with it, which stay locked until it ends.
-static HELD: Mutex<Held> = Mutex::new(Held { entries: Vec::new(), written: 0, locked: Vec::new() });
+static HELD: Mutex<Held> =
+    Mutex::new(Held { entries: Vec::new(), written: 0, locked: Vec::new(), directories: Vec::new() });
 
 struct Held {
     entries: Vec<Entry>,
     /// How many of them stand in a list.
     written: usize,
     locked: Vec<File>,
+    /// What sandboxes of this process write, each with its descriptor.
+    directories: Vec<(Entry, OwnedFd)>,
 }
 
 /// Tells which state directory this process works with, and how it is made. The first call counts.
@@ -158,12 +175,56 @@ fn all_in(folder: &Path) -> Vec<Entry> {
     all
 }
 
+// === impl Entry ===
+
+impl Entry {
+    /// Something that no process holds open.
+    pub(crate) fn of(used: Use, stat: &Stat, path: PathBuf) -> Self {
+        Self { used, identity: Identity::of(stat), path, holder: None }
+    }
+
+    /// What a sandbox of this process writes from now on. It is held open until this process ends.
+    ///
+    /// # Errors
+    /// The system's, when it can't be looked at, or when there is no descriptor left.
+    pub(crate) fn written(opened: BorrowedFd<'_>, path: PathBuf) -> Result<Self, Errno> {
+        let new = Self::of(Use::Writable, &fstat(opened)?, path);
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |entry: &&Self| entry.identity == new.identity && entry.path == new.path;
+        if let Some(known) = held.directories.iter().map(|(entry, _)| entry).find(is_it) {
+            return Ok(known.clone());
+        }
+        let kept = fcntl_dupfd_cloexec(opened, 0)?;
+        let holder = Holder { process: std::process::id(), descriptor: kept.as_raw_fd() };
+        let entry = Self { holder: Some(holder), ..new };
+        held.directories.push((entry.clone(), kept));
+        Ok(entry)
+    }
+
+    /// Opens it: by its holder's descriptor, else by its path if that still leads there.
+    pub(crate) fn open(&self) -> Option<OwnedFd> {
+        let held = self
+            .holder
+            .map(|holder| PathBuf::from(format!("/proc/{}/fd/{}", holder.process, holder.descriptor)));
+        held.iter().chain([&self.path]).find_map(|path| {
+            let opened = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+            // The number of a process may be another's by now.
+            fstat(&opened).is_ok_and(|stat| Identity::of(&stat) == self.identity).then_some(opened)
+        })
+    }
+}
+
 // === impl Identity ===
 
 impl Identity {
     /// The identity of what was looked at.
     pub fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+
+    /// The identity of what was looked at the other way.
+    pub(crate) fn of_statx(found: &Statx) -> Self {
+        Self { device: makedev(found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino }
     }
 
     /// Whether both are on one file system.
@@ -180,7 +241,7 @@ mod tests {
     fn a_list_counts_as_long_as_its_process_holds_it() {
         let place = tempfile::tempdir().unwrap();
         let identity = Identity { device: 1, inode: 2 };
-        let entry = Entry { used: Use::Obeyed, identity, path: "/a".into() };
+        let entry = Entry { used: Use::Obeyed, identity, path: "/a".into(), holder: None };
         let path = place.path().join("list");
         let file = File::create(&path).unwrap();
         file.try_lock().unwrap();

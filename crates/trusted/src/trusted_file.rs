@@ -6,7 +6,8 @@
 
 mod append;
 mod error;
-mod mounts;
+mod lending;
+mod reach;
 mod scan;
 mod walk;
 
@@ -15,7 +16,7 @@ pub use self::error::UntrustedFileError;
 
 use self::error::{errno, look};
 use self::walk::Walk;
-use crate::in_use::{self, Entry, Identity, Use};
+use crate::in_use::{self, Use};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
@@ -188,9 +189,7 @@ pub fn check_directory(path: &Path) -> Result<(), UntrustedFileError> {
 /// [`UntrustedFileError`] if it is, or if a sandbox or another user could write it anyway.
 pub fn check_outside(path: &Path, directory: &Path) -> Result<(), UntrustedFileError> {
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
-    let stat = rustix::fs::stat(directory).map_err(look(directory))?;
-    let entry = Entry { used: Use::Writable, identity: Identity::of(&stat), path: directory.to_owned() };
-    Walk::begin(&absolute, &[entry])?.open_end().map(drop)
+    Walk::begin(&absolute, &lending::entries(directory)?)?.open_end().map(drop)
 }
 
 /// Has this process obey nothing in a directory that it has opened from now on, as if a sandbox wrote it: one has, or may have.
@@ -199,9 +198,7 @@ pub fn check_outside(path: &Path, directory: &Path) -> Result<(), UntrustedFileE
 /// [`UntrustedFileError`] if it can't be looked at.
 pub fn distrust(directory: &Path, opened: impl AsFd) -> Result<(), UntrustedFileError> {
     let absolute = std::path::absolute(directory).map_err(|error| look(directory)(errno(&error)))?;
-    let stat = fstat(opened).map_err(look(directory))?;
-    let entry = Entry { used: Use::Writable, identity: Identity::of(&stat), path: absolute };
-    in_use::register(&[entry]).map_err(|error| look(directory)(errno(&error)))
+    in_use::register(&lending::entries_of(opened, &absolute)?).map_err(|error| look(directory)(errno(&error)))
 }
 
 /// Registers a directory that a sandbox is about to write directly. `places` are paths that the host would obey if there were
@@ -210,18 +207,16 @@ pub fn distrust(directory: &Path, opened: impl AsFd) -> Result<(), UntrustedFile
 /// # Errors
 /// [`UntrustedFileError`] if a process of this state directory obeys a file in it, or if one of the places is in it.
 pub fn lend_workspace(directory: &Path, places: &[PathBuf]) -> Result<(), UntrustedFileError> {
-    let stat = rustix::fs::stat(directory).map_err(look(directory))?;
-    let entry = Entry { used: Use::Writable, identity: Identity::of(&stat), path: directory.to_owned() };
+    let writable = lending::entries(directory)?;
     // Before the others are looked at: of two processes that do so at once, at least one sees the other.
-    in_use::register(std::slice::from_ref(&entry)).map_err(|error| look(directory)(errno(&error)))?;
-    let writable = [entry];
+    in_use::register(&writable).map_err(|error| look(directory)(errno(&error)))?;
     let obeyed =
         in_use::all().into_iter().filter(|entry| entry.used != Use::Writable).map(|entry| entry.path);
     // What is in the state directory is obeyed, too.
     for path in obeyed.chain(places.iter().cloned()).chain(in_use::state_directory()) {
         let walked = Walk::begin(&path, &writable).and_then(|mut walk| walk.open_end());
-        if let Err(error @ (UntrustedFileError::Workspace { .. } | UntrustedFileError::Linked { .. })) =
-            walked
+        if let Err(error) = walked
+            && error.is_of_sandbox()
         {
             return Err(error);
         }

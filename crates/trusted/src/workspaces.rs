@@ -35,12 +35,8 @@ impl Workspaces {
 
     /// Whether a text names one, by whatever path.
     pub(crate) fn are_named_in(&self, text: &OsStr) -> bool {
-        let is_written = |path: &PathBuf| {
-            matches!(
-                trusted_file::look_at(path),
-                Err(UntrustedFileError::Workspace { .. } | UntrustedFileError::Linked { .. })
-            )
-        };
+        let is_written =
+            |path: &PathBuf| trusted_file::look_at(path).is_err_and(|error| error.is_of_sandbox());
         !self.0.is_empty() && (self.named_in(text).is_some() || paths_in(text).iter().any(is_written))
     }
 

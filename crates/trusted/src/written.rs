@@ -4,7 +4,7 @@
 //! Each has a file of its own in `<state>/written/`, whose name is its device, inode and time of birth.
 
 use crate::in_use::{self, Entry, Use};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
+use rustix::fs::{AtFlags, FileType, StatxFlags, fstat, statx};
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -40,11 +40,11 @@ impl Written {
 pub(crate) fn remember(state: &Path, entries: &[Entry]) -> io::Result<()> {
     let folder = state.join(FOLDER);
     for entry in entries.iter().filter(|entry| entry.used == Use::Writable) {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(CWD, &entry.path, flags, Mode::empty())?;
         // Another directory may have come to its place, which is none that was lent.
-        if in_use::Identity::of(&rustix::fs::fstat(&directory)?) != entry.identity {
-            return Err(rustix::io::Errno::STALE.into());
+        let directory = entry.open().ok_or(rustix::io::Errno::STALE)?;
+        if FileType::from_raw_mode(fstat(&directory)?.st_mode) != FileType::Directory {
+            // A file that is mounted there leads nowhere.
+            continue;
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         // Written again, it is the last to be forgotten.
@@ -82,11 +82,9 @@ fn name_of(directory: impl AsFd) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::in_use::Identity;
 
     fn entry(path: &Path, used: Use) -> Entry {
-        let identity = Identity::of(&rustix::fs::stat(path).unwrap());
-        Entry { used, identity, path: path.to_owned() }
+        Entry::of(used, &rustix::fs::stat(path).unwrap(), path.to_owned())
     }
 
     #[test]

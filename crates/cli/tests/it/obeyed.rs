@@ -2,6 +2,7 @@
 
 mod at_use;
 mod lent;
+mod moved;
 
 use crate::BELLJAR;
 use crate::session::{Sessions, create};

@@ -1,5 +1,6 @@
 //! Why a file isn't obeyed.
 
+use crate::in_use::Entry;
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,21 @@ pub enum UntrustedFileError {
         other: PathBuf,
         /// The directory that a sandbox writes.
         workspace: PathBuf,
+    },
+    /// Whether a sandbox can write it isn't known.
+    #[error(
+        "whether the sandbox that writes the workspace {} can write {}, too, isn't known: {why}; end the sandbox, or obey a copy of the \
+         file on another file system",
+        workspace.display(),
+        path.display()
+    )]
+    Unknown {
+        /// The file, as it was named.
+        path: PathBuf,
+        /// The directory that a sandbox writes.
+        workspace: PathBuf,
+        /// Why it can't be told.
+        why: &'static str,
     },
     /// Another user owns it, or a directory on the way to it.
     #[error(
@@ -90,10 +106,23 @@ impl UntrustedFileError {
             Self::Look { path, .. }
             | Self::Workspace { path, .. }
             | Self::Linked { path, .. }
+            | Self::Unknown { path, .. }
             | Self::Owner { path, .. }
             | Self::Kind { path }
             | Self::Mode { path, .. } => path,
         }
+    }
+
+    /// Whether it is because of what a sandbox writes.
+    pub(crate) fn is_of_sandbox(&self) -> bool {
+        match self {
+            Self::Workspace { .. } | Self::Linked { .. } | Self::Unknown { .. } => true,
+            Self::Look { .. } | Self::Owner { .. } | Self::Kind { .. } | Self::Mode { .. } => false,
+        }
+    }
+
+    pub(super) fn unknown(path: &Path, entry: &Entry, why: &'static str) -> Self {
+        Self::Unknown { path: path.to_owned(), workspace: entry.path.clone(), why }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which files are obeyed, and which are refused.
 
 use super::*;
+use crate::in_use::{Entry, Identity};
 use rustix::fs::FileType;
 use rustix::process::geteuid;
 use std::fs;
@@ -22,8 +23,7 @@ impl Ground {
             fs::write(place.path().join(file), "rules: []").unwrap();
         }
         let work = place.path().join("work");
-        let identity = Identity::of(&rustix::fs::stat(&work).unwrap());
-        let writable = vec![Entry { used: Use::Writable, identity, path: work }];
+        let writable = lending::entries(&work).unwrap();
         Self { place, writable }
     }
 

@@ -1,14 +1,12 @@
 //! The walk to a file, one name at a time.
 
 use super::error::{UntrustedFileError, look};
-use super::mounts::Mounts;
-use super::scan;
-use crate::in_use::{Entry, Identity, Use};
+use super::reach::Reach;
+use crate::in_use::{Entry, Use};
 use crate::rights;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
-use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd};
@@ -20,8 +18,6 @@ const MOST_LINKS: usize = 40;
 
 /// In a directory with this bit only the owner of a name can replace it.
 const STICKY: u32 = 0o1000;
-
-type Places<'a> = (Mounts, Vec<(&'a Entry, PathBuf)>);
 
 /// One walk from the root to a file.
 pub(super) struct Walk<'a> {
@@ -38,8 +34,8 @@ pub(super) struct Walk<'a> {
     pub(super) only_sandboxes: bool,
     /// Whether the end may be something else than a file, such as a socket.
     pub(super) any_kind: bool,
-    /// Where in their file systems the directories lie that sandboxes write, once that was asked for.
-    places: OnceCell<Option<Places<'a>>>,
+    /// What sandboxes write, if there are any that write directly.
+    reach: Option<Reach<'a>>,
     /// The links that were followed, and the file.
     pub(super) obeyed: Vec<Entry>,
 }
@@ -55,7 +51,7 @@ impl<'a> Walk<'a> {
             links: 0,
             only_sandboxes: false,
             any_kind: false,
-            places: OnceCell::new(),
+            reach: (!writable.is_empty()).then(|| Reach::of(writable)).transpose()?,
             obeyed: Vec::new(),
         };
         walk.start_over()?;
@@ -102,7 +98,7 @@ impl<'a> Walk<'a> {
     pub(super) fn end_of_way(&self, used: Use) -> Result<Option<Entry>, UntrustedFileError> {
         let Some((directory, at)) = self.directories.last() else { return Ok(None) };
         let stat = fstat(directory).map_err(look(at))?;
-        Ok(Some(Entry { used, identity: Identity::of(&stat), path: self.path.to_owned() }))
+        Ok(Some(Entry::of(used, &stat, self.path.to_owned())))
     }
 
     /// The way from there to what is missing.
@@ -125,13 +121,13 @@ impl<'a> Walk<'a> {
 
     /// Walks to one name. Returns it if it is the end.
     fn step(&mut self, name: &OsStr) -> Result<Option<OwnedFd>, UntrustedFileError> {
+        self.check_directory(true)?;
         let (directory, at) = self.directories.last().ok_or_else(|| look(self.path)(Errno::NOENT))?;
         let at = at.join(name);
-        self.check_directory(true)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = openat(directory, name, flags, Mode::empty()).map_err(look(&at))?;
         let stat = fstat(&found).map_err(look(&at))?;
-        let entry = || Entry { used: Use::Obeyed, identity: Identity::of(&stat), path: at.clone() };
+        let entry = || Entry::of(Use::Obeyed, &stat, at.clone());
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink if is_magic(&found) => return self.passed(name, &at).map(Some),
             FileType::Symlink => {
@@ -202,9 +198,9 @@ impl<'a> Walk<'a> {
     /// Looks at the directory that the next name is looked up in. In one with the sticky bit others can put names, and replace only
     /// their own.
     pub(super) fn check_directory(&self, sticky_will_do: bool) -> Result<(), UntrustedFileError> {
+        self.check_last_directory()?;
         let Some((directory, at)) = self.directories.last() else { return Ok(()) };
         let stat = fstat(directory).map_err(look(at))?;
-        self.check_sandboxes(directory, &stat)?;
         self.check_owner(&stat, at)?;
         match sticky_will_do && stat.st_mode & STICKY != 0 {
             true => Ok(()),
@@ -217,57 +213,19 @@ impl<'a> Walk<'a> {
         self.check_sandboxes(directory, &fstat(directory).map_err(look(at))?)
     }
 
-    fn in_workspace(&self, entry: &Entry) -> UntrustedFileError {
-        UntrustedFileError::Workspace { path: self.path.to_owned(), workspace: entry.path.clone() }
-    }
-
-    /// Checks that what was found is no directory that a sandbox writes, and nothing in one that was not on the way: a part of it can be
-    /// mounted elsewhere.
+    /// Checks that what was found is no directory that a sandbox writes, and lies in none.
     fn check_sandboxes(&self, found: &OwnedFd, stat: &Stat) -> Result<(), UntrustedFileError> {
-        let identity = Identity::of(stat);
-        if let Some(entry) = self.writable.iter().find(|entry| entry.identity == identity) {
-            return Err(self.in_workspace(entry));
-        }
-        if !self.writable.iter().any(|entry| entry.identity.shares_device_with(identity)) {
-            return Ok(());
-        }
-        let Some((mounts, places)) = self.places.get_or_init(|| self.places()) else { return Ok(()) };
-        let Some(within) = mounts.within_file_system(found) else { return Ok(()) };
-        let holds = |(entry, place): &&(&Entry, PathBuf)| {
-            entry.identity.shares_device_with(identity) && within.starts_with(place)
-        };
-        places.iter().find(holds).map_or(Ok(()), |(entry, _)| Err(self.in_workspace(entry)))
-    }
-
-    fn places(&self) -> Option<Places<'a>> {
-        let mounts = Mounts::read()?;
-        let place = |entry: &'a Entry| {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let opened = openat(CWD, &entry.path, flags, Mode::empty()).ok()?;
-            let is_it = fstat(&opened).is_ok_and(|stat| Identity::of(&stat) == entry.identity);
-            Some((entry, mounts.within_file_system(&opened).filter(|_| is_it)?))
-        };
-        let places = self.writable.iter().filter_map(place).collect();
-        Some((mounts, places))
+        self.reach.as_ref().map_or(Ok(()), |reach| reach.check(self.path, found, stat))
     }
 
     fn check_file(&self, stat: &Stat, at: &Path, file: &OwnedFd) -> Result<(), UntrustedFileError> {
         self.check_sandboxes(file, stat)?;
         self.check_owner(stat, at)?;
         self.check_mode(stat, at, file)?;
-        if stat.st_nlink < 2 {
-            return Ok(());
+        match &self.reach {
+            Some(reach) if stat.st_nlink > 1 => reach.check_names(self.path, file, stat),
+            _ => Ok(()),
         }
-        // A hard link can't be told by the path: its other names are looked for where a sandbox writes.
-        let identity = Identity::of(stat);
-        let near = |entry: &&Entry| entry.identity.shares_device_with(identity);
-        for entry in self.writable.iter().filter(near) {
-            if let Some(other) = scan::find(&entry.path, identity) {
-                let workspace = entry.path.clone();
-                return Err(UntrustedFileError::Linked { path: self.path.to_owned(), other, workspace });
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn check_owner(&self, stat: &Stat, at: &Path) -> Result<(), UntrustedFileError> {

@@ -1,0 +1,134 @@
+//! What is moved out of a workspace while a sandbox lives, or mounted into one: the sandbox may write it all the same.
+
+use super::refused;
+use crate::BELLJAR;
+use crate::session::{Sessions, create, exec};
+use belljar_testkit::wait::until;
+use belljar_testkit::world::{Ran, World};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// A session on `project`.
+struct Ground<'a> {
+    world: &'a World,
+    session: String,
+    _sessions: Sessions<'a>,
+}
+
+impl<'a> Ground<'a> {
+    fn new(world: &'a World) -> Self {
+        world.write("project/none", "");
+        world.write("own/none", "");
+        let session = create(world, &["--workspace", "project"]);
+        Self { world, session, _sessions: Sessions(world) }
+    }
+
+    fn rename(&self, from: &str, to: &str) {
+        fs::rename(self.world.path().join(from), self.world.path().join(to)).unwrap();
+    }
+
+    fn obey(&self, policy: &str) -> Ran {
+        self.world.run(&["exec", "--egress", policy, "--", "true"])
+    }
+}
+
+#[test]
+fn linked_file_is_refused_while_a_sandbox_reaches_it_by_any_name() {
+    World::as_everyone(BELLJAR, |world| {
+        let ground = Ground::new(world);
+        world.write("project/inner/none", "");
+        world.write("project/moved", "rules: []");
+        let at = |name: &str| world.path().join(name);
+        fs::hard_link(at("project/moved"), at("own/policy.yaml")).unwrap();
+        refused(&ground.obey("own/policy.yaml"), "is the same file as");
+        // In a directory that its owner can't read at the moment.
+        exec(world, &ground.session, "mv moved inner/moved; chmod 000 inner").succeeded();
+        let ran = ground.obey("own/policy.yaml");
+        assert!(ran.code == 125, "{ran:?}");
+        exec(world, &ground.session, "chmod 700 inner; mv inner/moved moved").succeeded();
+        // The workspace is elsewhere by now.
+        ground.rename("project", "renamed");
+        fs::create_dir(at("project")).unwrap();
+        refused(&ground.obey("own/policy.yaml"), "is the same file as");
+        refused(&ground.obey("renamed/moved"), "lies in the workspace");
+        fs::remove_dir(at("project")).unwrap();
+        ground.rename("renamed", "project");
+        // The control: other names beside the workspace.
+        fs::hard_link(at("own/policy.yaml"), at("own/twice.yaml")).unwrap();
+        ground.obey("own/twice.yaml").succeeded();
+    });
+}
+
+#[test]
+fn what_is_mounted_below_a_workspace_is_written_by_its_sandbox() {
+    let world = World::new(BELLJAR);
+    if !rustix::process::geteuid().is_root() {
+        belljar_testkit::skip::skip("obeyed by mount", "mounting takes root");
+        return;
+    }
+    world.write("project/mounted/none", "");
+    world.write("source/policy.yaml", "rules: []");
+    world.write("beside/policy.yaml", "rules: []");
+    let at = |name: &str| world.path().join(name).display().to_string();
+    let mount = format!("mount --bind {} {}", at("source"), at("project/mounted"));
+    let run = |mount: &str, arguments: &[&str]| in_mounts(&world, mount, arguments);
+    let obey = |policy| ["exec", "--workspace", "project", "--egress", policy, "--", "true"];
+    // A policy of the run's own.
+    refused(&run(&mount, &obey("source/policy.yaml")), "lies in the workspace");
+    run(&mount, &obey("beside/policy.yaml")).succeeded();
+    run("true", &obey("source/policy.yaml")).succeeded();
+    let read_only = format!("{mount} && mount -o remount,bind,ro {}", at("project/mounted"));
+    run(&read_only, &obey("source/policy.yaml")).succeeded();
+    // One that another process obeys: the directory isn't lent.
+    let session = create(&world, &["--egress", "source/policy.yaml"]);
+    let _sessions = Sessions(&world);
+    let lend = ["exec", "--workspace", "project", "--", "true"];
+    refused(&run(&mount, &lend), "lies in the workspace");
+    run("true", &lend).succeeded();
+    world.run(&["session", "end", &session]).succeeded();
+    // Its keeper takes a moment to be gone.
+    until(|| run(&mount, &lend).code == 0);
+    // What another session writes by a mount that only its own processes see.
+    let session = run(&mount, &["session", "create", "--workspace", "project"]).succeeded().stdout;
+    exec(&world, session.trim(), "echo '# written' >> mounted/policy.yaml").succeeded();
+    assert!(world.read("source/policy.yaml").contains("# written"));
+    let elsewhere = |policy| world.run(&["exec", "--egress", policy, "--", "true"]);
+    refused(&elsewhere("source/policy.yaml"), "lies in the workspace");
+    elsewhere("beside/policy.yaml").succeeded();
+}
+
+#[test]
+fn part_of_a_renamed_workspace_that_is_mounted_elsewhere_is_known() {
+    let world = World::new(BELLJAR);
+    if !rustix::process::geteuid().is_root() {
+        belljar_testkit::skip::skip("obeyed by mount", "mounting takes root");
+        return;
+    }
+    world.write("project/inner/policy.yaml", "rules: []");
+    world.write("beside/policy.yaml", "rules: []");
+    world.write("mounted/none", "");
+    let _session = create(&world, &["--workspace", "project"]);
+    let _sessions = Sessions(&world);
+    fs::rename(world.path().join("project"), world.path().join("renamed")).unwrap();
+    let at = |name: &str| world.path().join(name).display().to_string();
+    let obey = |source: &str| {
+        let mount = format!("mount --bind {} {}", at(source), at("mounted"));
+        in_mounts(&world, &mount, &["exec", "--egress", "mounted/policy.yaml", "--", "true"])
+    };
+    refused(&obey("renamed/inner"), "lies in the workspace");
+    obey("beside").succeeded();
+}
+
+/// Runs the program in a mount namespace in which something was mounted before.
+fn in_mounts(world: &World, mount: &str, arguments: &[&str]) -> Ran {
+    let run = world.command(arguments);
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &format!("{mount} && exec \"$0\" \"$@\"")]);
+    command.arg(run.get_program()).args(run.get_args());
+    for (name, value) in run.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command.current_dir(run.get_current_dir().unwrap_or(Path::new("/")));
+    Ran::from(command.output().unwrap())
+}

@@ -1,0 +1,50 @@
+//! What a sandbox writes that is lent a directory: the directory, and what is mounted below it, which is lent with it.
+
+use super::error::{UntrustedFileError, errno, look};
+use crate::in_use::Entry;
+use crate::mounts::Mounts;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+use std::path::Path;
+
+/// An entry for each, held open by this process.
+///
+/// # Errors
+/// [`UntrustedFileError::Look`] for what can't be looked at.
+pub(super) fn entries(directory: &Path) -> Result<Vec<Entry>, UntrustedFileError> {
+    entries_of(open(directory).map_err(look(directory))?, directory)
+}
+
+/// An entry for each, of a directory that is open.
+///
+/// # Errors
+/// As [`entries`].
+pub(super) fn entries_of(opened: impl AsFd, directory: &Path) -> Result<Vec<Entry>, UntrustedFileError> {
+    let opened = opened.as_fd();
+    let mut entries = vec![written(opened, directory)?];
+    let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))
+        .map_err(|error| look(directory)(errno(&error)))?;
+    let place = Path::new("/proc/self/mountinfo");
+    let mounts = Mounts::read().map_err(|error| look(place)(errno(&error)))?;
+    for mount in mounts.written_below(&real) {
+        let at = mount.point.as_path();
+        match open(at) {
+            // Covered by another mount.
+            Err(Errno::NOENT | Errno::NOTDIR) => continue,
+            Err(errno) => return Err(look(at)(errno)),
+            // One of another user's (FUSE), of which this user can use nothing.
+            Ok(opened) if fstat(&opened).is_err_and(|error| error == Errno::ACCESS) => continue,
+            Ok(opened) => entries.push(written(opened.as_fd(), at)?),
+        }
+    }
+    Ok(entries)
+}
+
+fn open(path: &Path) -> Result<OwnedFd, Errno> {
+    openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn written(opened: BorrowedFd<'_>, path: &Path) -> Result<Entry, UntrustedFileError> {
+    Entry::written(opened, path.to_owned()).map_err(look(path))
+}

@@ -1,0 +1,108 @@
+//! Where in their file systems the directories lie that sandboxes write.
+
+use super::error::{UntrustedFileError, errno, look};
+use super::scan;
+use crate::in_use::{self, Entry, Identity};
+use crate::mounts::{Location, Mounts};
+use rustix::fd::OwnedFd;
+use rustix::fs::Stat;
+use std::path::Path;
+
+/// What sandboxes write at the moment.
+pub(super) struct Reach<'a> {
+    mounts: Mounts,
+    places: Vec<Place<'a>>,
+}
+
+struct Place<'a> {
+    entry: &'a Entry,
+    /// Nothing if it can't be opened, as when its holder is a process of another machine.
+    found: Option<(OwnedFd, Location)>,
+}
+
+// === impl Reach ===
+
+impl<'a> Reach<'a> {
+    /// That of those entries.
+    ///
+    /// # Errors
+    /// [`UntrustedFileError::Look`] where `/proc` isn't mounted.
+    pub(super) fn of(entries: &'a [Entry]) -> Result<Self, UntrustedFileError> {
+        let path = Path::new("/proc/self/mountinfo");
+        let mounts = Mounts::read().map_err(|error| look(path)(errno(&error)))?;
+        let (found, lost): (Vec<_>, Vec<_>) = entries
+            .iter()
+            .filter_map(|entry| Place::of(entry, &mounts))
+            .partition(|place| place.found.is_some());
+        // A process that has ended may have left its list to another one, which has the directory in its own.
+        let is_known =
+            |lost: &Place<'a>| found.iter().any(|place| place.entry.identity == lost.entry.identity);
+        let lost: Vec<_> = lost.into_iter().filter(|place| !is_known(place)).collect();
+        Ok(Self { mounts, places: found.into_iter().chain(lost).collect() })
+    }
+
+    /// Refuses what is a directory that a sandbox writes, or lies in one, also if that was not on the way: a part of it can be mounted
+    /// elsewhere.
+    pub(super) fn check(&self, path: &Path, found: &OwnedFd, stat: &Stat) -> Result<(), UntrustedFileError> {
+        let identity = Identity::of(stat);
+        let location = self.mounts.location(found);
+        for Place { entry, found } in &self.places {
+            let is_within = match (&location, found) {
+                _ if entry.identity == identity => true,
+                (Some(location), Some((_, place))) => location.is_within(place),
+                _ if entry.identity.shares_device_with(identity) => {
+                    return Err(UntrustedFileError::unknown(path, entry, "where it lies can't be told"));
+                }
+                _ => false,
+            };
+            if is_within {
+                let workspace = entry.path.clone();
+                return Err(UntrustedFileError::Workspace { path: path.to_owned(), workspace });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a file with several names one of which lies where a sandbox writes, which the path doesn't tell.
+    pub(super) fn check_names(
+        &self,
+        path: &Path,
+        file: &OwnedFd,
+        stat: &Stat,
+    ) -> Result<(), UntrustedFileError> {
+        let Some(location) = self.mounts.location(file) else { return Ok(()) };
+        for Place { entry, found } in &self.places {
+            // One that can't be opened was refused before.
+            let Some((directory, place)) = found else { continue };
+            if place.file_system != location.file_system {
+                continue;
+            }
+            let is_mounted = |identity| self.places.iter().any(|place| place.entry.identity == identity);
+            let workspace = entry.path.clone();
+            match scan::find(directory, Identity::of(stat), is_mounted) {
+                Ok(None) => {}
+                Ok(Some(below)) => {
+                    let (path, other) = (path.to_owned(), entry.path.join(below));
+                    return Err(UntrustedFileError::Linked { path, other, workspace });
+                }
+                Err(why) => return Err(UntrustedFileError::unknown(path, entry, why)),
+            }
+        }
+        Ok(())
+    }
+}
+
+// === impl Place ===
+
+impl<'a> Place<'a> {
+    /// Nothing if its sandbox has ended.
+    fn of(entry: &'a Entry, mounts: &Mounts) -> Option<Self> {
+        let Some(opened) = entry.open() else {
+            return in_use::writable().contains(entry).then_some(Self { entry, found: None });
+        };
+        let of_holder = || Mounts::of(entry.holder?.process).ok()?.location(&opened);
+        let location = mounts.location(&opened).or_else(of_holder);
+        let found = location.map(|location| (opened, location));
+        Some(Self { entry, found })
+    }
+}
