@@ -227,6 +227,11 @@ impl Identity {
         Self { device: makedev(found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino }
     }
 
+    /// Its number in its file system.
+    pub(crate) fn inode(self) -> u64 {
+        self.inode
+    }
+
     /// Whether both are on one file system.
     pub fn shares_device_with(self, other: Self) -> bool {
         self.device == other.device

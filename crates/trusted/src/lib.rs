@@ -13,6 +13,7 @@ pub mod in_use;
 pub mod input;
 mod mounts;
 pub mod named;
+pub mod processes;
 pub mod rights;
 pub mod socket;
 pub mod trusted_file;

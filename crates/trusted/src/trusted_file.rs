@@ -6,6 +6,7 @@
 
 mod append;
 mod error;
+mod holders;
 mod lending;
 mod reach;
 mod scan;

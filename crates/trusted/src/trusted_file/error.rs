@@ -46,6 +46,24 @@ pub enum UntrustedFileError {
         /// The directory that a sandbox writes.
         workspace: PathBuf,
     },
+    /// A process of a sandbox has it open, or a directory on the way to it.
+    #[error(
+        "{} is open in the process {process} of the sandbox that writes the workspace {}, so the sandbox can change {}, wherever it was \
+         moved to; obey a copy instead (cp -r, not mv), or end the sandbox",
+        at.display(),
+        workspace.display(),
+        path.display()
+    )]
+    Held {
+        /// The file, as it was named.
+        path: PathBuf,
+        /// What is open.
+        at: PathBuf,
+        /// A process that has it open.
+        process: i32,
+        /// The directory that the process's sandbox writes.
+        workspace: PathBuf,
+    },
     /// Whether a sandbox can write it isn't known.
     #[error(
         "whether the sandbox that writes the workspace {} can write {}, too, isn't known: {why}; end the sandbox, or obey a copy of the \
@@ -106,6 +124,7 @@ impl UntrustedFileError {
             Self::Look { path, .. }
             | Self::Workspace { path, .. }
             | Self::Linked { path, .. }
+            | Self::Held { path, .. }
             | Self::Unknown { path, .. }
             | Self::Owner { path, .. }
             | Self::Kind { path }
@@ -116,7 +135,7 @@ impl UntrustedFileError {
     /// Whether it is because of what a sandbox writes.
     pub(crate) fn is_of_sandbox(&self) -> bool {
         match self {
-            Self::Workspace { .. } | Self::Linked { .. } | Self::Unknown { .. } => true,
+            Self::Workspace { .. } | Self::Linked { .. } | Self::Held { .. } | Self::Unknown { .. } => true,
             Self::Look { .. } | Self::Owner { .. } | Self::Kind { .. } | Self::Mode { .. } => false,
         }
     }

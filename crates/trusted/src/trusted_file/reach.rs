@@ -41,6 +41,11 @@ impl<'a> Reach<'a> {
         Ok(Self { mounts, places: found.into_iter().chain(lost).collect() })
     }
 
+    /// Where something lies that was found.
+    pub(super) fn location(&self, found: &OwnedFd) -> Option<Location> {
+        self.mounts.location(found)
+    }
+
     /// Refuses what is a directory that a sandbox writes, or lies in one, also if that was not on the way: a part of it can be mounted
     /// elsewhere.
     pub(super) fn check(&self, path: &Path, found: &OwnedFd, stat: &Stat) -> Result<(), UntrustedFileError> {
@@ -89,6 +94,18 @@ impl<'a> Reach<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Those that are in one of these file systems.
+    pub(super) fn in_file_systems<'s>(
+        &'s self,
+        locations: &'s [Location],
+    ) -> impl Iterator<Item = &'a Entry> {
+        let is_one = move |place: &&Place<'a>| {
+            let Some((_, own)) = &place.found else { return false };
+            locations.iter().any(|location| location.file_system == own.file_system)
+        };
+        self.places.iter().filter(is_one).map(|place| place.entry)
     }
 }
 

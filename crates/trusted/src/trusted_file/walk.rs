@@ -1,8 +1,9 @@
 //! The walk to a file, one name at a time.
 
 use super::error::{UntrustedFileError, look};
+use super::holders::{self, Passed};
 use super::reach::Reach;
-use crate::in_use::{Entry, Use};
+use crate::in_use::{Entry, Identity, Use};
 use crate::rights;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
@@ -36,6 +37,8 @@ pub(super) struct Walk<'a> {
     pub(super) any_kind: bool,
     /// What sandboxes write, if there are any that write directly.
     reach: Option<Reach<'a>>,
+    /// Everything that has decided what was found, and the file.
+    passed: Vec<Passed>,
     /// The links that were followed, and the file.
     pub(super) obeyed: Vec<Entry>,
 }
@@ -52,6 +55,7 @@ impl<'a> Walk<'a> {
             only_sandboxes: false,
             any_kind: false,
             reach: (!writable.is_empty()).then(|| Reach::of(writable)).transpose()?,
+            passed: Vec::new(),
             obeyed: Vec::new(),
         };
         walk.start_over()?;
@@ -76,7 +80,20 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Walks to the end. What there is none of is looked at as far as there is something.
     pub(super) fn open_end(&mut self) -> Result<OwnedFd, UntrustedFileError> {
+        let found = self.walk();
+        if !found.as_ref().is_err_and(UntrustedFileError::is_of_sandbox)
+            && let Some(reach) = &self.reach
+        {
+            // At the end: by now no sandbox comes to it but by what it has open.
+            let locations: Vec<_> = self.passed.iter().filter_map(|passed| passed.location.clone()).collect();
+            holders::check(self.path, &self.passed, reach.in_file_systems(&locations))?;
+        }
+        found
+    }
+
+    fn walk(&mut self) -> Result<OwnedFd, UntrustedFileError> {
         while let Some(name) = self.left.pop_front() {
             if name == ".." {
                 if self.directories.len() > 1 {
@@ -145,7 +162,7 @@ impl<'a> Walk<'a> {
                 return Ok(Some(found));
             }
             kind if self.any_kind => {
-                self.check_sandboxes(&found, &stat)?;
+                self.check_sandboxes(&found, &stat, &at)?;
                 self.check_owner(&stat, &at)?;
                 // A client that may connect to a socket doesn't serve it.
                 if kind != FileType::Socket {
@@ -197,7 +214,7 @@ impl<'a> Walk<'a> {
 
     /// Looks at the directory that the next name is looked up in. In one with the sticky bit others can put names, and replace only
     /// their own.
-    pub(super) fn check_directory(&self, sticky_will_do: bool) -> Result<(), UntrustedFileError> {
+    pub(super) fn check_directory(&mut self, sticky_will_do: bool) -> Result<(), UntrustedFileError> {
         self.check_last_directory()?;
         let Some((directory, at)) = self.directories.last() else { return Ok(()) };
         let stat = fstat(directory).map_err(look(at))?;
@@ -208,18 +225,35 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn check_last_directory(&self) -> Result<(), UntrustedFileError> {
+    fn check_last_directory(&mut self) -> Result<(), UntrustedFileError> {
         let Some((directory, at)) = self.directories.last() else { return Ok(()) };
-        self.check_sandboxes(directory, &fstat(directory).map_err(look(at))?)
+        let stat = fstat(directory).map_err(look(at))?;
+        let passed = self.beside_sandboxes(directory, &stat, at)?;
+        self.passed.extend(passed);
+        Ok(())
+    }
+
+    fn check_sandboxes(&mut self, found: &OwnedFd, stat: &Stat, at: &Path) -> Result<(), UntrustedFileError> {
+        let passed = self.beside_sandboxes(found, stat, at)?;
+        self.passed.extend(passed);
+        Ok(())
     }
 
     /// Checks that what was found is no directory that a sandbox writes, and lies in none.
-    fn check_sandboxes(&self, found: &OwnedFd, stat: &Stat) -> Result<(), UntrustedFileError> {
-        self.reach.as_ref().map_or(Ok(()), |reach| reach.check(self.path, found, stat))
+    fn beside_sandboxes(
+        &self,
+        found: &OwnedFd,
+        stat: &Stat,
+        at: &Path,
+    ) -> Result<Option<Passed>, UntrustedFileError> {
+        let Some(reach) = &self.reach else { return Ok(None) };
+        reach.check(self.path, found, stat)?;
+        let (identity, location) = (Identity::of(stat), reach.location(found));
+        Ok(Some(Passed { identity, location, at: at.to_owned() }))
     }
 
-    fn check_file(&self, stat: &Stat, at: &Path, file: &OwnedFd) -> Result<(), UntrustedFileError> {
-        self.check_sandboxes(file, stat)?;
+    fn check_file(&mut self, stat: &Stat, at: &Path, file: &OwnedFd) -> Result<(), UntrustedFileError> {
+        self.check_sandboxes(file, stat, at)?;
         self.check_owner(stat, at)?;
         self.check_mode(stat, at, file)?;
         match &self.reach {

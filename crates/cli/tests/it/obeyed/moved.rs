@@ -9,7 +9,41 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A session on `project`.
+/// Has `moved` open in one of many ways until it is killed, and then writes `ready`.
+const HOLD: &str = r#"
+import ctypes, mmap, os, socket, sys, threading, time
+how, kept, name = sys.argv[1], [], "moved"
+def opened(flags):
+    kept.append(os.open(name, flags))
+    return kept[-1]
+def in_thread():
+    UNSHARE_FILES = 0x400
+    ctypes.CDLL(None).unshare(UNSHARE_FILES)
+    opened(os.O_RDONLY)
+    open("ready", "w").close()
+    time.sleep(1000)
+if how == "write": opened(os.O_RDWR)
+if how == "read": opened(os.O_RDONLY)
+if how == "path": opened(os.O_PATH)
+if how == "map":
+    kept.append(mmap.mmap(opened(os.O_RDWR), 0))
+    os.close(kept[0])
+if how == "flight":
+    kept += socket.socketpair()
+    passed = os.open(name, os.O_RDONLY)
+    socket.send_fds(kept[0], [b"x"], [passed])
+    os.close(passed)
+if how == "cwd": os.chdir(name)
+if how == "directory": opened(os.O_PATH)
+if how == "thread":
+    threading.Thread(target=in_thread).start()
+    # The first thread ends alone.
+    ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
+open("ready" if how != "cwd" else "../ready", "w").close()
+time.sleep(1000)
+"#;
+
+/// A session on `project`, in which a program may have `moved` open.
 struct Ground<'a> {
     world: &'a World,
     session: String,
@@ -18,10 +52,22 @@ struct Ground<'a> {
 
 impl<'a> Ground<'a> {
     fn new(world: &'a World) -> Self {
-        world.write("project/none", "");
+        world.write("project/hold.py", HOLD);
         world.write("own/none", "");
         let session = create(world, &["--workspace", "project"]);
         Self { world, session, _sessions: Sessions(world) }
+    }
+
+    /// Starts a program that has `moved` open.
+    fn hold(&self, how: &str) {
+        let script = format!("rm -f ready; python3 hold.py {how} >said 2>&1 & echo $! >pid");
+        exec(self.world, &self.session, &script).succeeded();
+        until(|| self.world.path().join("project/ready").exists());
+    }
+
+    /// Ends it.
+    fn release(&self) {
+        exec(self.world, &self.session, "kill -9 $(cat pid); while kill -0 $(cat pid); do :; done");
     }
 
     fn rename(&self, from: &str, to: &str) {
@@ -31,6 +77,43 @@ impl<'a> Ground<'a> {
     fn obey(&self, policy: &str) -> Ran {
         self.world.run(&["exec", "--egress", policy, "--", "true"])
     }
+}
+
+#[test]
+fn file_that_a_sandbox_has_open_is_refused_wherever_it_is_moved() {
+    World::as_everyone(BELLJAR, |world| {
+        let ground = Ground::new(world);
+        for how in ["write", "read", "path", "map", "flight", "thread"] {
+            world.write("project/moved", "rules: []");
+            ground.hold(how);
+            ground.rename("project/moved", "own/policy.yaml");
+            let ran = ground.obey("own/policy.yaml");
+            let why = if how == "flight" { "has sent descriptors" } else { "is open in the process" };
+            assert!(ran.code == 125 && ran.stderr.contains(why), "{how}: {ran:?}");
+            // The controls: another file, and the same one once nothing has it open.
+            world.write("own/other.yaml", "rules: []");
+            // What is in flight is unknown, and may be any file.
+            assert_eq!(ground.obey("own/other.yaml").code == 0, how != "flight", "{how}");
+            ground.release();
+            until(|| ground.obey("own/policy.yaml").code == 0);
+        }
+    });
+}
+
+#[test]
+fn directory_that_a_sandbox_has_open_is_refused_wherever_it_is_moved() {
+    World::as_everyone(BELLJAR, |world| {
+        let ground = Ground::new(world);
+        for how in ["cwd", "directory"] {
+            world.write("project/moved/policy.yaml", "rules: []");
+            ground.hold(how);
+            ground.rename("project/moved", "own/moved");
+            refused(&ground.obey("own/moved/policy.yaml"), "is open in the process");
+            ground.release();
+            until(|| ground.obey("own/moved/policy.yaml").code == 0);
+            fs::remove_dir_all(world.path().join("own/moved")).unwrap();
+        }
+    });
 }
 
 #[test]
@@ -54,6 +137,12 @@ fn linked_file_is_refused_while_a_sandbox_reaches_it_by_any_name() {
         refused(&ground.obey("renamed/moved"), "lies in the workspace");
         fs::remove_dir(at("project")).unwrap();
         ground.rename("renamed", "project");
+        // It has no name there any more.
+        ground.hold("read");
+        exec(world, &ground.session, "rm moved").succeeded();
+        refused(&ground.obey("own/policy.yaml"), "is open in the process");
+        ground.release();
+        until(|| ground.obey("own/policy.yaml").code == 0);
         // The control: other names beside the workspace.
         fs::hard_link(at("own/policy.yaml"), at("own/twice.yaml")).unwrap();
         ground.obey("own/twice.yaml").succeeded();

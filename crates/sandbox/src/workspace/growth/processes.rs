@@ -5,6 +5,7 @@
 
 use super::Measured;
 use belljar_confine::sealed::Handle;
+pub(super) use belljar_trusted::processes::descendants;
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
@@ -49,18 +50,6 @@ pub(super) fn written(sandbox: &Handle) -> u64 {
     let all = descendants(sandbox.pid()).into_iter().chain([sandbox.pid()]);
     let bytes = all.map(of_one).fold(0, u64::saturating_add);
     if sandbox.has_ended() { 0 } else { bytes }
-}
-
-pub(super) fn descendants(pid: i32) -> Vec<i32> {
-    let (mut found, mut pending) = (Vec::new(), vec![pid]);
-    while let Some(pid) = pending.pop() {
-        for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            let children = children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok());
-            pending.extend(children.inspect(|child| found.push(*child)));
-        }
-    }
-    found
 }
 
 // === impl Held ===

@@ -1,0 +1,321 @@
+//! Processes of sandboxes that have a file open, or a directory on the way to it.
+//!
+//! What was opened in a workspace stays open when it is moved out of it, and can be written further: a file by any descriptor, which
+//! `/proc/self/fd` turns into one for writing, and a directory by its descriptor or as a working directory. So the sandboxes' processes
+//! are looked through. None can act in between if none has run meanwhile; where some run all the time it is looked several times.
+
+use super::error::UntrustedFileError;
+use crate::in_use::{Entry, Identity};
+use crate::mounts::Location;
+use crate::processes::descendants;
+use rustix::fs::{AtFlags, CWD, StatVfsMountFlags, StatxFlags, statvfs, statx};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often processes are looked through that run all the time. One that passes a descriptor on to another at the right moment isn't
+/// seen that time.
+const MOST_TURNS: u32 = 8;
+
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Something on the way to a file, and the file.
+pub(super) struct Passed {
+    pub(super) identity: Identity,
+    /// Where it lies; nothing if that can't be told.
+    pub(super) location: Option<Location>,
+    pub(super) at: PathBuf,
+}
+
+/// Refuses a file if a process of those sandboxes has something open that leads to it.
+pub(super) fn check<'e>(
+    path: &Path,
+    passed: &[Passed],
+    sandboxes: impl Iterator<Item = &'e Entry>,
+) -> Result<(), UntrustedFileError> {
+    let mut looked_at = Vec::new();
+    for entry in sandboxes {
+        // Another process than its holder launches no sandbox of it.
+        let Some(holder) = entry.holder.map(|holder| holder.process) else { continue };
+        if looked_at.contains(&holder) {
+            continue;
+        }
+        looked_at.push(holder);
+        match Search::of(holder, passed).find() {
+            Ok(None) => {}
+            Ok(Some(Hold { process, at })) => {
+                let (path, workspace) = (path.to_owned(), entry.path.clone());
+                return Err(UntrustedFileError::Held { path, at: at.to_owned(), process, workspace });
+            }
+            Err(why) => return Err(UntrustedFileError::unknown(path, entry, why)),
+        }
+    }
+    Ok(())
+}
+
+struct Hold<'p> {
+    process: i32,
+    at: &'p Path,
+}
+
+/// How often each thread was put on a processor, by its process and its number.
+type Moment = BTreeMap<(i32, String), Thread>;
+
+#[derive(PartialEq, Eq)]
+struct Thread {
+    runs: bool,
+    switches: u64,
+}
+
+struct Search<'p> {
+    passed: &'p [Passed],
+    /// The process that launches the sandbox.
+    holder: i32,
+    /// Its seccomp filters. A process of its sandbox has more.
+    filters: Option<u64>,
+    mount_namespace: Option<PathBuf>,
+}
+
+/// Below the directory of a process or of a thread.
+const MOUNT_NAMESPACE: &str = "ns/mnt";
+
+const IN_FLIGHT: &str =
+    "one of its processes has sent descriptors through a local socket that nothing has received";
+const HIDDEN: &str = "what its processes have open can't be looked at";
+
+// === impl Search ===
+
+impl<'p> Search<'p> {
+    fn of(holder: u32, passed: &'p [Passed]) -> Self {
+        let holder = i32::try_from(holder).unwrap_or_default();
+        let mount_namespace = fs::read_link(format!("/proc/{holder}/{MOUNT_NAMESPACE}")).ok();
+        Self {
+            passed,
+            holder,
+            filters: Status::read(holder).and_then(|status| status.filters),
+            mount_namespace,
+        }
+    }
+
+    fn find(self) -> Result<Option<Hold<'p>>, &'static str> {
+        let mut unknown = None;
+        for turn in 0..MOST_TURNS {
+            let before = self.moment();
+            let mut is_known = true;
+            let mut processes: Vec<i32> = before.keys().map(|(process, _)| *process).collect();
+            processes.dedup();
+            for process in processes {
+                let why = match self.look_through(process) {
+                    Ok(None) => continue,
+                    Ok(Some(Finding::Passed(at))) => return Ok(Some(Hold { process, at })),
+                    Err(error) if is_gone(&error) => continue,
+                    Ok(Some(Finding::InFlight)) => IN_FLIGHT,
+                    Err(_) => HIDDEN,
+                };
+                is_known = false;
+                unknown = Some(why);
+            }
+            if is_known && before.values().all(|thread| !thread.runs) && self.moment() == before {
+                return Ok(None);
+            }
+            if !is_known {
+                // A program that is just being started is hidden for a moment.
+                std::thread::sleep(PAUSE * turn);
+            }
+        }
+        unknown.map_or(Ok(None), Err)
+    }
+
+    /// The threads of the sandbox's processes.
+    fn moment(&self) -> Moment {
+        let mut moment = Moment::new();
+        let is_of_sandbox = |process: &i32| match Status::read(*process) {
+            Some(Status { filters, is_first }) => !is_first && (filters.is_none() || filters > self.filters),
+            None => false,
+        };
+        for process in descendants(self.holder).into_iter().filter(is_of_sandbox) {
+            for thread in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
+                let number = thread.file_name().to_string_lossy().into_owned();
+                if let Some(found) = Thread::read(&thread.path()) {
+                    moment.insert((process, number), found);
+                }
+            }
+        }
+        moment
+    }
+
+    /// Each thread may have descriptors and a working directory of its own, and outlive the first one.
+    fn look_through(&self, process: i32) -> io::Result<Option<Finding<'p>>> {
+        let mut is_mapped_seen = false;
+        for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+            let thread = thread?.path();
+            match self.look_through_thread(&thread) {
+                Ok(None) => {}
+                Err(error) if is_gone(&error) => {}
+                found => return found,
+            }
+            // They share their memory.
+            if !is_mapped_seen {
+                let mappings = match fs::read_to_string(thread.join("maps")) {
+                    Err(error) if is_gone(&error) => continue,
+                    mappings => mappings?,
+                };
+                is_mapped_seen = !mappings.is_empty();
+                if let Some(at) = self.mapped(&mappings) {
+                    return Ok(Some(Finding::Passed(at)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn look_through_thread(&self, thread: &Path) -> io::Result<Option<Finding<'p>>> {
+        let namespace = fs::read_link(thread.join(MOUNT_NAMESPACE))?;
+        // Where it sees the host's own mounts, paths are what it is held to, and it can write by what it has open for writing alone.
+        let is_apart = Some(&namespace) != self.mount_namespace.as_ref();
+        for link in ["cwd", "root", "exe"].iter().filter(|_| is_apart) {
+            match self.passed_at(&thread.join(link)) {
+                // Some have no program.
+                Ok(None) | Err(Errno::NOENT | Errno::SRCH) => {}
+                Ok(Some(at)) => return Ok(Some(Finding::Passed(at))),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        for descriptor in fs::read_dir(thread.join("fdinfo"))? {
+            let descriptor = descriptor?;
+            let about = match fs::read_to_string(descriptor.path()) {
+                // Closed meanwhile.
+                Err(error) if is_gone(&error) => continue,
+                about => Descriptor::parse(&about?).ok_or(io::ErrorKind::InvalidData)?,
+            };
+            if about.has_some_in_flight {
+                return Ok(Some(Finding::InFlight));
+            }
+            let found = match self.passed_at(&thread.join("fd").join(descriptor.file_name())) {
+                // It has closed itself to others of its user, as runners and agents for keys do.
+                Err(Errno::ACCESS | Errno::PERM) => {
+                    self.passed_as(|passed| passed.identity.inode() == about.inode)
+                }
+                Err(Errno::NOENT | Errno::SRCH) => None,
+                found => found?,
+            };
+            if let Some(at) = found.filter(|_| is_apart || about.is_for_writing) {
+                return Ok(Some(Finding::Passed(at)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What was passed that a link of `/proc` leads to, by a mount through which it can be written.
+    fn passed_at(&self, link: &Path) -> Result<Option<&'p Path>, Errno> {
+        let identity = Identity::of_statx(&statx(CWD, link, AtFlags::NO_AUTOMOUNT, StatxFlags::INO)?);
+        match self.passed_as(|passed| passed.identity == identity) {
+            Some(at) => Ok(Some(at).filter(|_| !is_read_only(link))),
+            None => Ok(None),
+        }
+    }
+
+    fn passed_as(&self, is_it: impl Fn(&Passed) -> bool) -> Option<&'p Path> {
+        self.passed.iter().find(|passed| is_it(passed)).map(|passed| passed.at.as_path())
+    }
+
+    /// What was passed that is mapped so that writing reaches the file. The kernel's numbers of file systems stand here.
+    fn mapped(&self, mappings: &str) -> Option<&'p Path> {
+        mappings.lines().find_map(|line| {
+            let mut words = line.split_ascii_whitespace().skip(1);
+            let (rights, device, inode) = (words.next()?, words.nth(1)?, words.next()?);
+            let (device, inode) = (decimal(device)?, inode.parse::<u64>().ok()?);
+            if !rights.ends_with('s') {
+                return None;
+            }
+            let is_on = |location: &Location| location.file_system == device.as_bytes();
+            self.passed_as(|passed| {
+                passed.identity.inode() == inode && passed.location.as_ref().is_none_or(is_on)
+            })
+        })
+    }
+}
+
+enum Finding<'p> {
+    Passed(&'p Path),
+    InFlight,
+}
+
+/// What a process is.
+struct Status {
+    /// How many seccomp filters it has. Where the kernel doesn't count them, every process is looked at.
+    filters: Option<u64>,
+    /// Whether it is the first process of a sandbox, which is our own and has nothing of the workspace open.
+    is_first: bool,
+}
+
+// === impl Status ===
+
+impl Status {
+    /// Nothing if it is gone.
+    fn read(process: i32) -> Option<Self> {
+        let told = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let line = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let filters = line("Seccomp_filters:").and_then(|count| count.parse().ok());
+        // As each of the namespaces numbers it, the innermost last.
+        let mut numbers = line("NSpid:")?.split_whitespace();
+        Some(Self { filters, is_first: numbers.next() != Some("1") && numbers.next_back() == Some("1") })
+    }
+}
+
+/// What a process has open, as `fdinfo` tells it, also of one whose descriptors can't be followed.
+struct Descriptor {
+    inode: u64,
+    is_for_writing: bool,
+    /// Whether it is a socket in which others wait to be received; those in connections that wait to be accepted count with the socket that
+    /// listens.
+    has_some_in_flight: bool,
+}
+
+// === impl Descriptor ===
+
+impl Descriptor {
+    fn parse(about: &str) -> Option<Self> {
+        /// `O_ACCMODE`
+        const ACCESS: u32 = 0o3;
+        let line = |name: &str| about.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let flags = u32::from_str_radix(line("flags:")?, 8).ok()?;
+        Some(Self {
+            inode: line("ino:")?.parse().ok()?,
+            is_for_writing: flags & ACCESS != 0,
+            has_some_in_flight: line("scm_fds:").is_some_and(|count| count != "0"),
+        })
+    }
+}
+
+// === impl Thread ===
+
+impl Thread {
+    fn read(path: &Path) -> Option<Self> {
+        let told = fs::read_to_string(path.join("status")).ok()?;
+        let line = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let number = |name: &str| line(name)?.parse::<u64>().ok();
+        let switches = number("voluntary_ctxt_switches:")? + number("nonvoluntary_ctxt_switches:")?;
+        Some(Self { runs: line("State:")?.starts_with('R'), switches })
+    }
+}
+
+/// Whether nothing can be written by the mount that a link of `/proc` leads to.
+fn is_read_only(link: &Path) -> bool {
+    statvfs(link).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// The numbers of a device, which stand in hexadecimal digits there.
+fn decimal(device: &str) -> Option<String> {
+    let (major, minor) = device.split_once(':')?;
+    let number = |digits| u32::from_str_radix(digits, 16).ok();
+    Some(format!("{}:{}", number(major)?, number(minor)?))
+}
+
+/// Whether a thread has ended, or is about to: then it has nothing open any more.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
+}
