@@ -50,7 +50,7 @@ fn what_an_agent_does_beside_the_messages_is_shown_and_a_workspaces_own_stay() {
         let small = Small::shell(world, script);
         let own = "[\"the workspace's own\"]";
         world.write("project/.cogni/messages.json", own);
-        let result = small.json(&["--apply"]);
+        let result = small.json(&["--apply", "--trust", ".cogni/note"]);
         assert_eq!(result["files"], json!([{ "path": ".cogni/note", "change": "created" }]), "{result:#}");
         assert_eq!(world.read("project/.cogni/messages.json"), own);
         assert_eq!(world.read("project/.cogni/note"), "note\n");

@@ -200,9 +200,8 @@ impl<'a> Judge<'a> {
             if self.known_trees.iter().any(|trees| trees.get(&path) == Some(&object)) {
                 continue;
             }
-            let content = match self.ground.objects.tree(&object) {
-                Some(content) => content,
-                None => return Ok(Some((path, "its content is not among what was changed".to_owned()))),
+            let Some(content) = self.ground.objects.tree(&object) else {
+                return Ok(Some((path, "its content is not among what was changed".to_owned())));
             };
             let Some(entries) = entries_of(content, self.format) else {
                 return Ok(Some((path, "it is no tree as git writes them".to_owned())));
