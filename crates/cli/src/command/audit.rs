@@ -172,12 +172,12 @@ impl ShowArguments {
 
 impl ExportArguments {
     fn export(&self, folder: &Path) -> Result<ExitCode, CliError> {
-        let Some(path) = &self.output else {
+        let Some(output) = &self.output else {
             let out = BufWriter::new(std::io::stdout().lock());
             audit::export::export(folder, self.run.as_ref(), out)?;
             return Ok(ExitCode::SUCCESS);
         };
-        let path = &given_target(path)?;
+        let path = &given_target(output)?;
         // Nobody takes half of one for the whole.
         let mut partial = path.clone().into_os_string();
         partial.push(format!(".partial-{}", std::process::id()));
@@ -200,7 +200,7 @@ impl ExportArguments {
             let _ = std::fs::remove_file(&partial);
         }
         let records = written?.records;
-        crate::output::errln!("{records} records in {}", crate::output::path(path));
+        crate::output::errln!("{records} records in {}", crate::output::path(output));
         Ok(ExitCode::SUCCESS)
     }
 }

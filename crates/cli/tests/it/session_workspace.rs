@@ -57,7 +57,7 @@ fn changed(world: &World, session: &str) -> Vec<String> {
 /// Commits what the session has by now, with paths that are trusted.
 pub(crate) fn commit_trusting(world: &World, session: &str, trust: &[&str]) -> Ran {
     let digest = world.run(&["session", "diff", session, "--digest"]).succeeded().stdout;
-    world.run(&[&["session", "commit", session, "--reviewed", digest.trim()], trust].concat())
+    world.run(&[&["session", "commit", session, "--reviewed", digest.trim(), "--unshown"], trust].concat())
 }
 
 /// The workspace as a program in the session sees it: types, permissions, contents.

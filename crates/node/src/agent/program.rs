@@ -64,7 +64,7 @@ pub enum ProgramError {
         name: OsString,
         /// Why.
         #[source]
-        source: GivenPathError,
+        source: Box<GivenPathError>,
     },
     /// A program that a sandbox can have written would choose what else of the host is lent.
     #[error(
@@ -146,7 +146,7 @@ impl Untrusted {
         let name = name.to_owned();
         match self {
             Self::File(source) => ProgramError::Untrusted { name, source },
-            Self::Link(source) => ProgramError::Link { name, source },
+            Self::Link(source) => ProgramError::Link { name, source: Box::new(source) },
         }
     }
 }
@@ -218,7 +218,7 @@ fn check_interpreter(program: &Path, interpreter: Option<PathBuf>) -> Result<(),
     }
     let name = || program.as_os_str().to_owned();
     let above = given_path::workspaces_above(program);
-    let above = above.map_err(|source| ProgramError::Link { name: name(), source })?;
+    let above = above.map_err(|source| ProgramError::Link { name: name(), source: Box::new(source) })?;
     match above.into_iter().find(|workspace| !interpreter.starts_with(workspace)) {
         None => Ok(()),
         Some(workspace) => {

@@ -231,10 +231,7 @@ fn patterns_of_names_are_known_whatever_the_tool_is() {
             "build",
             ".newtoolrc .newtoolrc.json .newtool.yaml .newtool/x sub/.newtool/a/b.txt model.pkl a.pickle x.joblib b.gch",
         ),
-        (
-            "package",
-            "requirements_all.txt lint-requirements.txt pylock.all.toml new-env/bin/activate.fish",
-        ),
+        ("package", "requirements_all.txt lint-requirements.txt pylock.all.toml new-env/bin/activate.fish"),
         ("review", ".gitignore .dockerignore .npmignore sub/.gcloudignore .newignore"),
     ]);
 }

@@ -73,7 +73,7 @@ pub fn render(
                 is_shown &= is_whole;
             }
         }
-        let unshown = match (is_shown, new_content(changed)) {
+        let unshown = match (is_shown || is_data_of_git(path), new_content(changed)) {
             (false, Some(state)) => Some(unshown_of((copy, path), state, &mut hashed_left)),
             _ => None,
         };
@@ -103,9 +103,10 @@ pub fn unshown(
     copy: &Directory,
 ) -> Result<Vec<PathBuf>, DirectoryError> {
     let mut unshown = Vec::new();
-    for (path, changed, room) in
-        with_room(set).into_iter().filter(|(_, changed, _)| new_content(changed).is_some())
-    {
+    let is_asked = |(path, changed, _): &(&Path, &Changed, Room)| {
+        new_content(changed).is_some() && !is_data_of_git(path)
+    };
+    for (path, changed, room) in with_room(set).into_iter().filter(is_asked) {
         let mut is_shown = room == Room::Content;
         for shown in changed.as_shown().iter().filter(|_| room == Room::Content) {
             is_shown &=
@@ -154,6 +155,14 @@ fn contents_size(changed: &Changed) -> u64 {
         true => 0,
         false => size(changed.before).saturating_add(size(changed.after)),
     }
+}
+
+/// Whether it is Git's index or an object: nobody can read them, and what Git would write by them is judged with what gains trust, where
+/// it takes a yes of its own.
+fn is_data_of_git(path: &Path) -> bool {
+    let mut parts = path.iter();
+    parts.next().is_some_and(|first| first == ".git")
+        && parts.next().is_some_and(|second| second == "index" || second == "objects")
 }
 
 /// What a change writes that has a content; `None` for one that removes something or changes permissions alone.
@@ -312,7 +321,9 @@ mod tests {
             std::fs::create_dir(place.path().join(folder)).unwrap();
         }
         for (name, content) in files {
-            std::fs::write(place.path().join("copy").join(name), content).unwrap();
+            let path = place.path().join("copy").join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
         }
         let open = |name: &str| Directory::open_host(&place.path().join(name)).unwrap();
         let (source, copy) = (open("source"), open("copy"));
@@ -355,6 +366,26 @@ mod tests {
             let changes = render(&set, &source, &copy).unwrap();
             assert_eq!(changes.files[0].unshown.is_none(), is_shown, "{:?}", changes.files);
             assert_eq!(unshown(&set, &source, &copy).unwrap().is_empty(), is_shown);
+        }
+    }
+
+    #[test]
+    fn data_of_git_is_judged_and_so_not_marked() {
+        for (path, is_marked) in [
+            (".git/index", false),
+            (".git/objects/ab/cd", false),
+            (".git/other", true),
+            ("b/.git/index", true),
+        ] {
+            let (_place, source, copy, set) = set_of(&[(path, b"\0".to_vec())]);
+            assert_eq!(unshown(&set, &source, &copy).unwrap().len(), usize::from(is_marked), "{path}");
+            let marked = render(&set, &source, &copy)
+                .unwrap()
+                .files
+                .iter()
+                .filter(|file| file.unshown.is_some())
+                .count();
+            assert_eq!(marked, usize::from(is_marked), "{path}");
         }
     }
 }

@@ -1,3 +1,5 @@
+//! Which links on the way to what is lent are followed.
+
 use super::*;
 use std::fs;
 use std::os::unix::fs::symlink;
