@@ -44,25 +44,34 @@ pub const MAX_MESSAGE_VALUES: usize = 1 << 17;
 /// # Errors
 /// One [`Problem`] at `$` that names line and column: after a syntax error nothing else can be trusted.
 pub fn parse(document: &[u8]) -> Result<Node, Problem> {
-    parse_within(document, MAX_VALUES)
+    parse_within(document, &Bounds { values: MAX_VALUES, depth: MAX_DEPTH })
 }
 
-/// Parses one whole document of at most so many values and member names.
+/// What a document may have at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Values and member names.
+    pub values: usize,
+    /// Levels; never more than 128, which the text's parser takes.
+    pub depth: usize,
+}
+
+/// Parses one whole document within these bounds.
 ///
 /// # Errors
 /// As [`parse`].
-pub fn parse_within(document: &[u8], most_values: usize) -> Result<Node, Problem> {
+pub fn parse_within(document: &[u8], bounds: &Bounds) -> Result<Node, Problem> {
     if document.len() > MAX_DOCUMENT_BYTES {
         return Err(at_root(
             format!("a document of {} bytes", document.len()),
             format!("at most {MAX_DOCUMENT_BYTES} bytes"),
         ));
     }
-    let mut budget = Budget { values: most_values, exceeded: None };
+    let mut budget = Budget { values: bounds.values, depth: bounds.depth, exceeded: None };
     let mut text = serde_json::Deserializer::from_slice(document);
     let parsed = NodeSeed { depth: 0, budget: &mut budget }.deserialize(&mut text);
     let whole = parsed.and_then(|node| text.end().map(|()| node));
-    whole.map_err(|error| at_root(found_in(document, &error), expected_instead(budget.exceeded, most_values)))
+    whole.map_err(|error| at_root(found_in(document, &error), expected_instead(budget.exceeded, bounds)))
 }
 
 fn at_root(found: String, expected: String) -> Problem {
@@ -80,10 +89,10 @@ fn found_in(document: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-fn expected_instead(exceeded: Option<Limit>, most_values: usize) -> String {
+fn expected_instead(exceeded: Option<Limit>, Bounds { values, depth }: &Bounds) -> String {
     match exceeded {
-        Some(Limit::Depth) => format!("at most {MAX_DEPTH} levels"),
-        Some(Limit::Values) => format!("at most {most_values}"),
+        Some(Limit::Depth) => format!("at most {depth} levels"),
+        Some(Limit::Values) => format!("at most {values}"),
         None => "one JSON document (RFC 8259, UTF-8 without a byte order mark)".to_owned(),
     }
 }
@@ -179,6 +188,7 @@ pub(crate) fn is_invisible(c: char) -> bool {
 /// What may still be read.
 struct Budget {
     values: usize,
+    depth: usize,
     exceeded: Option<Limit>,
 }
 
@@ -212,7 +222,7 @@ impl NodeSeed<'_> {
 
     /// Called where an array or an object opens.
     fn descend<E: Error>(&mut self) -> Result<(), E> {
-        if self.depth < MAX_DEPTH {
+        if self.depth < self.budget.depth {
             return Ok(());
         }
         self.budget.exceeded = Some(Limit::Depth);

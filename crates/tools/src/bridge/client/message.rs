@@ -1,6 +1,6 @@
 //! One message of a server, read so that a part which nobody understands doesn't take the rest with it.
 
-use belljar_contract::json::{self, MAX_MESSAGE_VALUES};
+use belljar_contract::json::{self, Bounds, MAX_MESSAGE_VALUES};
 use rmcp::model::{ContentBlock, ServerJsonRpcMessage, Tool};
 use serde::Deserialize;
 use serde::de::Error;
@@ -14,9 +14,12 @@ pub(super) struct NoMessage(#[source] serde_json::Error);
 /// What of a tool is looked at; the rest may be large.
 const KEPT_OF_TOOL: [&str; 5] = ["name", "title", "description", "inputSchema", "annotations"];
 
+/// What a message may have. One tool with a deep schema doesn't take the others with it, so all levels are read that can be.
+const WITHIN: Bounds = Bounds { values: MAX_MESSAGE_VALUES, depth: 128 };
+
 /// Reads a message of a bounded number of values.
 pub(super) fn read(bytes: &[u8]) -> Result<ServerJsonRpcMessage, NoMessage> {
-    let read = json::parse_within(bytes, MAX_MESSAGE_VALUES);
+    let read = json::parse_within(bytes, &WITHIN);
     let mut value = read.map_err(|problem| NoMessage(serde_json::Error::custom(problem.found)))?.to_value();
     if let Some(result) = value.get_mut("result").and_then(Value::as_object_mut) {
         if let Some(tools) = result.get_mut("tools").and_then(Value::as_array_mut) {
