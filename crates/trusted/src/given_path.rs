@@ -7,7 +7,7 @@
 
 use crate::in_use::{self, Identity};
 use crate::rights;
-use crate::trusted_file::{self, UntrustedFileError};
+use crate::trusted_file;
 use crate::written::Written;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
@@ -292,7 +292,7 @@ impl<'p> Walk<'p> {
         if let Some(above) = self.directories.last()
             && !is_known
             && !writable.is_empty()
-            && let Err(UntrustedFileError::Workspace { .. }) = trusted_file::look_at(&above.at)
+            && trusted_file::look_at(&above.at).is_err_and(|error| error.is_of_sandbox())
         {
             trees.push(bound(above, Tree::Workspace));
         }

@@ -50,6 +50,9 @@ pub struct Entry {
     /// Which process holds it open, if one does.
     #[serde(default)]
     pub holder: Option<Holder>,
+    /// What is mounted below it so that a sandbox can't write it there.
+    #[serde(default)]
+    pub read_only: Vec<Identity>,
 }
 
 /// The descriptor by which a process holds a directory for as long as its sandbox may write it. It leads there wherever the directory is
@@ -180,17 +183,21 @@ fn all_in(folder: &Path) -> Vec<Entry> {
 impl Entry {
     /// Something that no process holds open.
     pub(crate) fn of(used: Use, stat: &Stat, path: PathBuf) -> Self {
-        Self { used, identity: Identity::of(stat), path, holder: None }
+        Self { used, identity: Identity::of(stat), path, holder: None, read_only: Vec::new() }
     }
 
     /// What a sandbox of this process writes from now on. It is held open until this process ends.
     ///
     /// # Errors
     /// The system's, when it can't be looked at, or when there is no descriptor left.
-    pub(crate) fn written(opened: BorrowedFd<'_>, path: PathBuf) -> Result<Self, Errno> {
-        let new = Self::of(Use::Writable, &fstat(opened)?, path);
+    pub(crate) fn written(
+        opened: BorrowedFd<'_>,
+        path: PathBuf,
+        read_only: Vec<Identity>,
+    ) -> Result<Self, Errno> {
+        let new = Self { read_only, ..Self::of(Use::Writable, &fstat(opened)?, path) };
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |entry: &&Self| entry.identity == new.identity && entry.path == new.path;
+        let is_it = |known: &&Self| Self { holder: None, ..(*known).clone() } == new;
         if let Some(known) = held.directories.iter().map(|(entry, _)| entry).find(is_it) {
             return Ok(known.clone());
         }
@@ -246,7 +253,8 @@ mod tests {
     fn a_list_counts_as_long_as_its_process_holds_it() {
         let place = tempfile::tempdir().unwrap();
         let identity = Identity { device: 1, inode: 2 };
-        let entry = Entry { used: Use::Obeyed, identity, path: "/a".into(), holder: None };
+        let entry =
+            Entry { used: Use::Obeyed, identity, path: "/a".into(), holder: None, read_only: Vec::new() };
         let path = place.path().join("list");
         let file = File::create(&path).unwrap();
         file.try_lock().unwrap();

@@ -20,7 +20,7 @@ pub(crate) struct Mount {
     /// Where.
     pub(crate) point: PathBuf,
     /// Whether nothing can be written by it.
-    is_read_only: bool,
+    pub(crate) is_read_only: bool,
 }
 
 /// A place in a file system.
@@ -66,10 +66,10 @@ impl Mounts {
         Some(Location { file_system: mount.file_system.clone(), path: mount.root.join(below) })
     }
 
-    /// The mounts below a directory by which something can be written.
-    pub(crate) fn written_below(&self, directory: &Path) -> impl Iterator<Item = &Mount> {
+    /// The mounts below a directory.
+    pub(crate) fn below(&self, directory: &Path) -> impl Iterator<Item = &Mount> {
         let is_below = move |mount: &&Mount| mount.point.starts_with(directory) && mount.point != directory;
-        self.0.iter().filter(is_below).filter(|mount| !mount.is_read_only)
+        self.0.iter().filter(is_below)
     }
 }
 

@@ -70,8 +70,8 @@ fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
         assert!(!has_run(world));
         // The control: a configuration of the person's own runs its program.
         let with = ["exec", "--model", "small", "--config", "own/config.yaml", "--workspace", "project"];
-        let _ = world.run(&[&with[..], &["--", "sh", "-c", CALL]].concat());
-        assert!(has_run(world));
+        let ran = world.run(&[&with[..], &["--", "sh", "-c", CALL]].concat());
+        assert!(has_run(world), "{ran:?}");
     });
 }
 

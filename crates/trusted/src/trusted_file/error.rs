@@ -133,7 +133,7 @@ impl UntrustedFileError {
     }
 
     /// Whether it is because of what a sandbox writes.
-    pub(crate) fn is_of_sandbox(&self) -> bool {
+    pub fn is_of_sandbox(&self) -> bool {
         match self {
             Self::Workspace { .. } | Self::Linked { .. } | Self::Held { .. } | Self::Unknown { .. } => true,
             Self::Look { .. } | Self::Owner { .. } | Self::Kind { .. } | Self::Mode { .. } => false,

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// seen that time.
 const MOST_TURNS: u32 = 8;
 
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Something on the way to a file, and the file.
 pub(super) struct Passed {
@@ -113,6 +113,7 @@ impl<'p> Search<'p> {
                     Ok(Some(Finding::Passed(at))) => return Ok(Some(Hold { process, at })),
                     Err(error) if is_gone(&error) => continue,
                     Ok(Some(Finding::InFlight)) => IN_FLIGHT,
+                    Err(_) if self.is_begun_by_us(process) => continue,
                     Err(_) => HIDDEN,
                 };
                 is_known = false;
@@ -133,7 +134,9 @@ impl<'p> Search<'p> {
     fn moment(&self) -> Moment {
         let mut moment = Moment::new();
         let is_of_sandbox = |process: &i32| match Status::read(*process) {
-            Some(Status { filters, is_first }) => !is_first && (filters.is_none() || filters > self.filters),
+            Some(Status { filters, is_first, .. }) => {
+                !is_first && (filters.is_none() || filters > self.filters)
+            }
             None => false,
         };
         for process in descendants(self.holder).into_iter().filter(is_of_sandbox) {
@@ -145,6 +148,14 @@ impl<'p> Search<'p> {
             }
         }
         moment
+    }
+
+    /// Whether a process is a copy of the first one of its sandbox that hasn't become a program yet: it is our own, and can't be looked at.
+    /// A program gets a filter more.
+    fn is_begun_by_us(&self, process: i32) -> bool {
+        let Some(Status { filters: Some(own), parent, .. }) = Status::read(process) else { return false };
+        let first = Status::read(parent).filter(|status| status.is_first);
+        first.and_then(|first| first.filters).is_some_and(|of_first| own <= of_first)
     }
 
     /// Each thread may have descriptors and a working directory of its own, and outlive the first one.
@@ -250,6 +261,7 @@ struct Status {
     filters: Option<u64>,
     /// Whether it is the first process of a sandbox, which is our own and has nothing of the workspace open.
     is_first: bool,
+    parent: i32,
 }
 
 // === impl Status ===
@@ -262,7 +274,8 @@ impl Status {
         let filters = line("Seccomp_filters:").and_then(|count| count.parse().ok());
         // As each of the namespaces numbers it, the innermost last.
         let mut numbers = line("NSpid:")?.split_whitespace();
-        Some(Self { filters, is_first: numbers.next() != Some("1") && numbers.next_back() == Some("1") })
+        let is_first = numbers.next() != Some("1") && numbers.next_back() == Some("1");
+        Some(Self { filters, is_first, parent: line("PPid:")?.parse().ok()? })
     }
 }
 

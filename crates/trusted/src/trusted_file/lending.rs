@@ -1,7 +1,7 @@
 //! What a sandbox writes that is lent a directory: the directory, and what is mounted below it, which is lent with it.
 
 use super::error::{UntrustedFileError, errno, look};
-use crate::in_use::Entry;
+use crate::in_use::{Entry, Identity};
 use crate::mounts::Mounts;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
@@ -22,21 +22,30 @@ pub(super) fn entries(directory: &Path) -> Result<Vec<Entry>, UntrustedFileError
 /// As [`entries`].
 pub(super) fn entries_of(opened: impl AsFd, directory: &Path) -> Result<Vec<Entry>, UntrustedFileError> {
     let opened = opened.as_fd();
-    let mut entries = vec![written(opened, directory)?];
     let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))
         .map_err(|error| look(directory)(errno(&error)))?;
     let place = Path::new("/proc/self/mountinfo");
     let mounts = Mounts::read().map_err(|error| look(place)(errno(&error)))?;
-    for mount in mounts.written_below(&real) {
+    let (mut below, mut read_only) = (Vec::new(), Vec::new());
+    for mount in mounts.below(&real) {
         let at = mount.point.as_path();
-        match open(at) {
+        let found = match open(at).and_then(|opened| Ok((fstat(&opened)?, opened))) {
             // Covered by another mount.
             Err(Errno::NOENT | Errno::NOTDIR) => continue,
-            Err(errno) => return Err(look(at)(errno)),
+            found => found.map_err(look(at)),
+        };
+        match found {
+            Ok((stat, _)) if mount.is_read_only => read_only.push(Identity::of(&stat)),
+            Ok((_, opened)) => below.push((opened, at)),
+            Err(_) if mount.is_read_only => {}
             // One of another user's (FUSE), of which this user can use nothing.
-            Ok(opened) if fstat(&opened).is_err_and(|error| error == Errno::ACCESS) => continue,
-            Ok(opened) => entries.push(written(opened.as_fd(), at)?),
+            Err(UntrustedFileError::Look { source: Errno::ACCESS, .. }) if open(at).is_ok() => {}
+            Err(error) => return Err(error),
         }
+    }
+    let mut entries = vec![written(opened, directory, read_only)?];
+    for (opened, at) in below {
+        entries.push(written(opened.as_fd(), at, Vec::new())?);
     }
     Ok(entries)
 }
@@ -45,6 +54,10 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
     openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
-fn written(opened: BorrowedFd<'_>, path: &Path) -> Result<Entry, UntrustedFileError> {
-    Entry::written(opened, path.to_owned()).map_err(look(path))
+fn written(
+    opened: BorrowedFd<'_>,
+    path: &Path,
+    read_only: Vec<Identity>,
+) -> Result<Entry, UntrustedFileError> {
+    Entry::written(opened, path.to_owned(), read_only).map_err(look(path))
 }

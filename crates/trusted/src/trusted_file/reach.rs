@@ -82,7 +82,11 @@ impl<'a> Reach<'a> {
             if place.file_system != location.file_system {
                 continue;
             }
-            let is_mounted = |identity| self.places.iter().any(|place| place.entry.identity == identity);
+            // What has come there since may hide what the sandbox still sees.
+            let is_mounted = |identity| {
+                let is_it = |entry: &Entry| entry.identity == identity || entry.read_only.contains(&identity);
+                self.places.iter().any(|place| is_it(place.entry))
+            };
             let workspace = entry.path.clone();
             match scan::find(directory, Identity::of(stat), is_mounted) {
                 Ok(None) => {}

@@ -7,8 +7,8 @@
 use crate::in_use::Identity;
 use rustix::fd::OwnedFd;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, StatVfsMountFlags, StatxFlags, StatxTimestamp,
-    fstat, fstatvfs, openat2, statat, statx,
+    AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, StatxFlags, StatxTimestamp, fstat, openat2,
+    statat, statx,
 };
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
@@ -85,7 +85,7 @@ impl Scan<'_> {
                     }
                 }
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => self.seen = None,
-                Err(Errno::XDEV) if self.is_mounted_at(&below) || self.is_read_only(&below) => {}
+                Err(Errno::XDEV) if self.is_mounted_at(&below) => {}
                 // Its owner can give the right back that is missing.
                 Err(_) => return Err(UNREADABLE),
             }
@@ -132,15 +132,6 @@ impl Scan<'_> {
             }
         }
         Ok(None)
-    }
-
-    /// Whether what is mounted there can't be written by that way.
-    fn is_read_only(&self, below: &Path) -> bool {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        openat2(self.directory, below, flags, Mode::empty(), resolve)
-            .and_then(fstatvfs)
-            .is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
     }
 
     fn is_mounted_at(&self, below: &Path) -> bool {

@@ -7,7 +7,7 @@ use crate::state;
 use belljar_egress::upstream::names::NameSource;
 use belljar_node::clone::{Cloning, Origin, clone};
 use belljar_node::git::{Base, HostEnv};
-use belljar_trusted::trusted_file::{self, UntrustedFileError};
+use belljar_trusted::trusted_file;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -82,7 +82,7 @@ impl CloneArguments {
 fn place(directory: &Path) -> Result<PathBuf, CliError> {
     let (found, missing) = given_place(directory)?;
     match trusted_file::look_at(&found.real) {
-        Err(error @ UntrustedFileError::Workspace { .. }) => Err(CliError::usage(error.to_string())),
+        Err(error) if error.is_of_sandbox() => Err(CliError::usage(error.to_string())),
         _ => Ok(found.beyond(&missing)),
     }
 }

@@ -106,11 +106,17 @@ fn directory_that_a_sandbox_has_open_is_refused_wherever_it_is_moved() {
         let ground = Ground::new(world);
         for how in ["cwd", "directory"] {
             world.write("project/moved/policy.yaml", "rules: []");
+            world.write("beside/none", "");
+            exec(world, &ground.session, "ln -s ../../beside moved/link").succeeded();
             ground.hold(how);
             ground.rename("project/moved", "own/moved");
             refused(&ground.obey("own/moved/policy.yaml"), "is open in the process");
+            // A link in it may be the sandbox's, too.
+            let lend = || world.run(&["exec", "--workspace", "own/moved/link", "--", "true"]);
+            refused(&lend(), "own/moved/link");
             ground.release();
             until(|| ground.obey("own/moved/policy.yaml").code == 0);
+            lend().succeeded();
             fs::remove_dir_all(world.path().join("own/moved")).unwrap();
         }
     });
@@ -169,6 +175,9 @@ fn what_is_mounted_below_a_workspace_is_written_by_its_sandbox() {
     run("true", &obey("source/policy.yaml")).succeeded();
     let read_only = format!("{mount} && mount -o remount,bind,ro {}", at("project/mounted"));
     run(&read_only, &obey("source/policy.yaml")).succeeded();
+    // Nor does such a mount hide other names of a file with several.
+    fs::hard_link(at("beside/policy.yaml"), at("beside/linked.yaml")).unwrap();
+    run(&read_only, &obey("beside/linked.yaml")).succeeded();
     // One that another process obeys: the directory isn't lent.
     let session = create(&world, &["--egress", "source/policy.yaml"]);
     let _sessions = Sessions(&world);
