@@ -4,13 +4,12 @@
 //! kernel keeps access control lists (`system.posix_acl_access`, up to 64 KiB for each file) in memory that it charges to
 //! nothing, so these are refused, as by a file system that has none.
 
-use super::caller::{open_path, read_memory, read_string};
+use super::caller::{self, open_path, read_memory, read_string};
 use crate::kernel::ask::{self, Question};
 use crate::wall;
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{OFlags, XattrFlags, fsetxattr, setxattr};
 use rustix::io::Errno;
-use std::mem::ManuallyDrop;
 
 /// The longest name, its NUL included (`XATTR_NAME_MAX`).
 const LONGEST_NAME: usize = 256;
@@ -31,13 +30,9 @@ enum Target {
     Descriptor(OwnedFd),
 }
 
-/// Answers one question, in a worker. What was taken stays open until that ends.
+/// Answers one question, in a worker.
 pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question) {
-    let request = ManuallyDrop::new(Request::take(question));
-    if ask::is_still_asked(listener, question.id) {
-        let answer = request.as_ref().map_err(|errno| *errno).and_then(Request::fulfil);
-        ask::answer_question(listener, question.id, answer);
-    }
+    caller::answer(listener, question, Request::take, Request::fulfil);
 }
 
 // === impl Request ===

@@ -1,10 +1,12 @@
 //! What a guarded process names in a call: descriptors, paths and memory of its own. Each is read or opened once, so that
 //! a caller that changes it afterwards changes nothing. Only workers do this: any of it may wait.
 
-use rustix::fd::OwnedFd;
+use crate::kernel::ask::{self, Question};
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
+use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -13,6 +15,21 @@ const LONGEST_PATH: usize = 4096;
 
 /// Where two paths that mean the caller itself would mean PID 1.
 const OF_THE_CALLER: [&str; 2] = ["/proc/self", "/proc/thread-self"];
+
+/// Takes what a call names, does with it what is asked, and answers. What was taken is the caller's only if it still waits: its number
+/// may belong to another thread by now. It stays open until the worker ends, because `close` may wait.
+pub(super) fn answer<T>(
+    listener: BorrowedFd<'_>,
+    question: &Question,
+    take: impl FnOnce(&Question) -> Result<T, Errno>,
+    fulfil: impl FnOnce(&T) -> Result<(), Errno>,
+) {
+    let taken = ManuallyDrop::new(take(question));
+    if ask::is_still_asked(listener, question.id) {
+        let answer = taken.as_ref().map_err(|errno| *errno).and_then(fulfil);
+        ask::answer_question(listener, question.id, answer);
+    }
+}
 
 /// Opens a file of the caller's in `/proc`.
 pub(super) fn open(thread: i32, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {

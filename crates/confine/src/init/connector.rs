@@ -10,7 +10,7 @@
 //! Local sockets are connected to if they lie in the sandbox's own memory or in an overlay. In a directory of the host a
 //! socket may be anybody's, and no path tells whose.
 
-use super::caller::{open, read_memory};
+use super::caller::{self, open, read_memory};
 use super::own::Own;
 use super::{attributes, filters, linger, watches};
 use crate::kernel;
@@ -110,12 +110,7 @@ impl Connector {
 
     /// Connects. What was taken stays open until the worker ends.
     fn answer_connect(&self, question: &Question) {
-        let taken = ManuallyDrop::new(Connection::take(question));
-        if !ask::is_still_asked(self.listener(), question.id) {
-            return;
-        }
-        let answer = taken.as_ref().map_err(|errno| *errno).and_then(|taken| self.connect(taken));
-        ask::answer_question(self.listener(), question.id, answer);
+        caller::answer(self.listener(), question, Connection::take, |taken| self.connect(taken));
     }
 
     fn connect(&self, connection: &Connection) -> Result<(), Errno> {

@@ -1,18 +1,17 @@
 //! Sets `SO_LINGER` in the place of programs ([`crate::seccomp::policy::guard`]): a close never waits.
 //!
-//! A program can have its socket closed by anybody who serves others: the reader of a local socket that it was passed to,
+//! A program can have its socket closed by a process that serves others: the reader of a local socket that it was passed to,
 //! and the kernel's worker for all late closes of the machine, which garbage of local sockets comes to. That worker would
 //! wait as long as the option says, even after the sandbox has ended.
 //!
 //! With a time of 0 a close resets the connection at once, and programs get that. With any other time a close goes on in
 //! the background, as without the option: the request succeeds without effect.
 
-use super::caller::read_memory;
+use super::caller::{self, read_memory};
 use crate::kernel::ask::{self, Question};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
-use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 /// `struct linger`: whether it is on, and for how many seconds.
@@ -23,13 +22,9 @@ struct Request {
     resets: bool,
 }
 
-/// Answers one question, in a worker. What was taken stays open until that ends.
+/// Answers one question, in a worker.
 pub(super) fn answer(listener: BorrowedFd<'_>, question: &Question) {
-    let request = ManuallyDrop::new(Request::take(question));
-    if ask::is_still_asked(listener, question.id) {
-        let answer = request.as_ref().map_err(|errno| *errno).and_then(Request::fulfil);
-        ask::answer_question(listener, question.id, answer);
-    }
+    caller::answer(listener, question, Request::take, Request::fulfil);
 }
 
 // === impl Request ===
