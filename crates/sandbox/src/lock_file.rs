@@ -1,4 +1,4 @@
-//! Lock files. `flock` takes no right but that to open the file, so nobody but its owner may open one: another user could hold the lock.
+//! Lock files. `flock` takes no right but that to open the file, so no user but its owner may open one: another user could hold the lock.
 
 use rustix::fs::{Mode, fchmod};
 use std::fs::{File, Metadata, OpenOptions};

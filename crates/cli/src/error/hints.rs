@@ -14,7 +14,7 @@ pub(super) const HANDOFF_HINT: &str =
 pub(super) const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows what the session has, and \
      `belljar session discard` gives these paths up there";
 
-pub(super) const DAMAGED_HINT: &str = "nothing is added to a damaged log; keep its folder as it is for whoever looks into it, \
+pub(super) const DAMAGED_HINT: &str = "nothing is added to a damaged log; keep its folder as it is for an investigation, \
      under another name: a new one is begun then";
 
 pub(super) const TAKEN_HINT: &str = "a node serves from that state, or another `belljar job` works on it; \

@@ -173,7 +173,7 @@ fn of_system() -> Result<Vec<CertificateDer<'static>>, TrustError> {
 /// Checks a file of authorities, or a directory with all that is in it: its names are links as a rule, which lead elsewhere.
 fn check_named(path: &Path) -> Result<(), TrustError> {
     let refused = |path: &Path, error: UntrustedFileError| match error {
-        // What can't be read is believed by nobody.
+        // What can't be read isn't believed.
         UntrustedFileError::Look { .. } | UntrustedFileError::Kind { .. } => Ok(()),
         refused => Err(TrustError::Read { path: path.to_owned(), source: pem::Error::Io(refused.into()) }),
     };

@@ -269,7 +269,7 @@ impl<'g> Git<'g> {
         self.to_the_end((command, step(arguments)), &DONE, |_| Ok(()))
     }
 
-    /// Those settings of the user's that say who the user is for servers, from files that nobody else can write.
+    /// Those settings of the user's that say who the user is for servers, from files that no other user can write.
     pub(super) fn settings(&self) -> Result<Settings, GitError> {
         let mut command = self.blank();
         let list = ["config", "--list", "--includes", "--show-origin", "-z"];

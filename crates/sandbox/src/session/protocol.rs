@@ -166,7 +166,7 @@ pub enum Refusal {
         /// How many there are besides.
         further: usize,
     },
-    /// Files of the source were changed by somebody else while a commit was written. They are as they were; all other changes are
+    /// Files of the source were changed by another program while a commit was written. They are as they were; all other changes are
     /// written.
     #[error(
         "changed while the commit was written, and left as they are: {}{}; all other changes are written",

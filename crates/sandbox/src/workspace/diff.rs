@@ -157,7 +157,7 @@ fn contents_size(changed: &Changed) -> u64 {
     }
 }
 
-/// Whether it is Git's index or an object: nobody can read them, and what Git would write by them is judged with what gains trust, where
+/// Whether it is Git's index or an object: a person can't read them, and what Git would write by them is judged with what gains trust, where
 /// it takes a yes of its own.
 fn is_data_of_git(path: &Path) -> bool {
     let mut parts = path.iter();

@@ -1,5 +1,5 @@
 //! What a target holds where changes are written to it, as it was when conflicts were looked for; and the moves by which a file
-//! that somebody has saved there since is not lost.
+//! that another program has saved there since is not lost.
 //!
 //! ```text
 //! replace ─► looked at ─► exchanged with the new file ─► what came out is looked at ─► deleted

@@ -109,7 +109,7 @@ fn git_and_ssh_obey_nothing_that_a_live_sandbox_writes() {
             "{number}: {refused:?}"
         );
         assert!(!obeyed.has_run(), "{number}: {refused:?}");
-        // The control: the same where nobody else writes.
+        // The control: the same where no sandbox writes.
         let own = obeyed.clone(way, "own");
         assert!(!own.stderr.contains("git obey"), "{number}: {own:?}");
     }

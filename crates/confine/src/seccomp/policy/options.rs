@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[allow_if(
 /// succeeds without effect. The kernel shortens larger sizes without an error, too. It charges queues of netlink sockets and
 /// what UDP sockets send to no control group, so that the number of sockets times this size is what they can hold.
 ///
-/// `SO_LINGER` has whoever closes a socket wait, for a time that lies in memory.
+/// With `SO_LINGER` a process that closes a socket waits, for a time that lies in memory.
 pub(super) const BUFFERS_AND_LINGER: Rule = Rule {
     verdict: Verdict::AskUnless {
         any_of: &[

@@ -173,7 +173,7 @@ impl Keeper {
         drop(retained);
         let _ = std::fs::remove_file(note);
         review.folder.is_left = false;
-        // All but what somebody changed meanwhile is written.
+        // All but what another program changed meanwhile is written.
         let overtaken = match applied {
             Err(error @ ApplyError::Overtaken { .. }) => Some(error),
             applied => applied.map(|()| None)?,

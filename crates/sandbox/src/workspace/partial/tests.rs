@@ -155,7 +155,7 @@ fn files_that_a_person_saves_while_changes_are_written_are_conflicts() {
     assert_eq!(applied.written, ["directory/inner", "folder", "folder/new", "free"].map(PathBuf::from));
     let read = |name: &str| std::fs::read_to_string(ground.target.path().join(name)).unwrap();
     assert_eq!(saved.map(read), ["person"; 4]);
-    // The controls: what nobody touched is written, and nothing is left beside it.
+    // The controls: what no other program touched is written, and nothing is left beside it.
     assert_eq!(["free", "folder/new"].map(read), ["run"; 2]);
     let names = std::fs::read_dir(ground.target.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(!names.into_iter().any(|name| name.to_string_lossy().contains("belljar")));
