@@ -130,7 +130,8 @@ impl Memory {
 
 impl Limit {
     fn watch(plan: &Plan) -> Result<Self, Fault> {
-        Ok(match (plan.group.as_ref().and_then(Entrance::out_of_memory), plan.watched_memory_bytes) {
+        let watched = wall!(MemoryLimit: plan.watched_memory_bytes, else None);
+        Ok(match (plan.group.as_ref().and_then(Entrance::out_of_memory), watched) {
             (Some(told), _) => {
                 // Above the descriptors that a program gets for its streams.
                 let event = rustix::io::fcntl_dupfd_cloexec(told, 3).about("memory event")?;

@@ -49,14 +49,20 @@ impl Groups {
     /// Makes what keeps a sandbox within `limits`.
     pub(super) fn hold(&self, id: &RunId, limits: &Limits) -> Result<Held, GroupError> {
         let wanted = GroupLimits {
-            memory_bytes: wall!(MemoryLimit: limits.memory_bytes, else None),
+            memory_bytes: limits.memory_bytes,
             processes: Some(limits.processes.saturating_add(OWN_PROCESSES)),
-            millicpus: wall!(CpuLimit: limits.millicpus, else None),
+            millicpus: limits.millicpus,
+        };
+        // What is left out for a test is reported all the same: a limit that is known to be missing is refused.
+        let upheld = GroupLimits {
+            memory_bytes: wall!(MemoryLimit: wanted.memory_bytes, else None),
+            millicpus: wall!(CpuLimit: wanted.millicpus, else None),
+            ..wanted
         };
         let needs_group = wanted.memory_bytes.is_some() || wanted.millicpus.is_some();
         match &self.hierarchies {
             Ok(found) if needs_group => {
-                let group = found.make(&format!("{}{id}", self.prefix), &wanted)?;
+                let group = found.make(&format!("{}{id}", self.prefix), &upheld)?;
                 let (group, version) = (Some(group), Ok(found.version()));
                 Ok(Held { group, limits: wanted, version, watched_memory_bytes: None })
             }
