@@ -27,7 +27,7 @@ pub(super) fn review(parts: &[&str], is_new_object: bool) -> Option<&'static str
 fn is_data(inside: &[&str], is_new_object: bool) -> bool {
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match inside {
-        ["head" | "orig_head" | "fetch_head" | "index" | "commit_editmsg" | "description"] => true,
+        ["head" | "orig_head" | "index" | "commit_editmsg" | "description"] => true,
         ["objects", two, rest] => {
             is_new_object && two.len() == 2 && matches!(rest.len(), 38 | 62) && is_hex(two) && is_hex(rest)
         }
@@ -88,6 +88,7 @@ mod tests {
             ".git/objects/pack/pack-1.idx",
             ".git/objects/pack/multi-pack-index",
             ".git/packed-refs",
+            ".git/fetch_head",
             ".git/reftable/tables.list",
             ".git/worktrees/a/gitdir",
             ".git/refs/replace/abc",

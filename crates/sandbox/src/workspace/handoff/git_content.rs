@@ -31,6 +31,9 @@ const MOST_ENTRIES: usize = 1_000_000;
 /// Maximum size of a reference.
 const LONGEST_REFERENCE: u64 = 4096;
 
+const UNKNOWN_COMMIT: &str =
+    "it leads to a commit that was there already and that isn't looked at, or to no commit";
+
 /// The changes, and the trees that they are in.
 pub(super) struct Ground<'a> {
     pub(super) set: &'a ChangeSet,
@@ -85,6 +88,7 @@ pub(super) fn find(ground: &Ground<'_>) -> Result<Vec<Finding>, DirectoryError> 
         }
         match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             [_, "head" | "orig_head"] | [_, "refs", ..] => note(path, judge.reference(path)),
+            [_, "logs", ..] => note(path, judge.log(path)),
             [_, "objects", ..] => note(path, judge.commit(path)?),
             _ => {}
         }
@@ -121,11 +125,21 @@ impl<'a> Judge<'a> {
         if !index.has_right_trees(self.format) {
             return Ok(Some("the next commit has other files in it than it says".to_owned()));
         }
+        if index.saves_looks && !self.before.saves_looks {
+            return Ok(Some("git status doesn't look at files that it says are known".to_owned()));
+        }
         let before: BTreeMap<(&[u8], u16), &IndexEntry> =
             self.before.entries.iter().map(|entry| ((entry.path.as_slice(), entry.stage), entry)).collect();
         let is_changed =
             |entry: &&IndexEntry| before.get(&(entry.path.as_slice(), entry.stage)) != Some(entry);
         let changed: Vec<IndexEntry> = index.entries.iter().filter(is_changed).cloned().collect();
+        let was_unwatched = |path: &[u8]| before.get(&(path, 0)).is_some_and(|entry| entry.is_unwatched);
+        if let Some(hidden) = changed.iter().find(|entry| entry.is_unwatched && !was_unwatched(&entry.path)) {
+            return Ok(Some(format!(
+                "git status and git diff don't show changes of {}",
+                shown(&hidden.path)
+            )));
+        }
         for IndexEntry { path, mode, object, .. } in changed {
             if let Some(reason) = self.content(&path, mode, &object)? {
                 return Ok(Some(format!("git checkout writes {}: {reason}", shown(&path))));
@@ -168,11 +182,38 @@ impl<'a> Judge<'a> {
             Some(other) => self.references.get(other)?,
             None => says.to_owned(),
         };
-        let is_new = from_hex(&hash).is_some_and(|hash| self.ground.objects.commit(&hash).is_some());
-        let is_known = is_new || self.references.led_to(name, &hash);
-        (!is_known).then(|| {
-            "it leads to a commit that was there already and that isn't looked at, or to no commit".to_owned()
-        })
+        (!self.is_known(name, &hash)).then(|| UNKNOWN_COMMIT.to_owned())
+    }
+
+    /// Returns true if a commit is new, and so looked at, or one that the reference led to before.
+    fn is_known(&self, name: &str, hash: &str) -> bool {
+        let is_new = from_hex(hash).is_some_and(|hash| self.ground.objects.commit(&hash).is_some());
+        is_new || self.references.led_to(name, hash)
+    }
+
+    /// Why the log of a reference takes a yes, if it does: `HEAD@{1}`, `git checkout -` and `git stash` go by what it says.
+    fn log(&self, path: &Path) -> Option<String> {
+        let is_directory = |state: State| state.kind == FileType::Directory;
+        if self.ground.set.get(path).and_then(|changed| changed.after).is_some_and(is_directory) {
+            return None;
+        }
+        let Some(after) = read(self.ground.copy.open_file(path), LARGEST_INDEX_BYTES) else {
+            return Some(UNKNOWN_COMMIT.to_owned());
+        };
+        let before = read(self.ground.target.open_file(path), LARGEST_INDEX_BYTES).unwrap_or_default();
+        let before: BTreeSet<&[u8]> = before.split(|byte| *byte == b'\n').collect();
+        let name = path.strip_prefix(".git/logs").ok().and_then(Path::to_str).unwrap_or_default();
+        let none = "0".repeat(2 * self.format.length());
+        let is_known = |hash: Option<&[u8]>| {
+            let hash = hash.and_then(|hash| str::from_utf8(hash).ok());
+            hash.is_some_and(|hash| hash == none || self.is_known(name, hash))
+        };
+        let mut new = after.split(|byte| *byte == b'\n').filter(|line| !before.contains(line));
+        let is_harmless = new.all(|line| {
+            let mut words = line.split(|byte| *byte == b' ');
+            is_known(words.next()) && is_known(words.next())
+        });
+        (!is_harmless).then(|| UNKNOWN_COMMIT.to_owned())
     }
 
     /// Why a reference that is removed takes a yes, if it does: what is packed under its name counts then.

@@ -18,6 +18,8 @@ pub(super) enum ObjectFormat {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pub(super) entries: Vec<IndexEntry>,
+    /// It says which files and directories Git needs no look at: a cache of what is untracked, or of what a file monitor has seen.
+    pub(super) saves_looks: bool,
     /// The trees that Git takes for those of the entries, without computing them.
     cached_trees: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -32,6 +34,8 @@ pub(super) struct IndexEntry {
     pub(super) object: Vec<u8>,
     /// Not zero for one of several versions of a path that conflicts.
     pub(super) stage: u16,
+    /// Git takes the file for unchanged without a look at it, or for one that needn't be there.
+    pub(super) is_unwatched: bool,
 }
 
 /// The names in a directory, with mode and object.
@@ -44,14 +48,18 @@ struct Reader<'a>(&'a [u8]);
 const MODE_AT: usize = 24;
 const OBJECT_AT: usize = 40;
 
-/// Bits of the flags of an entry: more flags follow; its stage; the length of its path, or that it is longer.
+/// Bits of the flags of an entry: it is assumed to be unchanged; more flags follow; its stage; the length of its path, or that it is longer.
+const ASSUMED_UNCHANGED: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
 const STAGE: u16 = 0x3000;
 const LENGTH: u16 = 0x0fff;
 
-/// The extension with trees, and those that have no say in what is written: what is untracked, and what a file monitor has seen.
+/// Bit of the further flags of an entry: no file of the work tree belongs to it.
+const NOT_IN_WORK_TREE: u16 = 0x4000;
+
+/// The extension with trees, and those that save Git looks: what is untracked, and what a file monitor has seen.
 const TREES: &[u8] = b"TREE";
-const HARMLESS: [&[u8]; 2] = [b"UNTR", b"FSMN"];
+const LOOKS: [&[u8]; 2] = [b"UNTR", b"FSMN"];
 
 // === impl ObjectFormat ===
 
@@ -106,7 +114,7 @@ impl Index {
             let content = from.take(usize::try_from(length).ok()?)?;
             match name {
                 TREES => index.cached_trees = Reader(content).trees(format)?,
-                name if HARMLESS.contains(&name) => {}
+                name if LOOKS.contains(&name) => index.saves_looks = true,
                 _ => return None,
             }
         }
@@ -199,11 +207,13 @@ impl<'a> Reader<'a> {
         let mode = u32::from_be_bytes(head.get(MODE_AT..MODE_AT + 4)?.try_into().ok()?);
         let object = self.take(format.length())?.to_vec();
         let flags = u16::from_be_bytes(self.take(2)?.try_into().ok()?);
+        let mut is_unwatched = flags & ASSUMED_UNCHANGED != 0;
         if flags & EXTENDED != 0 {
             if version < 3 {
                 return None;
             }
-            self.take(2)?;
+            let further = u16::from_be_bytes(self.take(2)?.try_into().ok()?);
+            is_unwatched |= further & NOT_IN_WORK_TREE != 0;
         }
         let path = match version {
             4 => {
@@ -224,7 +234,7 @@ impl<'a> Reader<'a> {
                 return None;
             }
         }
-        Some(IndexEntry { path, mode, object, stage: (flags & STAGE) >> 12 })
+        Some(IndexEntry { path, mode, object, stage: (flags & STAGE) >> 12, is_unwatched })
     }
 
     /// A number as Git writes offsets: seven bits a byte, each further byte adding one.
