@@ -159,7 +159,7 @@ async fn out<S: Socket>(
                 start.judge(server_name)?;
                 handshake.hello_sent();
                 direction.send(&early.split_to(bytes), &mut to).await?;
-                if handshake.asks_again().await {
+                if handshake.asks_again().await? {
                     let send = async |bytes: BytesMut| direction.send(&bytes, &mut to).await;
                     let about = (&start, direction.shared);
                     handshake::second_hello(&mut from, &mut early, about, send).await?;

@@ -27,8 +27,21 @@ enum Stage {
     HelloSent,
     /// The server asks for another one.
     Retry,
+    /// The server has answered something else than TLS does: it has not read the ClientHello yet, or never will.
+    Broken,
     /// What passes from here on is not looked at.
     Over,
+}
+
+/// What a server answers to a ClientHello.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// A ServerHello, or another message of a handshake: the server asks for no other ClientHello.
+    Hello,
+    /// A HelloRetryRequest.
+    Retry,
+    /// Nothing that answers a ClientHello. It may be what the server says first, or its answer to an earlier request.
+    Other,
 }
 
 /// Reads a server's answer up to the random number of its ServerHello.
@@ -83,17 +96,28 @@ impl Handshake {
         if self.stage.get() != Stage::HelloSent {
             return;
         }
-        let Some(is_retry) = self.answer.borrow_mut().read(bytes) else { return };
-        self.stage.set(if is_retry { Stage::Retry } else { Stage::Over });
+        let Some(answer) = self.answer.borrow_mut().read(bytes) else { return };
+        self.stage.set(match answer {
+            Answer::Hello => Stage::Over,
+            Answer::Retry => Stage::Retry,
+            Answer::Other => Stage::Broken,
+        });
         self.is_answered.notify_one();
     }
 
     /// Waits until the server has answered; whether it asks for another ClientHello.
-    pub(super) async fn asks_again(&self) -> bool {
+    ///
+    /// # Errors
+    /// [`End::BrokenTls`] for an answer that is none: what answers the ClientHello is still to come, and nothing may pass unread until
+    /// then.
+    pub(super) async fn asks_again(&self) -> Result<bool, End> {
         while self.stage.get() == Stage::HelloSent {
             self.is_answered.notified().await;
         }
-        self.stage.get() == Stage::Retry
+        match self.stage.get() {
+            Stage::Broken => Err(End::BrokenTls),
+            stage => Ok(stage == Stage::Retry),
+        }
     }
 }
 
@@ -133,15 +157,15 @@ pub(super) async fn second_hello<R: AsyncRead + Unpin>(
 // === impl AnswerReader ===
 
 impl AnswerReader {
-    /// Whether the server asks for another ClientHello; nothing while that can't be told.
-    fn read(&mut self, bytes: &[u8]) -> Option<bool> {
+    /// What the server answers; nothing while that can't be told.
+    fn read(&mut self, bytes: &[u8]) -> Option<Answer> {
         let accepts_upgrade =
             std::mem::take(&mut self.may_accept_upgrade) && bytes.first() == Some(&ACCEPTED);
         self.bytes.extend_from_slice(bytes.get(usize::from(accepts_upgrade)..).unwrap_or_default());
         loop {
             let read = match opening::first_record(&self.bytes) {
                 Record::Incomplete => return None,
-                Record::Malformed => return Some(false),
+                Record::Malformed => return Some(Answer::Other),
                 Record::Other { bytes } => bytes,
                 Record::Handshake { payload, bytes } => {
                     self.message.extend_from_slice(payload);
@@ -153,10 +177,10 @@ impl AnswerReader {
                 None => {}
                 Some(&SERVER_HELLO) => {
                     if let Some(random) = self.message.get(RANDOM_AT..RANDOM_END) {
-                        return Some(random == RETRY);
+                        return Some(if random == RETRY { Answer::Retry } else { Answer::Hello });
                     }
                 }
-                Some(_) => return Some(false),
+                Some(_) => return Some(Answer::Hello),
             }
         }
     }
@@ -173,7 +197,7 @@ mod tests {
         message.chunks(record_bytes).map(record).collect::<Vec<_>>().concat()
     }
 
-    fn answer(bytes: &[u8], piece: usize) -> Option<bool> {
+    fn answer(bytes: &[u8], piece: usize) -> Option<Answer> {
         let mut reader = AnswerReader::default();
         bytes.chunks(piece).find_map(|piece| reader.read(piece))
     }
@@ -182,12 +206,20 @@ mod tests {
     fn hello_retry_request_is_told_from_other_answers_however_it_is_cut() {
         for piece in [1, 7, 1_000] {
             for record in [1, 5, 42] {
-                assert_eq!(answer(&server_hello(RETRY, record), piece), Some(true), "{piece} {record}");
-                assert_eq!(answer(&server_hello([7; 32], record), piece), Some(false), "{piece} {record}");
+                assert_eq!(
+                    answer(&server_hello(RETRY, record), piece),
+                    Some(Answer::Retry),
+                    "{piece} {record}"
+                );
+                assert_eq!(
+                    answer(&server_hello([7; 32], record), piece),
+                    Some(Answer::Hello),
+                    "{piece} {record}"
+                );
             }
             let warned = [&[21, 3, 3, 0, 2, 1, 112][..], &server_hello(RETRY, 42)].concat();
-            assert_eq!(answer(&warned, piece), Some(true), "behind a warning");
-            assert_eq!(answer(b"HTTP/1.1 400 Bad Request", piece), Some(false));
+            assert_eq!(answer(&warned, piece), Some(Answer::Retry), "behind a warning");
+            assert_eq!(answer(b"HTTP/1.1 400 Bad Request", piece), Some(Answer::Other));
         }
         assert_eq!(answer(&server_hello(RETRY, 42)[..30], 30), None);
     }

@@ -33,6 +33,9 @@ print(f"port {listener.getsockname()[1]}", flush=True)
 def serve(connection):
     connection.settimeout(20)
     try:
+        if connection.recv(1, socket.MSG_PEEK) != b"\x16":
+            connection.recv(36, socket.MSG_WAITALL)
+            connection.sendall(b"J\0\0\0\n8.0.0")
         secured = context.wrap_socket(connection, server_side=True)
         while data := secured.recv(4096):
             secured.sendall(data)
@@ -182,6 +185,22 @@ fn second_client_hello_that_comes_before_the_server_has_answered_is_judged_as_we
     said(tunnel, &[[hello("up.test", false), hello("other.test", true)].concat()]);
     assert_eq!(outcome(&house.ledger.latest(1)), "failed: tls_name_mismatch");
     assert_eq!(server.names(), ["up.test"]);
+}
+
+#[test]
+fn greeting_that_comes_late_is_no_answer_to_a_client_hello() {
+    let Some(server) = Server::start() else { return skip(TEST, "there is no python3 or no openssl") };
+    // What a client of MySQL sends to go on with TLS, once it was greeted. This server greets only then.
+    let request = [&[0x20, 0, 0, 1, 0, 0x08, 0, 0][..], &[0; 28]].concat();
+    let parts = [[&request[..], &hello("up.test", false)].concat(), hello("other.test", true)];
+    let direct = said(TcpStream::connect(("127.0.0.1", server.port)).unwrap(), &parts);
+    assert_eq!(direct.first(), Some(&22));
+    assert_eq!(server.names(), ["up.test", "other.test"], "the server takes it");
+    let house = server.house();
+    let tunnel = house.tunnel(&format!("up.test:{}", server.port)).unwrap();
+    said(tunnel, &parts);
+    assert_eq!(outcome(&house.ledger.latest(1)), "failed: tls_malformed");
+    assert_eq!(server.names(), ["up.test"], "the second has not come");
 }
 
 #[test]
