@@ -7,7 +7,7 @@
 //!           (new objects)                   └► anything else                                 ─► nothing to say
 //! ```
 
-use super::index::{Index, IndexEntry, ObjectFormat};
+use super::index::{Index, IndexEntry, ObjectFormat, can_be};
 use super::objects::NewObjects;
 use super::references::References;
 use super::{ChangeSet, Directory, DirectoryError, State, entry};
@@ -22,7 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum size of an index, and of all files together whose content is compared with what Git has of them.
-const LARGEST_INDEX_BYTES: u64 = 256 << 20;
+const LARGEST_INDEX_BYTES: u64 = 64 << 20;
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Maximum number of entries of new trees that are looked at. Few trees can name as many.
@@ -254,6 +254,9 @@ impl<'a> Judge<'a> {
                     return Ok(Some((known.0, "there are too many files to look at".to_owned())));
                 };
                 self.entries_left = left;
+                if !can_be(&known.0) {
+                    return Ok(Some((path, "there are longer names in it than there can be".to_owned())));
+                }
                 if mode == 0o40_000 {
                     pending.push((known.0, known.2));
                 } else if !self.known_entries.contains(&known)

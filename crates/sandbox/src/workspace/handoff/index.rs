@@ -57,6 +57,14 @@ const LENGTH: u16 = 0x0fff;
 /// Bit of the further flags of an entry: no file of the work tree belongs to it.
 const NOT_IN_WORK_TREE: u16 = 0x4000;
 
+/// `PATH_MAX` with its last byte, and `NAME_MAX`.
+const LONGEST_PATH: usize = 4096;
+const LONGEST_NAME: usize = 255;
+
+/// Maximum number of entries, and of bytes of all directories of all paths. Version 4 repeats long paths in few bytes.
+const MOST_ENTRIES: u32 = 500_000;
+const MOST_DIRECTORY_BYTES: usize = 256 << 20;
+
 /// The extension with trees, and those that save Git looks: what is untracked, and what a file monitor has seen.
 const TREES: &[u8] = b"TREE";
 const LOOKS: [&[u8]; 2] = [b"UNTR", b"FSMN"];
@@ -92,13 +100,14 @@ impl Index {
             return None;
         }
         let (version, count) = (from.number()?, from.number()?);
-        if !(2..=4).contains(&version) {
+        if !(2..=4).contains(&version) || count > MOST_ENTRIES {
             return None;
         }
-        let mut index = Self::default();
+        let (mut index, mut left) = (Self::default(), MOST_DIRECTORY_BYTES);
         for _ in 0..count {
             let before = index.entries.last().map_or(&[][..], |entry| &entry.path);
             let entry = from.entry(version, format, before)?;
+            left = left.checked_sub(entry.path.len() * (1 + depth(&entry.path)))?;
             // In the order of the paths, each once: Git finds them by that.
             let is_next = index
                 .entries
@@ -172,6 +181,11 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// Returns true for a path that Linux can have.
+pub(super) fn can_be(path: &[u8]) -> bool {
+    path.len() < LONGEST_PATH && path.split(|byte| *byte == b'/').all(|name| name.len() <= LONGEST_NAME)
+}
+
 fn depth(path: &[u8]) -> usize {
     match path.is_empty() {
         true => 0,
@@ -223,7 +237,7 @@ impl<'a> Reader<'a> {
             _ => self.until(0)?.to_vec(),
         };
         let noted = usize::from(flags & LENGTH);
-        if noted != path.len().min(usize::from(LENGTH)) || path.is_empty() {
+        if noted != path.len().min(usize::from(LENGTH)) || path.is_empty() || !can_be(&path) {
             return None;
         }
         if version != 4 {
@@ -262,7 +276,7 @@ impl<'a> Reader<'a> {
             while open.last().is_some_and(|(_, left)| *left == 0) {
                 open.pop();
             }
-            let path = match open.last_mut() {
+            let path: Vec<u8> = match open.last_mut() {
                 Some((above, left)) => {
                     *left = left.checked_sub(1)?;
                     let slash: &[u8] = if above.is_empty() { b"" } else { b"/" };
@@ -271,6 +285,9 @@ impl<'a> Reader<'a> {
                 None if trees.is_empty() && name.is_empty() => Vec::new(),
                 None => return None,
             };
+            if !can_be(&path) {
+                return None;
+            }
             if count >= 0 {
                 trees.push((path.clone(), self.take(format.length())?.to_vec()));
             }

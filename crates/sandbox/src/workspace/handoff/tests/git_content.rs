@@ -88,6 +88,45 @@ fn index_that_can_not_be_read_or_has_other_trees_than_its_entries_takes_a_yes() 
     }
 }
 
+/// An index of version 4 with such paths: how many bytes of the path before are left out, and what follows.
+fn index_of(paths: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = [&b"DIRC"[..], &4_u32.to_be_bytes(), &(paths.len() as u32).to_be_bytes()].concat();
+    let mut path = Vec::new();
+    for (cut, rest) in paths {
+        path.truncate(path.len() - usize::from(*cut));
+        path.extend_from_slice(rest);
+        let mut entry = [0; 62];
+        entry[24..28].copy_from_slice(&0o100_644_u32.to_be_bytes());
+        entry[60..].copy_from_slice(&(path.len().min(0xfff) as u16).to_be_bytes());
+        bytes.extend_from_slice(&entry);
+        bytes.push(*cut);
+        bytes.extend_from_slice(rest);
+        bytes.push(0);
+    }
+    [bytes, vec![0; 20]].concat()
+}
+
+#[test]
+fn index_of_longer_or_more_paths_than_there_can_be_takes_a_yes_and_no_memory() {
+    let deep = |depth: usize| "a/".repeat(depth).into_bytes();
+    let mut many = vec![(0, deep(2_000))];
+    many.extend((0..20_000_u32).map(|at| (u8::from(at > 0) * 5, format!("{at:05}").into_bytes())));
+    many[0].1.extend_from_slice(b"!");
+    let few = vec![(0, b"a/b".to_vec()), (1, b"c".to_vec())];
+    for (paths, can_be_read) in [
+        (few, true),
+        (vec![(0, [deep(2_000), b"f".to_vec()].concat())], true),
+        (vec![(0, [deep(3_000), b"f".to_vec()].concat())], false),
+        (vec![(0, vec![b'n'; 256])], false),
+        (many, false),
+    ] {
+        let bytes = index_of(&paths);
+        assert!(bytes.len() < 2 << 20);
+        let index = index::Index::read(&bytes, index::ObjectFormat::Sha1);
+        assert_eq!(index.is_some(), can_be_read, "{} paths, the first {:?}", paths.len(), paths[0].1.len());
+    }
+}
+
 #[test]
 fn index_that_hides_changes_from_git_status_takes_a_yes_unless_it_did_before() {
     for hidden in [["--assume-unchanged", "a.txt"], ["--skip-worktree", "a.txt"], ["--untracked-cache", "."]]
