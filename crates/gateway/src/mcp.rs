@@ -70,7 +70,7 @@ impl ServerHandler for Server {
         let from = cursor(request)?;
         let tools = listed.iter().skip(from).take(TOOLS_AT_ONCE);
         let tools = tools.map(|entry| told(seat, entry.tool.definition())).collect();
-        let next = from + TOOLS_AT_ONCE;
+        let next = from.saturating_add(TOOLS_AT_ONCE);
         let mut result = ListToolsResult::with_all_items(tools);
         result.next_cursor = (next < listed.len()).then(|| next.to_string());
         Ok(result)
@@ -111,7 +111,7 @@ impl ServerHandler for Server {
                 definition.resources.iter().map(|resource| told_resource(definition, resource))
             })
             .collect();
-        let next = from + TOOLS_AT_ONCE;
+        let next = from.saturating_add(TOOLS_AT_ONCE);
         let is_last = next >= all.len();
         let mut result =
             ListResourcesResult::with_all_items(all.into_iter().skip(from).take(TOOLS_AT_ONCE).collect());

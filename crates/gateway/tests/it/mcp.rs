@@ -73,6 +73,20 @@ async fn tools_are_listed_and_called_without_a_handshake() {
 }
 
 #[tokio::test]
+async fn a_cursor_behind_the_last_tool_lists_none() {
+    let rig = Rig::new();
+    let router = router(&rig);
+    for (method, member) in [("tools/list", "tools"), ("resources/list", "resources")] {
+        for cursor in ["1000", &usize::MAX.to_string()] {
+            let (status, listed) = ask(&router, method, json!({ "cursor": cursor })).await;
+            assert_eq!((status, &listed["result"][member]), (StatusCode::OK, &json!([])), "{listed}");
+        }
+        let (_, first) = ask(&router, method, json!({ "cursor": "0" })).await;
+        assert!(first["result"][member].is_array(), "the control: {first}");
+    }
+}
+
+#[tokio::test]
 async fn tools_are_called_after_a_handshake_of_the_revision_before() {
     let rig = Rig::new();
     let router = router(&rig);
