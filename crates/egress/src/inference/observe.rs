@@ -1,7 +1,9 @@
 //! Reads what a call has cost out of its answer, while that passes untouched.
 
+mod members;
 mod received;
 
+use self::members::Members;
 use self::received::Received;
 use belljar_contract::inference::{Cost, Surface};
 use memchr::memmem::Finder;
@@ -38,8 +40,8 @@ pub(crate) struct Observer {
     surface: Surface,
     /// Of the line that isn't complete yet, or of the whole.
     kept: Vec<u8>,
-    /// Of what is too long to be kept only the end is: there it stands with everybody who writes so much.
-    is_end: bool,
+    /// Of what is too long to be kept.
+    members: Option<Members>,
     usage: Usage,
     received: Received,
 }
@@ -53,9 +55,10 @@ pub(crate) enum Shape {
     Lines,
 }
 
-/// The longest line or document that is kept whole, and how much of the end of a longer one.
+/// The longest line or document that is kept whole.
 const LONGEST: usize = 256 << 10;
-const END: usize = 64 << 10;
+/// What a longer one is searched for.
+const MEMBERS: &[&str] = &["usage", "prompt_eval_count", "eval_count"];
 
 /// Every way to say it, of all that there are, and where it stands. Members of these names may be of other types elsewhere.
 #[derive(Deserialize)]
@@ -99,7 +102,7 @@ fn number(value: Option<&RawValue>) -> Option<u64> {
 impl Observer {
     pub(crate) fn new(surface: Surface, shape: Shape) -> Self {
         let received = Received::new(shape);
-        Self { shape, surface, kept: Vec::new(), is_end: false, usage: Usage::default(), received }
+        Self { shape, surface, kept: Vec::new(), members: None, usage: Usage::default(), received }
     }
 
     /// Looks at bytes that follow those before.
@@ -120,7 +123,7 @@ impl Observer {
 
     fn lines(&mut self, mut bytes: &[u8]) {
         let Some(last) = memchr::memrchr(b'\n', bytes) else { return self.keep(bytes) };
-        if !self.kept.is_empty() {
+        if !self.kept.is_empty() || self.members.is_some() {
             let first = memchr::memchr(b'\n', bytes).unwrap_or(last);
             let (head, rest) = bytes.split_at(first);
             self.keep(head);
@@ -147,40 +150,33 @@ impl Observer {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        if self.kept.len() + bytes.len() <= LONGEST {
+        if self.members.is_none() && self.kept.len() + bytes.len() <= LONGEST {
             self.kept.extend_from_slice(bytes);
             return;
         }
-        self.is_end = true;
-        let bytes = bytes.get(bytes.len().saturating_sub(END)..).unwrap_or(bytes);
-        let surplus = (self.kept.len() + bytes.len()).saturating_sub(END).min(self.kept.len());
-        self.kept.drain(..surplus);
-        self.kept.extend_from_slice(bytes);
+        let members = self.members.get_or_insert_with(|| Members::new(MEMBERS));
+        members.see(&std::mem::take(&mut self.kept));
+        members.see(bytes);
     }
 
     /// What was kept is complete.
     fn kept_line(&mut self) {
         let kept = std::mem::take(&mut self.kept);
-        match std::mem::take(&mut self.is_end) {
-            true => self.end_of_line(&kept),
-            false => self.line(&kept),
+        match self.members.take() {
+            Some(members) => self.long_line(&members),
+            None => self.line(&kept),
         }
     }
 
-    /// Looks at the end of a document. In a text the quotes around a name would be escaped, so this is one; the last is the
-    /// one that follows everything that was said.
-    fn end_of_line(&mut self, end: &[u8]) {
-        let value = |name: &str| {
-            let at = memchr::memmem::rfind(end, name.as_bytes())? + name.len();
-            let rest = end.get(at..)?.trim_ascii_start().strip_prefix(b":")?;
-            serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>().next()?.ok()
-        };
-        if let Some(counts) = value("\"usage\"") {
+    fn long_line(&mut self, members: &Members) {
+        let value =
+            |name: &str| serde_json::from_slice::<&RawValue>(members.get(name)?.strip_prefix(b":")?).ok();
+        if let Some(counts) = value("usage") {
             self.count(counts);
         }
         if self.surface == Surface::Ollama {
-            self.usage.input_tokens = number(value("\"prompt_eval_count\"")).or(self.usage.input_tokens);
-            self.usage.output_tokens = number(value("\"eval_count\"")).or(self.usage.output_tokens);
+            self.usage.input_tokens = number(value("prompt_eval_count")).or(self.usage.input_tokens);
+            self.usage.output_tokens = number(value("eval_count")).or(self.usage.output_tokens);
         }
     }
 
@@ -301,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_to_be_kept_is_read_from_its_end_and_hides_nothing() {
+    fn what_is_too_long_to_be_kept_is_read_as_it_passes_and_hides_nothing() {
         let spoof = format!("\\\"usage\\\":{{\\\"cost\\\":9}} {}", "a".repeat(3 << 20));
         let lines = format!(
             "data: {{\"x\":\"{spoof}\",\"usage\":{{\"cost\":0.5}},\"y\":null}}\ndata: {{\"usage\":{{\"prompt_tokens\":7}}}}\n"
@@ -318,6 +314,12 @@ mod tests {
         for piece in [1 << 10, LONGEST, whole.len()] {
             assert_eq!(observed(Surface::Openai, Shape::Whole, &whole, piece), (Some(5), None, Some(0.25)));
         }
+        // What a model wrote is deeper, and may come last.
+        let tool = r#"[{"type":"tool_use","input":{"usage":{"cost":9},"x":0}}]"#;
+        let early = format!("{{\"data\":\"{spoof}\",\"usage\":{{\"cost\":0.25}},\"content\":{tool}}}");
+        assert_eq!(observed(Surface::Anthropic, Shape::Whole, &early, 9_999), (None, None, Some(0.25)));
+        let cut = early.split_inclusive("\"x\"").next().unwrap();
+        assert_eq!(observed(Surface::Anthropic, Shape::Whole, cut, 9_999), (None, None, Some(0.25)));
         let ollama = format!("{{\"response\":\"{spoof}\",\"prompt_eval_count\":5,\"eval_count\":7}}");
         assert_eq!(observed(Surface::Ollama, Shape::Whole, &ollama, 9_999), (Some(5), Some(7), None));
     }
