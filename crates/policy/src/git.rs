@@ -21,4 +21,5 @@ pub use redact::redact;
 pub use remote::{InvalidRemote, Remote, Scheme};
 pub use remote_pattern::{Below, RemotePattern};
 pub use rules::GitRules;
+pub(crate) use tree_path::folded_text;
 pub use tree_path::{InvalidTreePath, TreePath, folded, is_dot_git};

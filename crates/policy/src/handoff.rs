@@ -7,13 +7,16 @@
 mod alias;
 mod hidden;
 mod link;
+mod mention;
 mod repository;
 mod resolve;
 mod rows;
+mod setting;
 mod surroundings;
 mod trust;
 
 pub use resolve::{Exit, Landing, Names, NoOutside, Outside, Resolved, TreeLinks, prepend};
+pub use setting::GitSetting;
 pub use surroundings::{TreeContext, review_in_tree};
 pub use trust::Trust;
 
@@ -107,6 +110,11 @@ impl<'t> Touched<'t> {
         Touched { path: alias, before, after, is_new_git_object: self.is_new_git_object }
     }
 
+    /// Returns true if a link is there, or is to be there.
+    fn is_link(&self) -> bool {
+        [&self.before, &self.after].into_iter().any(|entry| matches!(entry, Some(Entry::Link { .. })))
+    }
+
     /// Returns true unless there are only directories: a directory is what is in it, and that is touched by itself.
     fn is_something(&self) -> bool {
         let is_something = |entry: &Option<Entry>| !matches!(entry, None | Some(Entry::Other));
@@ -161,7 +169,7 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
             found.push((kind, reason));
         }
     };
-    let is_link = [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::Link { .. })));
+    let is_link = touched.is_link();
     let of_repository = repository::review(&parts, *is_new_git_object);
     // Branches have names of their own.
     let is_git_data = of_repository.is_none() && path.starts_with(".git/");
@@ -203,8 +211,7 @@ fn review_at(place: &[String], touched: &Touched<'_>) -> Vec<(HandoffKind, &'sta
     let parts: Vec<String> = touched.path.split('/').map(folded).collect();
     let own: Vec<&str> = parts.iter().map(String::as_str).collect();
     let parts: Vec<&str> = place.iter().chain(&parts).map(String::as_str).collect();
-    let is_link = |entry: &Option<Entry>| matches!(entry, Some(Entry::Link { .. }));
-    let is_link = is_link(&touched.before) || is_link(&touched.after);
+    let is_link = touched.is_link();
     let holds = |row: &&rows::Row, parts: &[&str]| row.at.holds(parts, (is_link, false));
     let rows = ROWS.into_iter().flatten().filter(|row| holds(row, &parts) && !holds(row, &own));
     rows.map(|row| (row.kind, row.why)).collect()

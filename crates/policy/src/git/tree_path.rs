@@ -84,9 +84,13 @@ fn is_number(text: &str) -> bool {
 /// over or drop at the end.
 pub fn folded(name: &str) -> String {
     let name = name.split(':').next().unwrap_or_default();
-    let kept: String = name.chars().filter(|char| !is_passed_over(*char)).collect();
-    let lower: String = kept.nfkc().flat_map(char::to_lowercase).nfkc().collect();
-    lower.trim_end_matches(['.', ' ']).to_owned()
+    folded_text(name).trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// A text that names may be in, with its letters as [`folded`] has them.
+pub(crate) fn folded_text(text: &str) -> String {
+    let kept: String = text.chars().filter(|char| !is_passed_over(*char)).collect();
+    kept.nfkc().flat_map(char::to_lowercase).nfkc().collect()
 }
 
 /// HFS+ passes over these, and no eye sees them.

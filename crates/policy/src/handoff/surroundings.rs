@@ -1,8 +1,9 @@
 //! What a change is reviewed beside: the links of the tree that it is for, and the directories of it that may be repositories.
 
 use super::alias::{Aliases, folded_path};
+use super::mention::Mentions;
 use super::resolve::{Landing, Outside, Resolved, TreeLinks};
-use super::{Entry, Finding, HandoffKind, Touched, review_at, review_one};
+use super::{Entry, Finding, GitSetting, HandoffKind, Touched, review_at, review_one};
 use crate::git::{folded, is_dot_git};
 use crate::untrusted::Untrusted;
 use std::borrow::Cow;
@@ -20,6 +21,8 @@ pub struct TreeContext {
     place: Place,
     /// Paths that settings of Git name, folded, as they are told.
     named: BTreeMap<String, String>,
+    /// Command lines of settings of Git, which name files by words.
+    mentions: Mentions,
 }
 
 /// Where a tree is.
@@ -94,6 +97,13 @@ impl TreeContext {
         self.named.insert(folded_path(path), path.to_owned());
     }
 
+    /// Adds the command line of a setting of Git, if it is one. It counts for paths below a directory of the tree, which is empty for all.
+    pub fn add_setting(&mut self, setting: &GitSetting, below: &str) {
+        for command in setting.commands() {
+            self.mentions.add(&command, &setting.name(), &folded_path(below));
+        }
+    }
+
     /// Adds the further names of paths that another context knows, and nothing else of it.
     pub fn add_aliases_of(&mut self, other: Self) {
         self.aliases.add_all(other.aliases);
@@ -151,8 +161,8 @@ impl TreeContext {
         if touched.is_something() && self.place.is_in_repository {
             note(HandoffKind::Git, "the tree is in a repository, whose settings git heeds".into());
         }
-        if let Some(named) = self.named_by_settings(touched) {
-            note(HandoffKind::Git, format!("the settings of git name {}", Untrusted(named)).into());
+        if let Some(reason) = self.named_by_settings(touched) {
+            note(HandoffKind::Git, reason.into());
         }
         for (kind, reason) in review_at(&self.place.parts, touched) {
             note(kind, reason.into());
@@ -162,21 +172,34 @@ impl TreeContext {
             note(HandoffKind::Link, "too many links lead to it to tell what it is".into());
         }
         for alias in aliases.unwrap_or_default() {
-            for Finding { kind, reason, .. } in review_one(&touched.at_alias(&alias), true) {
+            let touched = touched.at_alias(&alias);
+            for Finding { kind, reason, .. } in review_one(&touched, true) {
                 note(kind, format!("the link {alias} leads to it: {reason}").into());
+            }
+            if let Some(reason) = self.named_by_settings(&touched) {
+                note(HandoffKind::Git, format!("the link {alias} leads to it: {reason}").into());
             }
         }
         found
     }
 
-    /// What settings of Git name of a path: it, or a directory above it.
-    fn named_by_settings(&self, touched: &Touched<'_>) -> Option<&str> {
-        if self.named.is_empty() || !touched.is_something() {
+    /// Why a path takes a yes by the settings of Git, if they name it, a directory above it, or what is below it as a link.
+    fn named_by_settings(&self, touched: &Touched<'_>) -> Option<String> {
+        if !touched.is_something() {
             return None;
         }
         let path = folded_path(touched.path);
         let mut above = path.match_indices('/').map(|(at, _)| &path[..at]).chain([path.as_str()]);
-        above.find_map(|path| self.named.get(path)).map(String::as_str)
+        let named = above.find_map(|path| self.named.get(path)).or_else(|| {
+            let below = format!("{path}/");
+            let (named, says) = self.named.range(below.clone()..).next()?;
+            (touched.is_link() && named.starts_with(&below)).then_some(says)
+        });
+        if let Some(named) = named {
+            return Some(format!("the settings of git name {}", Untrusted(named)));
+        }
+        let (setting, name) = self.mentions.of(&path, &self.place.parts, touched.is_link())?;
+        Some(format!("the setting {} of git names {}", Untrusted(setting), Untrusted(&name)))
     }
 
     /// Returns true for what is in a directory that Git takes for a repository. The tree's own `.git` has rules of its own.
@@ -316,6 +339,18 @@ mod tests {
         for path in ["scripts/hooks2", "conf/git.txt", "scripts/other.txt"] {
             assert_eq!(kinds(&context, path, file()), [""; 0], "{path}");
         }
+    }
+
+    #[test]
+    fn a_link_on_the_way_to_what_settings_name_and_what_it_leads_to_take_a_yes() {
+        let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
+        let mut context = context(&[("scripts", "other")], &[]);
+        assert_eq!(kinds(&context, "other/hooks/pre-commit", file()), [""; 0], "the control");
+        context.add_named("scripts/hooks");
+        assert_eq!(kinds(&context, "other/hooks/pre-commit", file()), ["git"]);
+        assert_eq!(kinds(&context, "scripts", link("other")), ["git"]);
+        assert_eq!(kinds(&context, "script", link("other")), [""; 0]);
+        assert_eq!(kinds(&context, "other/file", file()), [""; 0]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::changes::{ChangeSet, Changed, State};
 use crate::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched, TreeContext};
 use git_content::Ground;
+use links::Surroundings;
 use objects::ObjectCheck;
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
@@ -40,20 +41,23 @@ pub(super) type Links = BTreeMap<PathBuf, CString>;
 pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<Reviewed, DirectoryError> {
     let links = links_of(set, copy)?;
     let Some((first, _)) = set.iter().next() else { return Ok(Reviewed { findings: Vec::new(), links }) };
-    let context = links::find(target, set, &links)?;
-    let mut findings: Vec<Finding> = match &context {
+    let surroundings = links::find(target, set, &links)?;
+    let mut findings: Vec<Finding> = match &surroundings {
         None => vec![about_links(
             first,
             "the directory has too many names to find the links that lead to what was changed".into(),
         )],
-        Some(context) => {
+        Some(Surroundings { context, .. }) => {
             unresolved(context, set).map(|reason| about_links(first, reason)).into_iter().collect()
         }
     };
-    let mut context = context.unwrap_or_default();
+    let Surroundings { mut context, repositories } = surroundings.unwrap_or_default();
     if let Some((path, is_in_repository)) = place::of(target) {
         context.set_place(&path.to_string_lossy(), is_in_repository);
-        settings::note(&path, &mut context);
+        if let Some(reason) = settings::note(&path, &repositories, &mut context) {
+            let path = first.to_string_lossy().into_owned();
+            findings.push(Finding { path, kind: HandoffKind::Git, reason: reason.into() });
+        }
     }
     let mut objects = ObjectCheck::new();
     for (path, changed) in set.iter() {

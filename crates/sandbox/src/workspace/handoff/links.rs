@@ -4,6 +4,7 @@
 use super::outside::Host;
 use crate::directory::{Directory, DirectoryError, Name};
 use crate::workspace::changes::ChangeSet;
+use belljar_policy::git::is_dot_git;
 use belljar_policy::handoff::{TreeContext, TreeLinks};
 use belljar_trusted::in_use::Identity;
 use rustix::fs::FileType;
@@ -27,6 +28,15 @@ struct Survey {
     /// By what they are, as paths from outside may lead to them by other names.
     directories: BTreeMap<Identity, PathBuf>,
     context: TreeContext,
+    repositories: Vec<PathBuf>,
+}
+
+/// What a change is reviewed beside.
+#[derive(Debug, Default)]
+pub(super) struct Surroundings {
+    pub(super) context: TreeContext,
+    /// The directories below the tree that have a `.git`.
+    pub(super) repositories: Vec<PathBuf>,
 }
 
 /// Walks the tree, and adds to it what a change brings; `new_links` are the links of the change with what they say. What can't be read
@@ -35,8 +45,9 @@ pub(super) fn find(
     tree: &Directory,
     set: &ChangeSet,
     new_links: &Links,
-) -> Result<Option<TreeContext>, DirectoryError> {
-    let Some(Survey { mut links, directories, mut context }) = Survey::of(tree)? else { return Ok(None) };
+) -> Result<Option<Surroundings>, DirectoryError> {
+    let Some(survey) = Survey::of(tree)? else { return Ok(None) };
+    let Survey { mut links, directories, mut context, repositories } = survey;
     let mut host = Host::new(tree, &directories);
     let changes_links = set.iter().any(|(_, changed)| {
         let is_link = |state: super::State| state.kind == FileType::Symlink;
@@ -58,7 +69,7 @@ pub(super) fn find(
         links.insert(path.as_os_str().as_bytes(), says.to_bytes());
     }
     context.add_links(&links, &mut host);
-    Ok(Some(context))
+    Ok(Some(Surroundings { context, repositories }))
 }
 
 // === impl Survey ===
@@ -83,6 +94,9 @@ impl Survey {
             for Name { name, kind } in &names {
                 let path = below.join(OsStr::from_bytes(name.as_bytes()));
                 survey.context.add_path(&path.to_string_lossy());
+                if is_dot_git(&name.to_string_lossy()) && !below.as_os_str().is_empty() {
+                    survey.repositories.push(below.clone());
+                }
                 match kind {
                     FileType::Directory if path != Path::new(LEFT_OUT) => pending.push(path),
                     FileType::Symlink => {

@@ -1,7 +1,12 @@
-//! What settings of Git name in a tree: the directory that `core.hooksPath` names holds hooks, whatever it is called.
+//! What settings of Git name in a tree: the directory that `core.hooksPath` names holds hooks, whatever it is called, and an alias runs
+//! scripts.
+
+mod environment;
+mod syntax;
 
 use crate::directory::Directory;
-use belljar_policy::handoff::TreeContext;
+use belljar_policy::handoff::{GitSetting, TreeContext};
+use environment::Variables;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
@@ -9,82 +14,98 @@ use std::path::{Component, Path, PathBuf};
 /// The settings of Git that count in a tree, followed from file to file.
 struct Settings<'a> {
     place: &'a Path,
-    /// Files still to be read, each with the work tree that relative paths in it may begin at.
-    pending: Vec<(PathBuf, PathBuf)>,
-    seen: BTreeSet<PathBuf>,
-    named: BTreeSet<PathBuf>,
+    home: Option<PathBuf>,
+    context: &'a mut TreeContext,
+    /// Files still to be read.
+    pending: Vec<Source>,
+    seen: BTreeSet<Source>,
+}
+
+/// A file with settings.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Source {
+    file: PathBuf,
+    /// The work trees that relative paths in it may begin at.
+    worktrees: Vec<PathBuf>,
+    /// The directory of the tree that it counts for; empty for the whole tree.
+    below: PathBuf,
 }
 
 /// Maximum number of files with settings.
-const MOST_FILES: usize = 100;
+const MOST_FILES: usize = 10_000;
 
 /// Maximum length of a file with settings.
 const LONGEST_FILE: u64 = 1 << 20;
 
-/// Sections that name no files of a tree, or only addresses and branches.
-const WITHOUT_FILES: [&str; 8] =
-    ["branch", "remote", "user", "color", "safe", "url", "submodule", "maintenance"];
-
-/// Notes what settings name in the tree that is at a place.
-pub(super) fn note(place: &Path, context: &mut TreeContext) {
-    for path in Settings::of(place).read() {
-        context.add_named(&path.to_string_lossy());
-    }
+/// Notes what settings name in the tree that is at a place; `repositories` are the directories in it that have a `.git`. Returns why
+/// that can't be told, if it can't.
+pub(super) fn note(place: &Path, repositories: &[PathBuf], context: &mut TreeContext) -> Option<String> {
+    Settings::read(place, repositories, context, &|name| std::env::var_os(name))
 }
 
 // === impl Settings ===
 
 impl<'a> Settings<'a> {
-    /// Those of the repositories that the tree is in, of the user and of the system.
-    fn of(place: &'a Path) -> Self {
-        let (mut pending, mut worktree) = (Vec::new(), place);
-        for directory in place.ancestors() {
-            let git = directory.join(".git");
-            let Ok(kind) = git.symlink_metadata() else { continue };
-            let places = if kind.is_dir() { vec![git] } else { linked(directory) };
-            let files = places.iter().flat_map(|git| [git.join("config"), git.join("config.worktree")]);
-            pending.extend(files.map(|file| (file, directory.to_owned())));
-            worktree = directory;
-        }
-        pending.extend(of_user().into_iter().map(|file| (file, worktree.to_owned())));
-        Self { place, pending, seen: BTreeSet::new(), named: BTreeSet::new() }
-    }
-
-    /// The paths that they name in the tree.
-    fn read(mut self) -> BTreeSet<PathBuf> {
-        while let Some((file, worktree)) = self.pending.pop() {
-            if self.seen.len() < MOST_FILES && self.seen.insert(file.clone()) {
-                let text = read_file(&file).unwrap_or_default();
-                self.note_file(&file, &worktree, &text);
+    /// Those of the repositories that the tree is in and of those in it, of the user, of the system and of the environment.
+    fn read(
+        place: &'a Path,
+        repositories: &[PathBuf],
+        context: &'a mut TreeContext,
+        variables: Variables<'_>,
+    ) -> Option<String> {
+        let home = variables("HOME").map(PathBuf::from);
+        let mut settings = Self { place, home, context, pending: Vec::new(), seen: BTreeSet::new() };
+        let mut worktrees = vec![place.to_owned()];
+        let above = place.ancestors().map(|directory| (directory.to_owned(), PathBuf::new()));
+        let within = repositories.iter().map(|below| (place.join(below), below.clone()));
+        for (directory, below) in above.chain(within) {
+            let places = git_directories(&directory);
+            for git in &places {
+                for file in ["config", "config.worktree"].map(|name| git.join(name)) {
+                    let worktrees = vec![directory.clone()];
+                    settings.pending.push(Source { file, worktrees, below: below.clone() });
+                }
+            }
+            if !places.is_empty() && !worktrees.contains(&directory) {
+                worktrees.push(directory);
             }
         }
-        self.named
+        let source = |file| Source { file, worktrees: worktrees.clone(), below: PathBuf::new() };
+        settings.pending.extend(environment::files(variables).into_iter().map(source));
+        let source = source(PathBuf::new());
+        environment::settings(variables).iter().for_each(|setting| settings.note_setting(setting, &source));
+        settings.follow()
     }
 
-    fn note_file(&mut self, file: &Path, worktree: &Path, text: &str) {
-        let joined = text.replace("\\\n", " ");
-        let mut section = String::new();
-        for line in joined.lines().map(str::trim) {
-            let setting = match line.strip_prefix('[').and_then(|line| line.split_once(']')) {
-                Some((header, rest)) => {
-                    let name = header.split([' ', '\t', '.', '"']).next().unwrap_or_default();
-                    section = name.to_ascii_lowercase();
-                    rest
-                }
-                None => line,
-            };
-            let Some((key, value)) = setting.split_once('=') else { continue };
-            if WITHOUT_FILES.contains(&section.as_str()) {
+    fn follow(mut self) -> Option<String> {
+        while let Some(source) = self.pending.pop() {
+            if !self.seen.insert(source.clone()) {
                 continue;
             }
-            let key = key.trim().to_ascii_lowercase();
-            for word in words(&key, value) {
-                for path in paths(&word, &[worktree, file.parent().unwrap_or(worktree)]) {
-                    if key == "path" && section.starts_with("include") {
-                        self.pending.push((path.clone(), worktree.to_owned()));
-                    }
-                    self.note_path(&path);
+            if self.seen.len() > MOST_FILES {
+                return Some(format!("git has more than {MOST_FILES} files of settings for it"));
+            }
+            let text = read_file(&source.file).unwrap_or_default();
+            if text.len() as u64 > LONGEST_FILE {
+                let file = source.file.display();
+                return Some(format!(
+                    "the file {file} of settings of git is longer than {LONGEST_FILE} bytes"
+                ));
+            }
+            syntax::parse(&text).iter().for_each(|setting| self.note_setting(setting, &source));
+        }
+        None
+    }
+
+    fn note_setting(&mut self, setting: &GitSetting, source: &Source) {
+        self.context.add_setting(setting, &source.below.to_string_lossy());
+        let is_include = setting.section.starts_with("include") && setting.key == "path";
+        for word in setting.paths() {
+            for path in self.places(&word, source) {
+                if is_include {
+                    self.pending.push(Source { file: path.clone(), ..source.clone() });
                 }
+                self.note_path(&path);
             }
         }
     }
@@ -94,59 +115,41 @@ impl<'a> Settings<'a> {
         let real = above.zip(path.file_name()).map(|(above, name)| above.join(name));
         for path in [Some(path.to_owned()), real, path.canonicalize().ok()].into_iter().flatten() {
             match path.strip_prefix(self.place) {
-                Ok(within) if !within.as_os_str().is_empty() => drop(self.named.insert(within.to_owned())),
+                Ok(within) if !within.as_os_str().is_empty() => {
+                    self.context.add_named(&within.to_string_lossy());
+                }
                 _ => {}
+            }
+        }
+    }
+
+    /// Where a path of a setting may lead.
+    fn places(&self, word: &str, source: &Source) -> Vec<PathBuf> {
+        match (word.strip_prefix("~/"), &self.home) {
+            (Some(below), Some(home)) => vec![normal(&home.join(below))],
+            _ => {
+                let bases = source.worktrees.iter().map(PathBuf::as_path).chain(source.file.parent());
+                bases.map(|base| normal(&base.join(word))).collect()
             }
         }
     }
 }
 
-/// The repository that a file `.git` leads to, and the one that it shares its settings with.
-fn linked(directory: &Path) -> Vec<PathBuf> {
-    let Some(text) = read_file(&directory.join(".git")) else { return Vec::new() };
-    let Some(git) = text.trim().strip_prefix("gitdir:") else { return Vec::new() };
-    let git = directory.join(git.trim());
+/// The directories with the settings of the repository that a directory is the work tree of: its `.git`, or where that file leads,
+/// and the one that it shares its settings with. None if it is none.
+fn git_directories(directory: &Path) -> Vec<PathBuf> {
+    let git = directory.join(".git");
+    let Ok(kind) = git.metadata() else { return Vec::new() };
+    let git = match kind.is_dir() {
+        true => git,
+        false => {
+            let text = read_file(&git).unwrap_or_default();
+            let Some(leads_to) = text.trim().strip_prefix("gitdir:") else { return Vec::new() };
+            directory.join(leads_to.trim())
+        }
+    };
     let shared = read_file(&git.join("commondir")).map(|shared| git.join(shared.trim()));
     [Some(git), shared].into_iter().flatten().collect()
-}
-
-/// The settings of the user and of the system.
-fn of_user() -> Vec<PathBuf> {
-    let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = from("HOME");
-    let config = from("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
-    let global = from("GIT_CONFIG_GLOBAL").map_or_else(
-        || {
-            [home.map(|home| home.join(".gitconfig")), config.map(|config| config.join("git/config"))]
-                .to_vec()
-        },
-        |global| vec![Some(global)],
-    );
-    let system = from("GIT_CONFIG_SYSTEM").unwrap_or_else(|| PathBuf::from("/etc/gitconfig"));
-    global.into_iter().flatten().chain([system]).collect()
-}
-
-/// What of a value may be a path: all of it, and what stands between the characters that a shell takes it apart by.
-fn words(key: &str, value: &str) -> BTreeSet<String> {
-    const BETWEEN: &[char] =
-        &[' ', '\t', '"', '\'', '=', ';', ':', ',', '!', '(', ')', '&', '|', '<', '>', '`', '#'];
-    let is_named = ["path", "file", "dir", "template"].iter().any(|end| key.ends_with(end));
-    let whole = value.split(['#', ';']).next().unwrap_or_default().trim().trim_matches('"').to_owned();
-    let parts = value.split(BETWEEN).map(str::to_owned);
-    parts
-        .chain([whole])
-        .filter(|word| !matches!(word.as_str(), "" | "true" | "false" | "." | ".."))
-        // A name alone is a program of the search path, or a word.
-        .filter(|word| is_named || word.contains(['/', '.']))
-        .collect()
-}
-
-/// Where a path may lead.
-fn paths(word: &str, bases: &[&Path]) -> Vec<PathBuf> {
-    match (word.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(below), Some(home)) => vec![normal(&Path::new(&home).join(below))],
-        _ => bases.iter().map(|base| normal(&base.join(word))).collect(),
-    }
 }
 
 /// A path without `.` and `..`, by its text.
@@ -162,7 +165,7 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// Reads a regular file, without waiting for anything.
+/// Reads a regular file, without waiting for anything, up to one byte more than the maximum.
 fn read_file(path: &Path) -> Option<String> {
     let directory = Directory::open_host(path.parent()?).ok()?;
     let opened = directory.open_file(Path::new(path.file_name()?)).ok();
@@ -175,6 +178,9 @@ fn read_file(path: &Path) -> Option<String> {
         }
     };
     let mut bytes = Vec::new();
-    file.take(LONGEST_FILE).read_to_end(&mut bytes).ok()?;
+    file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,36 +10,36 @@ use std::path::Path;
 use std::process::Command;
 
 /// A tree of a person's, and a layer with what was changed in it.
-struct Trees {
+pub(super) struct Trees {
     folder: tempfile::TempDir,
 }
 
 impl Trees {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("tree")).unwrap();
         std::fs::create_dir(folder.path().join("layer")).unwrap();
         Self { folder }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Writes a file into `tree/` or `layer/`.
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+    pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
     /// What takes a yes, as `PATH KIND`.
-    fn asked(&self) -> Vec<String> {
+    pub(super) fn asked(&self) -> Vec<String> {
         asked_in(self.folder.path())
     }
 
     /// Runs Git in a directory, without settings of the user; returns its output.
-    fn git(&self, place: &str, arguments: &[&str]) -> String {
+    pub(super) fn git(&self, place: &str, arguments: &[&str]) -> String {
         let mut command = Command::new("git");
         command.args(["-c", "user.name=A", "-c", "user.email=a@b.example"]).args(arguments);
         command.envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_SYSTEM", "/dev/null")]);
@@ -49,7 +49,7 @@ impl Trees {
     }
 }
 
-fn asked_in(folder: &Path) -> Vec<String> {
+pub(super) fn asked_in(folder: &Path) -> Vec<String> {
     let [tree, layer] = ["tree", "layer"].map(|name| Directory::open_host(&folder.join(name)).unwrap());
     let set = ChangeSet::read(&tree, &layer).unwrap();
     let findings = review(&set, &layer, &tree).unwrap().findings;
@@ -156,25 +156,6 @@ fn what_is_trusted_by_a_directory_above_the_tree_takes_a_yes() {
             assert_eq!(!asked_in(&trees.path(folder)).is_empty(), is_asked, "{folder}/{file}");
         }
     }
-}
-
-#[test]
-fn what_the_settings_of_the_repository_name_takes_a_yes() {
-    let trees = Trees::new();
-    trees.git("tree", &["init", "--quiet", "."]);
-    for path in ["scripts/hooks/pre-commit", "conf/git.inc", "conf/more.inc", "tools/diff.txt", "other/x.txt"]
-    {
-        trees.write(&format!("layer/{path}"), "x\n");
-    }
-    assert_eq!(trees.asked(), [""; 0]);
-    trees.git("tree", &["config", "core.hooksPath", "scripts/hooks"]);
-    trees.git("tree", &["config", "include.path", "../conf/git.inc"]);
-    trees.git("tree", &["config", "diff.x.textconv", "sh tools/diff.txt"]);
-    trees.write("tree/conf/git.inc", "[include]\n\tpath = more.inc\n");
-    assert_eq!(
-        trees.asked(),
-        ["conf/git.inc git", "conf/more.inc git", "scripts/hooks/pre-commit git", "tools/diff.txt git"]
-    );
 }
 
 /// Where the test that is started below finds its trees.

@@ -1,0 +1,217 @@
+//! Names of files and directories in command lines: a path is named if one of its names stands in a text, between characters that no
+//! name goes on with. So no shell has to be understood.
+
+use crate::git::folded_text;
+use std::collections::BTreeMap;
+
+/// Command lines of settings, by the names in them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Mentions {
+    texts: Vec<Mention>,
+    /// Where a name may begin: by what of it no name ends in, which text and where.
+    by_run: BTreeMap<String, Vec<(usize, usize)>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mention {
+    /// Folded.
+    text: String,
+    /// The name of the setting.
+    setting: String,
+    /// The directory that it counts for, folded; empty for the whole tree.
+    below: String,
+}
+
+/// A path beside a text.
+struct Compared<'p> {
+    /// The names of the directories above the tree and of the path.
+    names: Vec<&'p str>,
+    is_link: bool,
+}
+
+// === impl Mentions ===
+
+impl Mentions {
+    pub(super) fn add(&mut self, text: &str, setting: &str, below: &str) {
+        let mention =
+            Mention { text: folded_text(text), setting: setting.to_owned(), below: below.to_owned() };
+        if self.texts.contains(&mention) {
+            return;
+        }
+        let (number, text) = (self.texts.len(), &mention.text);
+        let mut at = 0;
+        for run in text.split(|char| !is_of_name(char)) {
+            // The program, and no file of a tree, unless it is part of a path.
+            let is_git =
+                run == "git" && !text[..at].ends_with('/') && !text[at + run.len()..].starts_with('/');
+            if !run.is_empty() && !is_git {
+                let key = run.trim_end_matches('.').to_owned();
+                self.by_run.entry(key).or_default().push((number, at));
+            }
+            at += run.len();
+            at += text[at..].chars().next().map_or(0, char::len_utf8);
+        }
+        self.texts.push(mention);
+    }
+
+    /// The setting that names a path of the tree, and the name by which it does. Path and `place`, the names above the tree, are folded.
+    pub(super) fn of(&self, path: &str, place: &[String], is_link: bool) -> Option<(&str, String)> {
+        if self.texts.is_empty() {
+            return None;
+        }
+        let names: Vec<&str> = place.iter().map(String::as_str).chain(path.split('/')).collect();
+        let compared = Compared { names, is_link };
+        (place.len()..compared.names.len()).find_map(|number| {
+            let name = compared.names[number];
+            let found = self.places(name).into_iter().find(|&(text, at)| {
+                let Mention { text, below, .. } = &self.texts[text];
+                let is_below = path
+                    .strip_prefix(below.as_str())
+                    .is_some_and(|rest| below.is_empty() || rest.is_empty() || rest.starts_with('/'));
+                is_below && compared.is_named(number, text, at)
+            });
+            found.map(|(text, _)| (self.texts[text].setting.as_str(), name.to_owned()))
+        })
+    }
+
+    /// Where a name may stand.
+    fn places(&self, name: &str) -> Vec<(usize, usize)> {
+        let run = &name[..name.find(|char| !is_of_name(char)).unwrap_or(name.len())];
+        if !run.is_empty() {
+            return self.by_run.get(run.trim_end_matches('.')).cloned().unwrap_or_default();
+        }
+        if name.is_empty() {
+            return Vec::new();
+        }
+        let texts = self.texts.iter().enumerate();
+        texts
+            .flat_map(|(number, mention)| mention.text.match_indices(name).map(move |(at, _)| (number, at)))
+            .collect()
+    }
+}
+
+// === impl Compared ===
+
+impl Compared<'_> {
+    /// Returns true if the name of that number stands there in a text, and if what is told there of the path before and after it agrees.
+    fn is_named(&self, number: usize, text: &str, at: usize) -> bool {
+        let Some(after) = text[at..].strip_prefix(self.names[number]) else { return false };
+        self.agrees_before(number, &text[..at]) && self.agrees_after(number, after)
+    }
+
+    fn agrees_before(&self, mut number: usize, mut text: &str) -> bool {
+        while let Some(above) = text.strip_suffix('/') {
+            let run = &above[above.trim_end_matches(is_of_name).len()..];
+            if is_open(run) || number == 0 {
+                return true;
+            }
+            number -= 1;
+            let name = self.names[number];
+            match above.strip_suffix(name) {
+                Some(rest) if run.len() <= name.len() => text = rest,
+                _ => return false,
+            }
+        }
+        !text.ends_with(is_of_name)
+    }
+
+    fn agrees_after(&self, mut number: usize, mut text: &str) -> bool {
+        loop {
+            // Some file systems drop dots at the end.
+            let Some(below) = text.trim_start_matches('.').strip_prefix('/') else {
+                return !text.trim_start_matches('.').starts_with(is_of_name);
+            };
+            let run = &below[..below.find(|char| !is_of_name(char)).unwrap_or(below.len())];
+            if is_open(run) {
+                return true;
+            }
+            number += 1;
+            let Some(name) = self.names.get(number) else { return self.is_link };
+            match below.strip_prefix(name) {
+                Some(rest) => text = rest,
+                None => return false,
+            }
+        }
+    }
+}
+
+/// Returns true for a character that a name goes on with, most often; also for those of variables and placeholders.
+fn is_of_name(char: char) -> bool {
+    char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '$' | '%')
+}
+
+/// Returns true for a part of a path of which it can't be told what it is: `..`, `$PWD`, or none, as behind quotes.
+fn is_open(run: &str) -> bool {
+    run.contains(['$', '%']) || run.chars().all(|char| char == '.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_named(text: &str, path: &str) -> bool {
+        let mut mentions = Mentions::default();
+        mentions.add(text, "alias.x", "");
+        mentions.of(path, &["home".to_owned(), "app".to_owned()], false).is_some()
+    }
+
+    #[test]
+    fn a_path_is_named_by_any_of_its_names_as_far_as_the_text_agrees() {
+        for (text, path) in [
+            (" deploy", "deploy"),
+            (" deploy", "sub/deploy"),
+            (" DEPLOY", "deploy"),
+            ("cd tools && ./x.sh", "tools/x.sh"),
+            ("cd tools && ./x.sh", "tools/other"),
+            ("\"$( )/tools/x.sh\"", "tools/x.sh"),
+            ("$PWD/tools/x.sh", "tools/x.sh"),
+            ("$PWD/tools/x.sh", "sub/tools/x.sh"),
+            ("../tools/x.sh", "tools/x.sh"),
+            ("../app/x.sh", "x.sh"),
+            ("tools/*.sh", "tools/any.sh"),
+            ("tools/$x/y", "tools/any/z"),
+            ("sh=deploy;", "deploy"),
+            ("my tools/x.sh", "my tools/x.sh"),
+            ("@args", "args"),
+            ("@args", "@args"),
+            ("(a)/b", "(a)/b"),
+            ("deploy.", "deploy"),
+            ("bin/git", "bin/git"),
+        ] {
+            assert!(is_named(text, path), "{text} {path}");
+        }
+        for (text, path) in [
+            (" deploy", "deploy.sh"),
+            (" deploy.sh", "deploy"),
+            (" pre-deploy", "deploy"),
+            (" --deploy", "deploy"),
+            ("$deploy %deploy", "deploy"),
+            ("tools/x.sh", "tools/y.sh"),
+            ("tools/x.sh", "other/x.sh"),
+            ("tools/a/x.sh", "tools/a/y.sh"),
+            ("tools/a/x.sh", "b/a/x.sh"),
+            ("origin/main", "src/main/a.java"),
+            ("origin/main", "origin"),
+            ("xargs git log", "git"),
+            ("", "a"),
+        ] {
+            assert!(!is_named(text, path), "{text} {path}");
+        }
+    }
+
+    #[test]
+    fn a_text_counts_for_its_directory_and_a_link_on_the_way_of_a_path_for_the_path() {
+        let mut mentions = Mentions::default();
+        mentions.add("deploy tools/x.sh", "alias.x", "sub");
+        for (path, is_link, is_named) in [
+            ("sub/deploy", false, true),
+            ("sub/a/deploy", false, true),
+            ("deploy", false, false),
+            ("sub2/deploy", false, false),
+            ("sub/tools", true, true),
+            ("sub/tools", false, false),
+        ] {
+            assert_eq!(mentions.of(path, &[], is_link).is_some(), is_named, "{path}");
+        }
+    }
+}

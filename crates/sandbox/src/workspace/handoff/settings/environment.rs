@@ -1,0 +1,63 @@
+//! Settings of Git that variables hold, and the files of settings that they name.
+
+use super::syntax::{named, parameters};
+use belljar_policy::handoff::GitSetting;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Variables that stand for settings.
+const FOR_SETTINGS: [(&str, &str); 14] = [
+    ("EDITOR", "core.editor"),
+    ("GIT_ASKPASS", "core.askpass"),
+    ("GIT_EDITOR", "core.editor"),
+    ("GIT_EXTERNAL_DIFF", "diff.external"),
+    ("GIT_PAGER", "core.pager"),
+    ("GIT_PROXY_COMMAND", "core.gitproxy"),
+    ("GIT_SEQUENCE_EDITOR", "sequence.editor"),
+    ("GIT_SSH", "core.sshcommand"),
+    ("GIT_SSH_COMMAND", "core.sshcommand"),
+    ("GIT_TEMPLATE_DIR", "init.templatedir"),
+    ("LESSOPEN", "core.pager"),
+    ("PAGER", "core.pager"),
+    ("SSH_ASKPASS", "core.askpass"),
+    ("VISUAL", "core.editor"),
+];
+
+/// Maximum number of settings by numbered variables.
+const MOST_NUMBERED: usize = 10_000;
+
+/// Gives the value of a variable.
+pub(super) type Variables<'v> = &'v dyn Fn(&str) -> Option<OsString>;
+
+/// The settings in variables.
+pub(super) fn settings(variables: Variables<'_>) -> Vec<GitSetting> {
+    let text = |name: &str| variables(name).map(|value| value.to_string_lossy().into_owned());
+    let mut settings = parameters(&text("GIT_CONFIG_PARAMETERS").unwrap_or_default());
+    let count = text("GIT_CONFIG_COUNT").and_then(|count| count.trim().parse().ok()).unwrap_or(0);
+    for number in 0..MOST_NUMBERED.min(count) {
+        let name = text(&format!("GIT_CONFIG_KEY_{number}"));
+        let value = text(&format!("GIT_CONFIG_VALUE_{number}"));
+        settings.extend(name.zip(value).and_then(|(name, value)| named(&name, &value)));
+    }
+    let for_settings = FOR_SETTINGS.iter().filter_map(|(variable, name)| named(name, &text(variable)?));
+    settings.extend(for_settings);
+    settings
+}
+
+/// The files with the settings of the user and of the system.
+pub(super) fn files(variables: Variables<'_>) -> Vec<PathBuf> {
+    let from = |name: &str| variables(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = from("HOME");
+    let config = from("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
+    let of_user = match from("GIT_CONFIG_GLOBAL") {
+        Some(global) => vec![Some(global)],
+        None => {
+            vec![home.map(|home| home.join(".gitconfig")), config.map(|config| config.join("git/config"))]
+        }
+    };
+    let of_system = match from("GIT_CONFIG_SYSTEM") {
+        Some(system) => vec![system],
+        None => ["/etc/gitconfig", "/usr/local/etc/gitconfig"].map(PathBuf::from).to_vec(),
+    };
+    of_user.into_iter().flatten().chain(of_system).collect()
+}
