@@ -207,6 +207,8 @@ impl File {
         let parts: Vec<&str> = self.path.split('/').collect();
         match parts.as_slice() {
             [.., "src", "lib.rs" | "main.rs"] | [.., "build.rs"] | [.., "src", "bin", _] => true,
+            // A module of tests may have modules of its own.
+            [.., "tests", _] if parts.contains(&"src") => false,
             [.., "tests" | "examples" | "benches", _, "main.rs"] => true,
             [.., "tests" | "examples" | "benches" | "fuzz_targets", file] => file.ends_with(".rs"),
             _ => false,
