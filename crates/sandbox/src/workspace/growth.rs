@@ -28,6 +28,8 @@ pub struct Growth {
     most_bytes: u64,
     bytes_at_first: u64,
     free_at_first: Free,
+    /// So many files are not looked at.
+    most_files: usize,
     last: Option<Last>,
     next_look: Instant,
     /// How often in a row it may have held something out of sight.
@@ -60,6 +62,13 @@ struct Last {
 struct Free {
     bytes: u64,
     /// Files that can still be made, where that is limited. One that holds nothing takes no other room.
+    files: u64,
+}
+
+/// What the file systems have lost since the sandbox was made.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lost {
+    bytes: u64,
     files: u64,
 }
 
@@ -97,7 +106,7 @@ const LONG: Duration = Duration::from_millis(50);
 
 /// How many bytes of disk the files of a tree take, as far as it may be read.
 pub(crate) fn bytes_of(tree: Directory) -> u64 {
-    measure_all(&[tree]).map_or(0, |measured| measured.bytes)
+    measure_all(&[tree], MOST_FILES).map_or(0, |measured| measured.bytes)
 }
 
 // === impl Grown ===
@@ -107,14 +116,14 @@ impl Grown {
     pub(crate) fn since_now(tree: Directory) -> Self {
         let tree = [tree];
         // What may not be read is taken to be empty: if it can be read later, it counts as new.
-        let bytes_at_first = measure_all(&tree).map_or(0, |measured| measured.bytes);
+        let bytes_at_first = measure_all(&tree, MOST_FILES).map_or(0, |measured| measured.bytes);
         let free_at_first = free(&tree).ok().map(|free| free.bytes);
         Self { tree, bytes_at_first, free_at_first }
     }
 
     /// By so many bytes; by as much as the file system has lost, where not everything can be looked at.
     pub(crate) fn bytes(&self) -> u64 {
-        let now = measure_all(&self.tree).unwrap_or_default();
+        let now = measure_all(&self.tree, MOST_FILES).unwrap_or_default();
         let found = now.bytes.saturating_sub(self.bytes_at_first);
         if now.is_whole {
             return found;
@@ -133,7 +142,7 @@ impl Growth {
     /// [`DirectoryError`] when it can't be measured.
     pub fn watch(trees: Vec<Directory>, most_bytes: u64) -> Result<Self, DirectoryError> {
         // What may not be read is taken to be empty: if it can be read later, it counts as new.
-        let bytes_at_first = measure_all(&trees).map_or(0, |measured| measured.bytes);
+        let bytes_at_first = measure_all(&trees, MOST_FILES).map_or(0, |measured| measured.bytes);
         let free_at_first = free(&trees)?;
         let next_look = Instant::now();
         Ok(Self {
@@ -141,6 +150,7 @@ impl Growth {
             most_bytes,
             bytes_at_first,
             free_at_first,
+            most_files: MOST_FILES,
             last: None,
             next_look,
             suspicions: 0,
@@ -162,12 +172,13 @@ impl Growth {
     /// has lost; and so is all of it without a sandbox whose processes can be looked at.
     pub fn has_outgrown(&mut self, sandbox: Option<&Handle>) -> bool {
         let now = free(&self.trees).unwrap_or(Free { bytes: 0, files: 0 });
-        let lost_bytes = self.free_at_first.bytes.saturating_sub(now.bytes);
-        let lost_files = self.free_at_first.files.saturating_sub(now.files);
-        let lost = lost_bytes.saturating_add(lost_files.saturating_mul(SMALLEST_FILE_BYTES));
-        let grown = match self.estimate(lost) {
+        let lost = Lost {
+            bytes: self.free_at_first.bytes.saturating_sub(now.bytes),
+            files: self.free_at_first.files.saturating_sub(now.files),
+        };
+        let grown = match self.estimate(lost.with_files()) {
             Some(grown) => grown,
-            None => self.measure(sandbox, (lost, lost_bytes)),
+            None => self.measure(sandbox, lost),
         };
         let pause = match self.suspicions {
             0 => pause(self.most_bytes.saturating_sub(grown)),
@@ -188,22 +199,23 @@ impl Growth {
         (!is_due && grown <= self.most_bytes).then_some(grown)
     }
 
-    fn measure(&mut self, sandbox: Option<&Handle>, (lost, lost_bytes): (u64, u64)) -> u64 {
+    fn measure(&mut self, sandbox: Option<&Handle>, lost: Lost) -> u64 {
         let begun = Instant::now();
-        let measured = measure_all(&self.trees).unwrap_or_default();
+        let measured = measure_all(&self.trees, self.most_files).unwrap_or_default();
         let held = sandbox.map_or(Measured::default(), processes::deleted);
         let found = measured.bytes.saturating_sub(self.bytes_at_first).saturating_add(held.bytes);
         let is_whole = measured.is_whole && held.is_whole;
         let was_whole = self.last.is_none_or(|last| last.is_whole);
         let grown = match (is_whole, sandbox) {
             // A process that is just being started may not be looked at for a moment.
-            (false, _) if !was_whole => found.max(lost_bytes),
+            // Files count, too: one that holds nothing takes no bytes.
+            (false, _) if !was_whole => found.max(lost.with_files()),
             (true, Some(sandbox)) => {
-                found + self.out_of_sight(sandbox, held.bytes, lost_bytes.saturating_sub(found))
+                found + self.out_of_sight(sandbox, held.bytes, lost.bytes.saturating_sub(found))
             }
             _ => found,
         };
-        self.last = Some(Last { at: begun, took: begun.elapsed(), grown, lost, is_whole });
+        self.last = Some(Last { at: begun, took: begun.elapsed(), grown, lost: lost.with_files(), is_whole });
         grown
     }
 
@@ -232,6 +244,15 @@ impl Growth {
     }
 }
 
+// === impl Lost ===
+
+impl Lost {
+    /// In bytes: those of files that hold nothing, too.
+    fn with_files(self) -> u64 {
+        self.bytes.saturating_add(self.files.saturating_mul(SMALLEST_FILE_BYTES))
+    }
+}
+
 fn pause(left_bytes: u64) -> Duration {
     let milliseconds = left_bytes.saturating_mul(1000) / FASTEST_BYTES;
     Duration::from_millis(milliseconds).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
@@ -248,15 +269,15 @@ fn free(trees: &[Directory]) -> Result<Free, DirectoryError> {
     all.map_err(|source| DirectoryError { path: ".".into(), source })
 }
 
-fn measure_all(trees: &[Directory]) -> Result<Measured, DirectoryError> {
+fn measure_all(trees: &[Directory], most_files: usize) -> Result<Measured, DirectoryError> {
     trees.iter().try_fold(Measured { bytes: 0, is_whole: true }, |all, tree| {
-        let Measured { bytes, is_whole } = measure(tree)?;
+        let Measured { bytes, is_whole } = measure(tree, most_files)?;
         Ok(Measured { bytes: all.bytes.saturating_add(bytes), is_whole: all.is_whole && is_whole })
     })
 }
 
 /// What the files of a tree take. Depth costs nothing: a directory is let go of when its last part is looked at.
-fn measure(tree: &Directory) -> Result<Measured, DirectoryError> {
+fn measure(tree: &Directory, most_files: usize) -> Result<Measured, DirectoryError> {
     let mut measured = Measured { bytes: 0, is_whole: true };
     let mut files = 0;
     let mut counted = HashSet::new();
@@ -268,7 +289,7 @@ fn measure(tree: &Directory) -> Result<Measured, DirectoryError> {
     }
     loop {
         if let Some(directory) = directories.pop() {
-            for entry in directory.names(MOST_FILES - files)? {
+            for entry in directory.names(most_files - files)? {
                 files += 1;
                 // It may have gone meanwhile.
                 let Ok(stat) = statat(&*directory, &entry.name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
@@ -306,13 +327,32 @@ mod tests {
     #[test]
     fn every_file_counts_once_and_an_empty_one_counts_too() {
         let (folder, directory) = tree();
-        let empty = measure(&directory).unwrap().bytes;
+        let empty = measure(&directory, MOST_FILES).unwrap().bytes;
         fs::write(folder.path().join("a"), vec![1; 1 << 20]).unwrap();
         fs::hard_link(folder.path().join("a"), folder.path().join("b")).unwrap();
-        let one = measure(&directory).unwrap().bytes;
+        let one = measure(&directory, MOST_FILES).unwrap().bytes;
         assert!((1 << 20..(1 << 20) + (64 << 10)).contains(&(one - empty)), "{one} {empty}");
         fs::write(folder.path().join("c"), "").unwrap();
-        assert!(measure(&directory).unwrap().bytes >= one + SMALLEST_FILE_BYTES);
+        assert!(measure(&directory, MOST_FILES).unwrap().bytes >= one + SMALLEST_FILE_BYTES);
+    }
+
+    #[test]
+    fn empty_files_count_where_there_are_more_names_than_are_looked_at() {
+        const EMPTY_FILES: u64 = 600_000;
+        let grown = |files| {
+            let (folder, directory) = tree();
+            let mut growth = Growth::watch(vec![directory], 300 << 20).unwrap();
+            growth.most_files = 5;
+            fs::write(folder.path().join("linked"), "").unwrap();
+            (0..5).for_each(|name| {
+                fs::hard_link(folder.path().join("linked"), folder.path().join(name.to_string())).unwrap();
+            });
+            // What can't be measured counts from the second time on.
+            growth.measure(None, Lost { bytes: 0, files });
+            growth.measure(None, Lost { bytes: 0, files })
+        };
+        assert!(grown(0) < 1 << 20, "links to one file take nothing");
+        assert!(grown(EMPTY_FILES) >= EMPTY_FILES * SMALLEST_FILE_BYTES);
     }
 
     #[test]
@@ -320,9 +360,9 @@ mod tests {
         let (folder, directory) = tree();
         let deep = folder.path().join("d/".repeat(300));
         fs::create_dir_all(&deep).unwrap();
-        let before = measure(&directory).unwrap().bytes;
+        let before = measure(&directory, MOST_FILES).unwrap().bytes;
         fs::write(deep.join("file"), vec![1; 1 << 20]).unwrap();
-        assert!(measure(&directory).unwrap().bytes >= before + (1 << 20));
+        assert!(measure(&directory, MOST_FILES).unwrap().bytes >= before + (1 << 20));
     }
 
     #[test]
