@@ -2,6 +2,7 @@
 
 use super::root::{Kind, attach, directory, scratch, symlink};
 use super::{About, Fault};
+use crate::kernel::set_mount_attributes;
 use crate::wall;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::CWD;
@@ -41,12 +42,21 @@ fn put_up_lent(root: BorrowedFd<'_>) -> Result<(), Fault> {
     let devices = directory(root, "dev").about("dev")?;
     let devices = devices.as_fd();
     for name in DEVICES {
-        let host = format!("/dev/{name}");
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let mount = open_tree(CWD, &host, flags).about(&host)?;
+        let mount = device(name)?;
         attach(&mount, devices, name, Kind::File)?;
     }
     LINKS.iter().try_for_each(|(link, target)| symlink(devices, link, target))
+}
+
+/// A device of the host, mounted read-only: it can be written to as before. Its times are the host's and stay as they are, so that
+/// no sandbox leaves something in them.
+fn device(name: &str) -> Result<OwnedFd, Fault> {
+    let host = format!("/dev/{name}");
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let mount = open_tree(CWD, &host, flags).about(&host)?;
+    let read_only = wall!(ReadOnlyBinds: MountAttrFlags::MOUNT_ATTR_RDONLY, else MountAttrFlags::empty());
+    set_mount_attributes(mount.as_fd(), read_only, false).about(&host)?;
+    Ok(mount)
 }
 
 /// Makes the places in it for what is each sandbox's own.

@@ -4,7 +4,7 @@ use super::reading::NOT_THERE;
 use crate::case::{Case, Control, HERE, args, room};
 use crate::scene::Scene;
 use crate::way::Place;
-use libc::{EACCES, EPERM, S_IFBLK, S_IFCHR};
+use libc::{EACCES, EPERM, EROFS, S_IFBLK, S_IFCHR};
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
@@ -39,6 +39,11 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
                 .fails(NOT_THERE)
         })
         .collect();
+    // The host's own files: what a sandbox writes into their times, others read.
+    for path in LENT.into_iter().filter(|path| *path != "/dev/ptmx") {
+        let now = Case::call("FS5", &format!("times of {path}"), "utimensat", args![HERE, path, 0, 0]);
+        cases.push(now.fails(&[EROFS]));
+    }
     for (name, kind, major, minor) in NUMBERS {
         for folder in ["/workspace", "/tmp", "/dev/shm"] {
             let path = place.path(&format!("{folder}/{}-{name}", scene.mark));
