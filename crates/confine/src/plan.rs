@@ -246,8 +246,13 @@ pub struct HostPathError {
 pub const MOST_LOCKS: usize = 16_384;
 /// What descriptors of open directories may have the kernel keep, likewise.
 pub const MOST_FOR_DIRECTORIES: u64 = 256 << 20;
-/// What queues of a sandbox's netlink and UDP sockets may hold together, likewise.
+/// What queues of a sandbox's UDP sockets may hold together, and as much those of its netlink sockets, likewise.
 pub const MOST_QUEUED_BYTES: u64 = 256 << 20;
+/// How many netlink sockets a sandbox may have: full ones hold no more than that. Fewer where the kernel gives sockets larger
+/// buffers than usual.
+pub const MOST_NETLINK_SOCKETS: u64 = 1_024;
+/// How many UDP sockets it may have that are bound or connected: the kernel takes long to list more.
+pub const MOST_UDP_SOCKETS: u64 = 4_096;
 /// How many sockets a sandbox may have that are in none of the kernel's lists: those of IP that are neither bound nor connected.
 /// What is in their queues isn't told.
 pub const MOST_UNLISTED_SOCKETS: u64 = 1_000;

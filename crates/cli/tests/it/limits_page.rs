@@ -92,7 +92,9 @@ fn fixed() -> Vec<(&'static str, String)> {
         ("locks on files (`fcntl`, `flock`)", plan::MOST_LOCKS.to_string()),
         ("lists of directories that are open", Bytes(plan::MOST_FOR_DIRECTORIES).to_string()),
         ("closed TCP connections that are not over", plan::MOST_ORPHANS.to_string()),
-        ("queues of netlink and UDP sockets together", Bytes(plan::MOST_QUEUED_BYTES).to_string()),
+        ("netlink sockets", plan::MOST_NETLINK_SOCKETS.to_string()),
+        ("bound or connected UDP sockets", plan::MOST_UDP_SOCKETS.to_string()),
+        ("queues of UDP sockets together", Bytes(plan::MOST_QUEUED_BYTES).to_string()),
         ("IP sockets that are neither bound nor connected", plan::MOST_UNLISTED_SOCKETS.to_string()),
         ("scratch for each file, directory or link", Bytes(for_each).to_string()),
     ]

@@ -3,22 +3,28 @@
 //!
 //! A file system keeps some 10 KiB for each descriptor by which a directory is read. An overlay keeps a list of all names in
 //! it, and another one for each descriptor, if names were added in between. Nothing tells how large these are, so they are
-//! estimated, and rather too high. Whether a directory was read isn't told either, so every open one counts.
+//! estimated, and rather too high. Whether a directory was read isn't told either, so every open one counts. Where the first
+//! estimate is too much, the names in each directory are counted, and few names are no reason to end a sandbox.
 //!
 //! Not everything can be seen: descriptors in flight over local sockets are in no table, and a process that is not dumpable
 //! hides its own.
 
+use super::pace::Pace;
 use crate::kernel::processes::share_descriptors;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, openat, readlinkat, statx};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, StatxFlags, openat, readlinkat, statx};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
+use std::collections::HashMap;
 use std::fs::read_dir;
-use std::time::Duration;
+use std::mem::MaybeUninit;
 
 /// For a directory that the file system itself lists.
 const OF_DIRECTORY: u64 = 16 << 10;
 /// For one that an overlay lists: as much as names take that it doesn't tell of, those of the layer below.
 const OF_OVERLAY: u64 = 4 << 20;
+/// For one whose names have been counted: as much as names take that are gone again.
+const OF_COUNTED: u64 = 256 << 10;
+/// For each name that was counted, besides its bytes.
+const OF_NAME: u64 = 192;
 /// An entry of a list takes up to so many times as much as its name in a directory on the disk.
 const FOR_EACH_BYTE: u64 = 8;
 /// For one that an overlay lists and that is removed: its size isn't told any more.
@@ -37,21 +43,20 @@ pub(super) struct Held {
     pub(super) is_unfinished: bool,
     /// Whether there may be descriptors in no table that can be read.
     pub(super) has_unseen: bool,
+    /// What the names in directories of overlays take, by device and inode.
+    pub(super) names: HashMap<(u32, u32, u64), u64>,
 }
 
-/// Where to look.
-pub(super) struct Places<'a> {
+/// Where to look, and how closely.
+pub(super) struct Scope<'a> {
     /// The ids of mounts of overlays that can be written.
     pub(super) overlays: &'a [u64],
     /// A process that hides its descriptors and is trusted.
     pub(super) runner: Option<i32>,
-}
-
-/// When to stop.
-pub(super) struct Enough {
-    pub(super) locks: usize,
-    /// Processor time of this thread: on a busy machine a look takes longer, and sees as much.
-    pub(super) until: Duration,
+    /// How many locks are enough to know.
+    pub(super) most_locks: usize,
+    /// Whether the names in directories are counted, which takes time with each of them.
+    pub(super) counts_names: bool,
 }
 
 /// What a `fdinfo` file of `/proc` says.
@@ -67,16 +72,15 @@ struct Info {
 
 impl Held {
     /// Looks at every descriptor of every process but PID 1.
-    pub(super) fn look(places: &Places<'_>, enough: &Enough) -> Self {
+    pub(super) fn look(scope: &Scope<'_>, pace: &mut Pace<'_>) -> Self {
         let mut held = Self::default();
-        let Ok(processes) = numbers("/proc") else { return Self { has_unseen: true, ..held } };
-        for process in
-            processes.into_iter().filter(|process| *process != 1 && Some(*process) != places.runner)
+        let Ok(processes) = all_numbers("/proc") else { return Self { has_unseen: true, ..held } };
+        for process in processes.into_iter().filter(|process| *process != 1 && Some(*process) != scope.runner)
         {
-            if held.is_enough(enough) {
+            if held.is_enough(scope, pace) {
                 break;
             }
-            match held.add_process(process, places, enough) {
+            match held.add_process(process, scope, pace) {
                 // One that is gone holds nothing.
                 Ok(()) | Err(Errno::NOENT | Errno::SRCH) => {}
                 Err(_) => held.has_unseen = true,
@@ -85,36 +89,38 @@ impl Held {
         held
     }
 
-    fn is_enough(&mut self, enough: &Enough) -> bool {
-        const BETWEEN_TIMES: usize = 8;
-        if self.descriptors.is_multiple_of(BETWEEN_TIMES) {
-            self.is_unfinished |= processor_time() >= enough.until;
-        }
-        self.is_unfinished || self.locks > enough.locks
+    fn is_enough(&mut self, scope: &Scope<'_>, pace: &mut Pace<'_>) -> bool {
+        self.is_unfinished |= !pace.goes_on();
+        self.is_unfinished || self.locks > scope.most_locks
     }
 
-    fn add_process(&mut self, process: i32, places: &Places<'_>, enough: &Enough) -> Result<(), Errno> {
+    fn add_process(&mut self, process: i32, scope: &Scope<'_>, pace: &mut Pace<'_>) -> Result<(), Errno> {
         // Threads may have tables of their own.
         let mut tables: Vec<i32> = Vec::new();
-        for thread in numbers(&format!("/proc/{process}/task"))? {
+        for thread in all_numbers(&format!("/proc/{process}/task"))? {
             let mut is_known = false;
             for table in &tables {
+                if self.is_enough(scope, pace) {
+                    return Ok(());
+                }
                 is_known |= share_descriptors(*table, thread)?;
             }
             if !is_known {
                 tables.push(thread);
-                self.add_table(&format!("/proc/{process}/task/{thread}"), places, enough)?;
+                self.add_table(&format!("/proc/{process}/task/{thread}"), scope, pace)?;
             }
         }
         Ok(())
     }
 
-    fn add_table(&mut self, path: &str, places: &Places<'_>, enough: &Enough) -> Result<(), Errno> {
+    /// Looks at one descriptor after the other as they are listed: the list itself may be long.
+    fn add_table(&mut self, path: &str, scope: &Scope<'_>, pace: &mut Pace<'_>) -> Result<(), Errno> {
         for descriptor in numbers(&format!("{path}/fd"))? {
-            if self.is_enough(enough) {
+            let descriptor = descriptor?;
+            if self.is_enough(scope, pace) {
                 break;
             }
-            match self.add(path, descriptor, places, enough) {
+            match self.add(path, descriptor, scope, pace) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno),
             }
@@ -126,50 +132,84 @@ impl Held {
         &mut self,
         path: &str,
         descriptor: i32,
-        places: &Places<'_>,
-        enough: &Enough,
+        scope: &Scope<'_>,
+        pace: &mut Pace<'_>,
     ) -> Result<(), Errno> {
         self.descriptors += 1;
-        let info = Info::read(&format!("{path}/fdinfo/{descriptor}"), enough.locks)?;
+        let info = Info::read(&format!("{path}/fdinfo/{descriptor}"), scope.most_locks)?;
         self.locks += info.locks;
         self.has_unseen |= info.in_flight;
         if info.may_be_read_as_directory() {
-            self.directories += of_directory(&format!("{path}/fd/{descriptor}"), info.mount, places)?;
+            let is_overlay = scope.overlays.contains(&info.mount);
+            let path = format!("{path}/fd/{descriptor}");
+            self.directories += self.of_directory(&path, is_overlay, scope.counts_names, pace)?;
         }
         Ok(())
     }
-}
 
-/// What is kept for a descriptor, if it is one of a directory.
-fn of_directory(path: &str, mount: u64, places: &Places<'_>) -> Result<u64, Errno> {
-    // As it is known: no server is asked.
-    let known = AtFlags::from_bits_retain(libc::AT_STATX_DONT_SYNC.cast_unsigned());
-    let stat = statx(CWD, path, known, StatxFlags::TYPE | StatxFlags::SIZE)?;
-    if FileType::from_raw_mode(stat.stx_mode.into()) != FileType::Directory {
-        return Ok(0);
+    /// What is kept for a descriptor, if it is one of a directory.
+    fn of_directory(
+        &mut self,
+        path: &str,
+        is_overlay: bool,
+        counts_names: bool,
+        pace: &mut Pace<'_>,
+    ) -> Result<u64, Errno> {
+        // As it is known: no server is asked.
+        let known = AtFlags::from_bits_retain(libc::AT_STATX_DONT_SYNC.cast_unsigned());
+        let stat = statx(CWD, path, known, StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::INO)?;
+        if FileType::from_raw_mode(stat.stx_mode.into()) != FileType::Directory {
+            return Ok(0);
+        }
+        if !is_overlay {
+            return Ok(OF_DIRECTORY);
+        }
+        if readlinkat(CWD, path, Vec::new())?.as_bytes().ends_with(b" (deleted)") {
+            return Ok(OF_REMOVED);
+        }
+        let of_size = FOR_EACH_BYTE * stat.stx_size;
+        if !counts_names {
+            return Ok(OF_OVERLAY + of_size);
+        }
+        let directory = (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino);
+        let of_names = match self.names.get(&directory) {
+            Some(known) => *known,
+            // One that can't be read may hold any names.
+            None => of_names(path, pace).map_or(OF_OVERLAY, |bytes| OF_COUNTED + bytes),
+        };
+        self.names.insert(directory, of_names);
+        Ok(of_size + of_names)
     }
-    if !places.overlays.contains(&mount) {
-        return Ok(OF_DIRECTORY);
+}
+
+/// What the names in a directory take in a list, as many as there are time for.
+fn of_names(path: &str, pace: &mut Pace<'_>) -> Result<u64, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let directory = openat(CWD, path, flags, Mode::empty())?;
+    let mut buffer = [MaybeUninit::uninit(); 8 << 10];
+    let mut entries = RawDir::new(&directory, &mut buffer);
+    let mut bytes = 0;
+    while let Some(entry) = entries.next() {
+        bytes += OF_NAME + 2 * entry?.file_name().count_bytes() as u64;
+        if !pace.goes_on() {
+            break;
+        }
     }
-    let is_removed = readlinkat(CWD, path, Vec::new())?.as_bytes().ends_with(b" (deleted)");
-    Ok(if is_removed { OF_REMOVED } else { OF_OVERLAY + FOR_EACH_BYTE * stat.stx_size })
+    Ok(bytes)
 }
 
-/// What this thread has used.
-pub(super) fn processor_time() -> Duration {
-    let used = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(used.tv_sec.unsigned_abs(), u32::try_from(used.tv_nsec).unwrap_or_default())
-}
-
-/// The numbers in a directory of `/proc`.
-fn numbers(path: &str) -> Result<Vec<i32>, Errno> {
+/// The numbers in a directory of `/proc`, one after the other.
+fn numbers(path: &str) -> Result<impl Iterator<Item = Result<i32, Errno>>, Errno> {
     let as_errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-    let mut found = Vec::new();
-    for entry in read_dir(path).map_err(as_errno)? {
-        let name = entry.map_err(as_errno)?.file_name();
-        found.extend(name.to_str().and_then(|name| name.parse::<i32>().ok()));
-    }
-    Ok(found)
+    let entries = read_dir(path).map_err(as_errno)?;
+    Ok(entries.filter_map(move |entry| match entry {
+        Ok(entry) => entry.file_name().to_str()?.parse().ok().map(Ok),
+        Err(error) => Some(Err(as_errno(error))),
+    }))
+}
+
+fn all_numbers(path: &str) -> Result<Vec<i32>, Errno> {
+    numbers(path)?.collect()
 }
 
 // === impl Info ===
@@ -217,6 +257,7 @@ impl Info {
 mod tests {
     use super::*;
     use std::fs::File;
+    use std::time::Duration;
 
     const READ_ONLY: &str = "pos:\t0\nflags:\t0100000\nmnt_id:\t29\nino:\t15\n";
 
@@ -242,26 +283,43 @@ mod tests {
 
     #[test]
     fn open_directories_and_locks_of_a_process_are_seen() {
-        let folder = std::env::temp_dir();
+        let folder = std::env::temp_dir().join(format!("belljar-descriptors-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
         let path = format!("/proc/self/task/{}", rustix::thread::gettid().as_raw_pid());
-        let enough = Enough { locks: 16, until: Duration::MAX };
-        let none = Places { overlays: &[], runner: None };
+        let scope = |overlays, counts_names| Scope { overlays, runner: None, most_locks: 16, counts_names };
+        let none = scope(&[], false);
         let (directory, path_only) = (
             File::open(&folder).unwrap(),
             openat(CWD, &folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap(),
         );
-        let of = |file: &dyn std::os::fd::AsRawFd, places: &Places<'_>| {
+        let of = |file: &dyn std::os::fd::AsRawFd, scope: &Scope<'_>| {
             let mut held = Held::default();
-            held.add(&path, file.as_raw_fd(), places, &enough).unwrap();
+            let mut others = || false;
+            let mut pace = Pace::begin(Duration::MAX / 2, &mut others);
+            held.add(&path, file.as_raw_fd(), scope, &mut pace).unwrap();
             held
         };
         assert_eq!(of(&directory, &none).directories, OF_DIRECTORY);
         assert_eq!(of(&path_only, &none).directories, 0);
         let stat = statx(&directory, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).unwrap();
-        let overlaid = Places { overlays: &[stat.stx_mnt_id], runner: None };
-        assert!(of(&directory, &overlaid).directories > OF_OVERLAY);
+        let mounts = [stat.stx_mnt_id];
+        assert!(of(&directory, &scope(&mounts, false)).directories > OF_OVERLAY);
         assert_eq!(of(&directory, &none).locks, 0);
         rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockShared).unwrap();
         assert_eq!(of(&directory, &none).locks, 1);
+        let few_names = of(&directory, &scope(&mounts, true)).directories;
+        std::fs::write(folder.join("a-name"), "").unwrap();
+        let with_one_more = of(&directory, &scope(&mounts, true)).directories;
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!((OF_COUNTED..OF_OVERLAY).contains(&few_names), "{few_names}");
+        assert!(with_one_more >= few_names + OF_NAME, "{with_one_more}");
+        assert_eq!(of(&directory, &scope(&mounts, true)).directories, OF_REMOVED);
+    }
+
+    #[test]
+    fn look_that_may_not_go_on_is_unfinished() {
+        let scope = Scope { overlays: &[], runner: None, most_locks: 16, counts_names: false };
+        let mut others = || false;
+        assert!(Held::look(&scope, &mut Pace::begin(Duration::ZERO, &mut others)).is_unfinished);
     }
 }

@@ -120,9 +120,10 @@ impl Memory {
         matches!(&self.limit, Limit::Counted { file, .. } if oom_kills(file) > 0)
     }
 
-    /// Whether there is more than may be. Looks only when it is time to.
+    /// Whether there is more than may be. Looks only when it is time to, at the limit also while another look goes on.
     pub(super) fn has_run_out(&mut self, own: &Own) -> bool {
-        self.limit.has_run_out() || self.uncharged.is_too_much(own)
+        let Self { limit, uncharged } = self;
+        limit.has_run_out() || uncharged.is_too_much(own, &mut || limit.has_run_out())
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn take(kind: &str, most: &str, folder: &str) -> Result<(), String> {
     let mut children = Vec::new();
     let took = match kind {
         "udp" => return udp(most),
-        "locks" | "flocks" | "netlink" | "unbound" | "orphans" | "listings" => {
+        "locks" | "flocks" | "netlink" | "quiet-netlink" | "unbound" | "bound" | "orphans" | "listings" => {
             return uncharged::take(kind, most, folder);
         }
         "filters" | "filters-without-a-name" | "filters-on-the-run" => {

@@ -4,7 +4,7 @@ use super::super::kernel::{self, Errno, call_named};
 use super::count;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::time::Duration;
 
@@ -26,6 +26,8 @@ pub(super) fn take(kind: &str, most: u64, folder: &str) -> Result<(), String> {
         }
         "locks" => count(most, |number| lock(number, folder, &mut files)),
         "netlink" => count(most, |_| full_netlink_socket()),
+        "quiet-netlink" => count(most, |_| socket(libc::AF_NETLINK, libc::SOCK_RAW).map(drop)),
+        "bound" => count(most, |_| bound_socket()),
         _ => count(most, |_| socket(libc::AF_INET, libc::SOCK_DGRAM).map(drop)),
     };
     std::thread::sleep(STAY);
@@ -117,6 +119,11 @@ fn listing(folder: &str) -> Result<(), Errno> {
 /// Stays open as long as this process.
 fn socket(family: i32, kind: i32) -> Result<u64, Errno> {
     call_named(libc::SYS_socket, [family as u64, kind as u64, 0, 0, 0, 0]).map(i64::cast_unsigned)
+}
+
+/// A socket that the kernel lists, and that holds nothing. Stays open as long as this process.
+fn bound_socket() -> Result<(), Errno> {
+    UdpSocket::bind("127.0.0.1:0").map(|socket| _ = socket.into_raw_fd()).map_err(|error| as_errno(&error))
 }
 
 /// A socket whose receive queue is full of errors, each with the question that it answers.

@@ -19,10 +19,13 @@ use std::path::Path;
 const PAGE: u64 = 4096;
 
 /// What PID 1 counts, how many are no reason to end a sandbox, and how many are.
-const COUNTED: [(&str, &str, &str); 6] = [
+const COUNTED: [(&str, &str, &str); 8] = [
     ("locks", "10000", "140000"),
     ("flocks", "10000", "50000"),
     ("netlink", "200", "1800"),
+    // They hold nothing: the number alone counts, so that no look at them takes long.
+    ("quiet-netlink", "700", "3000"),
+    ("bound", "3000", "8000"),
     ("unbound", "600", "2500"),
     ("orphans", "1000", "7000"),
     ("listings", "20", "500"),

@@ -1,0 +1,109 @@
+//! How long a look of PID 1 may take, and what PID 1 looks at meanwhile.
+//!
+//! Programs decide how much there is to look at. So a long look goes in short steps, has a limit of processor time, and makes
+//! way for the other looks that are due: none of them waits until it has ended.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::time::{Duration, Instant};
+
+/// A long look that is under way.
+pub(super) struct Pace<'a> {
+    /// Processor time of this thread: on a busy machine a look takes longer, and sees as much.
+    until: Duration,
+    /// When to look at the time, and at the others, again.
+    next: Instant,
+    /// The other looks. Returns true when one of them has found too much, so that this one needn't go on.
+    others: &'a mut dyn FnMut() -> bool,
+    stop: Option<Stop>,
+}
+
+/// Why a look stopped before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// It has used its processor time.
+    TookTooLong,
+    /// Another look has found too much.
+    Other,
+}
+
+const BETWEEN_OTHERS: Duration = Duration::from_millis(5);
+
+// === impl Pace ===
+
+impl<'a> Pace<'a> {
+    /// Begins a look that may use so much processor time, without that of the others.
+    pub(super) fn begin(longest: Duration, others: &'a mut dyn FnMut() -> bool) -> Self {
+        Self { until: processor_time() + longest, next: Instant::now(), others, stop: None }
+    }
+
+    /// Whether the look may go on. To be asked before each of its steps.
+    pub(super) fn goes_on(&mut self) -> bool {
+        if self.stop.is_none() && Instant::now() >= self.next {
+            let begun = processor_time();
+            if (self.others)() {
+                self.stop = Some(Stop::Other);
+            } else if begun >= self.until {
+                self.stop = Some(Stop::TookTooLong);
+            }
+            self.until += processor_time().saturating_sub(begun);
+            self.next = Instant::now() + BETWEEN_OTHERS;
+        }
+        self.stop.is_none()
+    }
+
+    pub(super) fn stop(&self) -> Option<Stop> {
+        self.stop
+    }
+}
+
+/// What this thread has used.
+fn processor_time() -> Duration {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(used.tv_sec.unsigned_abs(), u32::try_from(used.tv_nsec).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_look_makes_way_for_others_until_its_time_is_used_up() {
+        let mut looks = 0;
+        let mut others = || {
+            looks += 1;
+            false
+        };
+        let mut pace = Pace::begin(Duration::from_millis(50), &mut others);
+        while pace.goes_on() {}
+        assert_eq!(pace.stop(), Some(Stop::TookTooLong));
+        assert!(!pace.goes_on(), "it has stopped for good");
+        assert!(looks > 1, "{looks}");
+    }
+
+    #[test]
+    fn look_ends_as_soon_as_another_finds_too_much() {
+        let mut left = 3;
+        let mut others = || {
+            left -= 1;
+            left == 0
+        };
+        let mut pace = Pace::begin(Duration::MAX / 2, &mut others);
+        while pace.goes_on() {}
+        assert_eq!(pace.stop(), Some(Stop::Other));
+    }
+
+    #[test]
+    fn time_of_others_is_not_that_of_the_look() {
+        const OF_OTHERS: Duration = Duration::from_millis(40);
+        let mut rounds = 0;
+        let mut others = || {
+            let begun = processor_time();
+            while processor_time() - begun < OF_OTHERS {}
+            rounds += 1;
+            rounds == 4
+        };
+        let mut pace = Pace::begin(OF_OTHERS, &mut others);
+        while pace.goes_on() {}
+        assert_eq!(pace.stop(), Some(Stop::Other), "the others alone took longer than it may");
+    }
+}
