@@ -4,8 +4,13 @@
 //! (`FS_IOC_RESVSP`, `FS_IOC_ZERO_RANGE`); exchange of two files' content; inode flags and project numbers, on which quotas
 //! rest; snapshots; subvolumes; encryption keys. What is not listed fails with `ENOTTY`, as on a file system that doesn't know
 //! the request.
+//!
+//! Of requests to sockets, those are listed by which C libraries, language runtimes and `ifconfig` read what a socket and the
+//! sandbox's own interfaces are, and by which a process has itself told of what comes. Others of the family make the kernel start a
+//! program of the host that loads a module, before it looks at any right (`SIOCGIFBR`: bridges, `SIOCGIFVLAN`: VLANs), need rights that
+//! no program inside has, or belong to a driver.
 
-use super::{Condition, Rule, allow_if, is, is_not, masked};
+use super::{Condition, Rule, allow_if, is, is_not, masked, one_of};
 
 /// What is allowed of terminals and files everywhere, and more.
 macro_rules! of_terminals_and_files {
@@ -26,7 +31,7 @@ macro_rules! of_terminals_and_files {
 /// What is allowed in a sandbox with namespaces, and more.
 macro_rules! in_namespaces {
     ($($more:expr),*) => {
-        of_terminals_and_files![&[masked(1, FAMILY, SOCKETS)], &[is(1, RNDGETENTCNT)] $(, $more)*]
+        of_terminals_and_files![&[one_of(1, SOCKETS)], &[is(1, RNDGETENTCNT)] $(, $more)*]
     };
 }
 
@@ -62,7 +67,46 @@ const TERMINALS: &[Condition] = &[
 ];
 /// Which family a request belongs to.
 const FAMILY: u32 = 0xff00;
-const SOCKETS: u32 = 0x8900;
+/// What is read of sockets and of interfaces. How much a socket holds is asked of it as of a terminal (`FIONREAD`, `TIOCOUTQ`).
+const SOCKETS: &[u32] = &[
+    // Which process gets a socket's signals, as by F_SETOWN and F_GETOWN.
+    FIOSETOWN,
+    SIOCSPGRP,
+    FIOGETOWN,
+    SIOCGPGRP,
+    // Where urgent data are.
+    SIOCATMARK,
+    // When the last datagram came, as by SO_TIMESTAMP.
+    SIOCGSTAMP,
+    SIOCGSTAMPNS,
+    // How much is not sent yet.
+    SIOCOUTQNSD,
+    // The interfaces: glibc and musl (`if_nametoindex`, `if_indextoname`, `if_nameindex`), Java (`NetworkInterface`), Python, `ifconfig`.
+    libc::SIOCGIFNAME as u32,
+    libc::SIOCGIFCONF as u32,
+    libc::SIOCGIFFLAGS as u32,
+    libc::SIOCGIFADDR as u32,
+    libc::SIOCGIFDSTADDR as u32,
+    libc::SIOCGIFBRDADDR as u32,
+    libc::SIOCGIFNETMASK as u32,
+    libc::SIOCGIFMETRIC as u32,
+    libc::SIOCGIFMTU as u32,
+    libc::SIOCGIFHWADDR as u32,
+    libc::SIOCGIFINDEX as u32,
+    libc::SIOCGIFTXQLEN as u32,
+    libc::SIOCGIFMAP as u32,
+    // An interface's speed: psutil and libpcap fail on any answer that the kernel wouldn't give. For loopback it gives EOPNOTSUPP, and all
+    // that changes something takes rights over the network.
+    libc::SIOCETHTOOL as u32,
+];
+const FIOSETOWN: u32 = 0x8901;
+const SIOCSPGRP: u32 = 0x8902;
+const FIOGETOWN: u32 = 0x8903;
+const SIOCGPGRP: u32 = 0x8904;
+const SIOCATMARK: u32 = 0x8905;
+const SIOCGSTAMP: u32 = 0x8906;
+const SIOCGSTAMPNS: u32 = 0x8907;
+const SIOCOUTQNSD: u32 = 0x894b;
 const NOTIF_RECV: u32 = libc::SECCOMP_IOCTL_NOTIF_RECV as u32;
 const NOTIF_SEND: u32 = libc::SECCOMP_IOCTL_NOTIF_SEND as u32;
 const NOTIF_ID_VALID: u32 = libc::SECCOMP_IOCTL_NOTIF_ID_VALID as u32;

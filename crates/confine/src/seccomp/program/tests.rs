@@ -171,6 +171,32 @@ fn no_request_reserves_space_or_changes_flags_of_files() {
 }
 
 #[test]
+fn requests_to_sockets_are_those_that_are_listed() {
+    // SIOCGIFBR, SIOCSIFBR, SIOCBRADDBR, SIOCGIFVLAN, SIOCSIFVLAN, SIOCADDRT, SIOCSIFFLAGS, SIOCGSKNS, SIOCGARP, SIOCSHWTSTAMP,
+    // SIOCUNIXFILE, SIOCDEVPRIVATE, and two that are nothing
+    const REFUSED: [u64; 14] = [
+        0x8940, 0x8941, 0x89a0, 0x8982, 0x8983, 0x890b, 0x8914, 0x894c, 0x8954, 0x89b0, 0x89e0, 0x89f0,
+        0x8900, 0x1_8940,
+    ];
+    // SIOCATMARK, SIOCGIFNAME, SIOCGIFCONF, SIOCGIFFLAGS, SIOCGIFHWADDR, SIOCGIFINDEX, FIONREAD, TIOCOUTQ
+    const ALLOWED: [u64; 8] = [0x8905, 0x8910, 0x8912, 0x8913, 0x8927, 0x8933, 0x541b, 0x5411];
+    let ioctl = u32::try_from(libc::SYS_ioctl).unwrap();
+    for audience in [Audience::Everyone, Audience::Runner] {
+        for program in
+            [rules(audience), rules_under_guard(audience)].map(|rules| Program::compile(&rules, UNLISTED))
+        {
+            let answer = |request| program.evaluate(&call(ioctl, [3, request, 0, 0, 0, 0]));
+            for request in REFUSED.into_iter().flat_map(|request| [request, request | 1 << 32]) {
+                assert_eq!(answer(request), Some(Answer::Errno(libc::ENOTTY as u16)), "{request:#x}");
+            }
+            for request in ALLOWED {
+                assert_eq!(answer(request), Some(Answer::Allow), "{request:#x}");
+            }
+        }
+    }
+}
+
+#[test]
 fn options_are_those_that_are_listed_at_their_level_alone() {
     let program = Program::compile(&rules(Audience::Everyone), UNLISTED);
     let setsockopt = u32::try_from(libc::SYS_setsockopt).unwrap();

@@ -63,6 +63,8 @@ fn refused_by_number() -> Vec<Case> {
 fn refused_by_argument() -> Vec<Case> {
     const TIOCLINUX: u64 = 0x541c;
     const TIOCCONS: u64 = 0x541d;
+    const SIOCGIFBR: u64 = 0x8940;
+    const SIOCGIFVLAN: u64 = 0x8982;
     let high = 1_u64 << 32;
     let mut cases = Vec::new();
     for (name, request) in
@@ -74,6 +76,12 @@ fn refused_by_argument() -> Vec<Case> {
             let case = Case::call("PK4", &format!("{name}{kind}"), "ioctl", args![-1, request, BAD]);
             cases.push(case.fails(&[libc::ENOTTY]).outside(Outside::Reaches(&[EBADF])));
         }
+    }
+    for (name, request) in
+        [("SIOCGIFBR", SIOCGIFBR), ("SIOCGIFVLAN", SIOCGIFVLAN), ("SIOCDEVPRIVATE", 0x89f0)]
+    {
+        let case = Case::call("PK4", name, "ioctl", args![-1, request, BAD]);
+        cases.push(case.fails(&[libc::ENOTTY]).outside(Outside::Reaches(&[EBADF])));
     }
     for (name, persona) in [
         ("an older memory layout", 0x0020_0000_u64),

@@ -38,6 +38,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
         Case::twin("datagrams on loopback 6", |s| datagrams(s, AF_INET6, 0)),
         Case::twin("datagrams on loopback 6, by protocol", |s| datagrams(s, AF_INET6, IPPROTO_UDP)),
         Case::twin("the list of interfaces", interfaces),
+        Case::twin("an interface", an_interface),
         Case::twin("options that programs set", options),
         Case::twin("a descriptor passed on", pass_descriptor),
     ]
@@ -148,10 +149,6 @@ fn datagrams(s: &mut Script, family: i32, protocol: i32) {
         _ => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), 0),
     };
     let receiver = s.call("socket", args![family, SOCK_DGRAM, protocol]);
-    // struct ifreq: a name of sixteen bytes, and room for the answer.
-    let mut interface = b"lo".to_vec();
-    interface.resize(40, 0);
-    s.call("ioctl", args![receiver, libc::SIOCGIFFLAGS, Argument::Bytes(interface)]);
     let (address, length) = internet(any);
     s.call("bind", args![receiver, address, length]);
     let bound = s.call("getsockname", args![receiver, room(28), numbers(&[28])]);
@@ -188,6 +185,39 @@ fn interfaces(s: &mut Script) {
     s.call("recvfrom", args![socket, room(4096), 4096, 0, 0, 0]);
     let socket = s.call("socket", args![AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, libc::NETLINK_ROUTE]);
     s.call("close", args![socket]);
+}
+
+/// What programs ask of an interface, each request of the policy's list.
+fn an_interface(s: &mut Script) {
+    const SIOCGPGRP: u64 = 0x8904;
+    // struct ifreq: a name of sixteen bytes, and room for the answer.
+    let named = || {
+        let mut interface = b"lo".to_vec();
+        interface.resize(40, 0);
+        Argument::Bytes(interface)
+    };
+    let socket = s.call("socket", args![AF_INET, SOCK_DGRAM, 0]);
+    for request in [
+        libc::SIOCGIFFLAGS,
+        libc::SIOCGIFMETRIC,
+        libc::SIOCGIFMTU,
+        libc::SIOCGIFHWADDR,
+        libc::SIOCGIFINDEX,
+        libc::SIOCGIFTXQLEN,
+        libc::SIOCGIFMAP,
+        libc::SIOCGIFADDR,
+        libc::SIOCGIFDSTADDR,
+        libc::SIOCGIFBRDADDR,
+        libc::SIOCGIFNETMASK,
+    ] {
+        s.call("ioctl", args![socket, request, named()]);
+    }
+    // The first interface is loopback.
+    s.call("ioctl", args![socket, libc::SIOCGIFNAME, numbers(&[0, 0, 0, 0, 1, 0, 0, 0, 0, 0])]);
+    s.call("ioctl", args![socket, libc::SIOCGIFCONF, words(args![0, 0])]);
+    s.call("ioctl", args![socket, SIOCGPGRP, room(4)]);
+    // A name without a question: no kernel reads one from there.
+    s.call_or("ioctl", args![socket, libc::SIOCETHTOOL, named()], &[libc::EFAULT]);
 }
 
 /// struct cmsghdr: length, SOL_SOCKET, SCM_RIGHTS, one descriptor
