@@ -8,23 +8,24 @@ use crate::plan::{self, Entry, Limits, Source};
 use crate::wall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, openat, openat2, symlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, openat, openat2, statat, symlinkat,
     unlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
-    UnmountFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_change,
-    move_mount, open_tree, unmount,
+    UnmountFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_bind,
+    mount_change, move_mount, open_tree, unmount,
 };
 
 /// Where the new root is put for a moment: directories that every host has, in order of preference.
 const FOOTHOLDS: [&str; 3] = ["/tmp", "/run", "/proc"];
 
-/// Files that tell of the whole host, which no namespace hides and no ordinary program needs: keyrings of the user on the host as which
-/// the sandbox runs, among them those that programs of the host have made, and counters of disks, memory, interrupts and pressure.
-/// Reading the list of locks makes every program of the machine wait that locks a file.
-const COVERED: [&str; 14] = [
+/// Files that report on the whole machine, which no namespace hides and no ordinary program needs: keyrings of the user on the host as
+/// which the sandbox runs, among them those that programs of the host have made; counters of disks, memory, interrupts, control groups,
+/// open files and terminals; lists that change with what the host attaches or loads. Reading the list of locks makes every program of the
+/// machine wait that locks a file.
+const COVERED_FILES: [&str; 22] = [
     "proc/keys",
     "proc/key-users",
     "proc/locks",
@@ -35,13 +36,25 @@ const COVERED: [&str; 14] = [
     "proc/vmstat",
     "proc/zoneinfo",
     "proc/buddyinfo",
-    "proc/pressure/cpu",
-    "proc/pressure/io",
-    "proc/pressure/irq",
-    "proc/pressure/memory",
+    "proc/cgroups",
+    "proc/crypto",
+    "proc/mdstat",
+    "proc/modules",
+    "proc/partitions",
+    "proc/swaps",
+    "proc/sys/fs/aio-nr",
+    "proc/sys/fs/dentry-state",
+    "proc/sys/fs/file-nr",
+    "proc/sys/fs/inode-nr",
+    "proc/sys/fs/inode-state",
+    "proc/sys/kernel/pty/nr",
 ];
 
-/// An empty directory in the root, for overlays that change nothing.
+/// Directories of such files: of file systems and their journals, of each interrupt, of pressure, of quotas, and of devices.
+const COVERED_DIRECTORIES: [&str; 7] =
+    ["proc/acpi", "proc/asound", "proc/fs", "proc/irq", "proc/pressure", "proc/scsi", "proc/sys/fs/quota"];
+
+/// An empty directory in the root, for overlays that change nothing, and to cover directories.
 const NOTHING: &str = "run/belljar/nothing";
 
 /// Stops mounts from spreading: what happens here from now on is not seen by the host.
@@ -65,6 +78,7 @@ pub(crate) fn build<'a>(
         .find_or_last(Result::is_ok)
         .about("a place for the new root")?;
     rustix::process::fchdir(&root).about("new root")?;
+    directory(root.as_fd(), NOTHING).about(NOTHING)?;
     for (entry, taken) in entries.into_iter().zip(taken) {
         make(root.as_fd(), entry, taken)?;
     }
@@ -77,10 +91,12 @@ pub(crate) fn make_places(root: BorrowedFd<'_>, places: &[String]) -> Result<(),
 }
 
 /// Puts writable directories into a root that others also have. As in a root of one's own, one file system in memory
-/// holds all of them: it is put on the first place, and covered there by the last of its directories.
+/// holds all of them: it is put on the first place, and covered there by the last of its directories. What comes back is also
+/// the working directory.
 pub(crate) fn furnish(places: &[&str], size_bytes: u64) -> Result<OwnedFd, Fault> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = openat(CWD, c"/", flags, Mode::empty()).about("/")?;
+    rustix::process::fchdir(&root).about("/")?;
     let own = memory(size_bytes)?;
     let first = places.first().copied().unwrap_or("tmp");
     attach(&own, root.as_fd(), first, Kind::Directory)?;
@@ -131,23 +147,26 @@ pub(crate) fn hide_mounts() -> Result<OwnedFd, Fault> {
 }
 
 /// Puts `/proc` up: of this PID namespace, and read-only as a whole, so that no setting of the kernel can be written. Before,
-/// the limits of the user namespace are written there.
+/// the limits of the user namespace are written there. The root is the working directory.
 pub(crate) fn put_up_proc(root: BorrowedFd<'_>, limits: &Limits) -> Result<(), Fault> {
-    let read_only = wall!(ReadOnlyProc: MountAttrFlags::MOUNT_ATTR_RDONLY, else MountAttrFlags::empty());
     let mount = wall!(PidNamespace: processes(limits)?, else copy_of_hosts("/proc")?);
-    set_mount_attributes(mount.as_fd(), read_only, false).about("proc")?;
     attach(&mount, root, "proc", Kind::Directory)?;
-    COVERED.into_iter().try_for_each(|file| empty(root, file))
+    COVERED_FILES.into_iter().try_for_each(|file| cover(root, file, "/dev/null"))?;
+    COVERED_DIRECTORIES.into_iter().try_for_each(|directory| cover(root, directory, NOTHING))?;
+    // The covers, too: they are files of the host's and of a root that many share, and their times could be written.
+    let read_only = wall!(ReadOnlyProc: MountAttrFlags::MOUNT_ATTR_RDONLY, else MountAttrFlags::empty());
+    set_mount_attributes(mount.as_fd(), read_only, true).about("proc")
 }
 
-/// Covers a file with an empty one. The path is of a mount made just now, so that no part of it is a link.
-fn empty(root: BorrowedFd<'_>, file: &str) -> Result<(), Fault> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    let nothing = open_tree(CWD, c"/dev/null", flags).about("/dev/null")?;
-    match move_mount(&nothing, c"", root, file, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH) {
+/// Covers a file or directory in the root with an empty one. The path is of a mount made just now, so that no part of it is a link.
+/// One call for each: a sandbox makes many.
+fn cover(root: BorrowedFd<'_>, place: &str, nothing: &str) -> Result<(), Fault> {
+    let is_missing =
+        || statat(root, place, AtFlags::SYMLINK_NOFOLLOW).is_err_and(|errno| errno == Errno::NOENT);
+    match mount_bind(nothing, place) {
         // A kernel that is built without it has no such file.
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno).about(file),
+        Err(Errno::NOENT) if is_missing() => Ok(()),
+        covered => covered.about(place),
     }
 }
 

@@ -60,13 +60,17 @@ pub(super) const OWNER: &str = "belljar.owner";
 pub(super) const HOME: &str = "home/agent";
 
 /// What Docker hides by itself, what tells of the host or its kernel's insides besides, and all of sysfs but the container's
-/// own control group, by which PID 1 and the relay know their limits.
-const MASKED: [&str; 46] = [
+/// own control group, by which PID 1 and the relay know their limits. `/proc/cgroups` stays: Java before version 25 finds its
+/// container's limits by it.
+const MASKED: [&str; 59] = [
     "/proc/acpi",
     "/proc/asound",
     "/proc/buddyinfo",
+    "/proc/crypto",
     "/proc/diskstats",
+    "/proc/fs",
     "/proc/interrupts",
+    "/proc/irq",
     "/proc/kallsyms",
     "/proc/kcore",
     "/proc/key-users",
@@ -76,13 +80,23 @@ const MASKED: [&str; 46] = [
     "/proc/kpageflags",
     "/proc/latency_stats",
     "/proc/locks",
+    "/proc/mdstat",
     "/proc/modules",
+    "/proc/partitions",
     "/proc/pressure",
     "/proc/sched_debug",
     "/proc/schedstat",
     "/proc/scsi",
     "/proc/slabinfo",
     "/proc/softirqs",
+    "/proc/swaps",
+    "/proc/sys/fs/aio-nr",
+    "/proc/sys/fs/dentry-state",
+    "/proc/sys/fs/file-nr",
+    "/proc/sys/fs/inode-nr",
+    "/proc/sys/fs/inode-state",
+    "/proc/sys/fs/quota",
+    "/proc/sys/kernel/pty/nr",
     "/proc/timer_list",
     "/proc/timer_stats",
     "/proc/vmallocinfo",
@@ -109,7 +123,7 @@ const MASKED: [&str; 46] = [
     "/sys/module",
     "/sys/power",
 ];
-const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+const READ_ONLY: [&str; 3] = ["/proc/bus", "/proc/sys", "/proc/sysrq-trigger"];
 
 // === impl Writable ===
 

@@ -25,20 +25,45 @@ pub(super) fn print_identity() -> Result<(), String> {
     Ok(())
 }
 
-/// Files of `/proc` that tell what the whole host does.
-const COUNTERS: [&str; 11] = [
+/// Files and directories of `/proc` that report on the whole machine.
+const COUNTERS: [&str; 27] = [
+    "/proc/acpi",
+    "/proc/asound",
     "/proc/buddyinfo",
+    "/proc/cgroups",
+    "/proc/crypto",
     "/proc/diskstats",
+    "/proc/fs",
     "/proc/interrupts",
-    "/proc/pressure/cpu",
-    "/proc/pressure/io",
-    "/proc/pressure/irq",
-    "/proc/pressure/memory",
+    "/proc/irq",
+    "/proc/locks",
+    "/proc/mdstat",
+    "/proc/modules",
+    "/proc/partitions",
+    "/proc/pressure",
     "/proc/schedstat",
+    "/proc/scsi",
     "/proc/softirqs",
+    "/proc/swaps",
+    "/proc/sys/fs/aio-nr",
+    "/proc/sys/fs/dentry-state",
+    "/proc/sys/fs/file-nr",
+    "/proc/sys/fs/inode-nr",
+    "/proc/sys/fs/inode-state",
+    "/proc/sys/fs/quota",
+    "/proc/sys/kernel/pty/nr",
     "/proc/vmstat",
     "/proc/zoneinfo",
 ];
+
+/// Those of [`COUNTERS`] that hold something.
+fn counters() -> Vec<&'static str> {
+    let holds_something = |path: &&str| match fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => fs::read(path).is_ok_and(|content| !content.is_empty()),
+    };
+    COUNTERS.into_iter().filter(holds_something).collect()
+}
 
 /// Says everything, as JSON: once with one thread, once with more.
 pub(super) fn print() -> Result<(), String> {
@@ -81,7 +106,7 @@ pub(super) fn print() -> Result<(), String> {
         "oom_score_adj": text("/proc/self/oom_score_adj"),
         "keys": text("/proc/keys"),
         "key_users": text("/proc/key-users"),
-        "counters": COUNTERS.map(|path| fs::read_to_string(path).unwrap_or_default()).concat(),
+        "counters": counters(),
         "groups": text("/proc/self/cgroup"),
         "mounts": places::mounts(),
         "domains_left": places::domains_left(),

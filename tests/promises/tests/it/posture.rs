@@ -47,6 +47,10 @@ fn outside_the_posture_is_another_one() {
         let probe = scene.path("lent/belljar-probe");
         let output = scene.leaking(probe.as_ref(), &["posture"]).output().unwrap();
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let counters = told["counters"].as_array().unwrap();
+        for counter in ["/proc/cgroups", "/proc/fs", "/proc/irq", "/proc/swaps", "/proc/sys/kernel/pty/nr"] {
+            assert!(counters.contains(&json!(counter)), "{counter} is empty outside; {counters:?}");
+        }
         let differs: BTreeSet<String> = compare(&told, Way::Empty)
             .into_iter()
             .filter(|(_, found, expected)| found != expected)
@@ -205,7 +209,7 @@ fn fields_of_process(way: Way) -> Vec<(&'static str, Value)> {
         ("devices", json!(DEVICES)),
         ("keys", json!("")),
         ("key_users", json!("")),
-        ("counters", json!("")),
+        ("counters", json!([])),
         ("host_name", json!("belljar")),
         ("has_session", json!(true)),
         // A root that was left lies on top of one's own for a while, and above the root is what lies on top.

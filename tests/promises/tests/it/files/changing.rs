@@ -1,6 +1,6 @@
 //! FS2: changing what is lent to be read, the host's programs, and the sandbox's own settings.
 
-use crate::case::{Case, HERE, args, words};
+use crate::case::{Case, Control, HERE, args, words};
 use crate::scene::Scene;
 use crate::way::Place;
 use libc::{EACCES, EPERM, EROFS, EXDEV, O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TMPFILE, O_TRUNC, O_WRONLY};
@@ -31,6 +31,11 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     }
     for path in REMOVED {
         cases.push(case(&format!("remove {path}"), "unlink", args![place.path(path)]));
+    }
+    // What covers a file or directory of the kernel's is the host's or that of a root that many share, and others read its times.
+    for path in ["/proc/keys", "/proc/fs"] {
+        let now = case(&format!("times of {path}"), "utimensat", args![HERE, path, 0, 0]);
+        cases.push(now.by(Control::Root));
     }
     for directory in CLOSED {
         let name = format!("{}/{}", place.path(directory), scene.mark);
