@@ -46,7 +46,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
         }
         all
     };
-    let path = json!({ "type": "string", "pattern": "^/[^\\u0000]{1,4000}$", "description": "Inside, from `/` on." });
+    let path = json!({ "type": "string", "maxLength": 4_001, "pattern": "^/[^\\u0000]+$", "description": "Inside, from `/` on." });
     let content = json!({ "type": "string", "description": "The content, in Base64; 2 MiB at most." });
     let put = object(
         &["task_id", "job_id", "path", "content_bytes_base64"],

@@ -222,11 +222,24 @@ serve()
 }
 
 fn lists(house: &House) -> Result<(), String> {
-    let script = r#"
+    let script = r##"
 deep = {}
 for _ in range(50):
     deep = {"properties": {"a": deep}}
+
+
+def chained(length, of):
+    defs = {"a0": {"type": "object"}}
+    for i in range(1, length + 1):
+        defs["a%d" % i] = of({"$ref": "#/$defs/a%d" % (i - 1)})
+    return {"type": "object", "$defs": defs, "$ref": "#/$defs/a%d" % length}
+
+
 BAD = [
+    tool("doubling", inputSchema=chained(30, lambda a: {"allOf": [a, a]})),
+    tool("chained", inputSchema=chained(1300, lambda a: {"allOf": [a]})),
+    tool("patterns", inputSchema={"patternProperties": {"^\\p{L}{240}%d$" % i: {} for i in range(40)}}),
+    tool("short", inputSchema=chained(3, lambda a: {"allOf": [a, a]})),
     tool("huge", description="x" * 100000, inputSchema={"type": "object", "description": "x" * 100000}),
     tool("broken", inputSchema={"type": "wrong"}),
     tool("elsewhere", inputSchema={"$ref": "http://127.0.0.1:9/schema.json"}),
@@ -249,14 +262,16 @@ def listed(params):
 
 
 serve()
-"#;
+"##;
     run(async {
         let (rig, _folder) = bad(house, script, ", limits: {tools: 40}");
         let long = rig.definition("mcp_bad_long").await;
         assert!(long.description.len() <= 4096 && long.summary == "[31mred", "{:?}", long.summary);
         let names = rig.names();
         assert!(names.len() > 20 && names.len() <= 40, "{names:?}");
-        for out in ["huge", "broken", "elsewhere", "list"] {
+        // What is like those that ask for too much work, and doesn't, is there.
+        assert_eq!(rig.text("mcp_bad_short", json!({})).await, "short");
+        for out in ["huge", "broken", "elsewhere", "list", "doubling", "chained", "patterns"] {
             assert!(!names.contains(&format!("mcp_bad_{out}")), "{out}: {names:?}");
         }
         // The second of two that would have one name is left out.

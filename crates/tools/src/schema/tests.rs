@@ -1,0 +1,232 @@
+//! Schemas that mean no good, each beside one that is like it and can be used.
+
+use super::*;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn arguments(value: &Value) -> Arguments {
+    value.as_object().unwrap().clone()
+}
+
+#[test]
+fn mistakes_have_a_place_and_hide_the_value() {
+    let schema = ArgumentSchema::new(&json!({
+        "type": "object", "required": ["path"], "additionalProperties": false,
+        "properties": { "path": { "type": "string", "maxLength": 3 }, "count": { "type": "integer" } }
+    }))
+    .unwrap();
+    assert_eq!(schema.check(&arguments(&json!({ "path": "abc" }))), Ok(()));
+    let mistakes = schema.check(&arguments(&json!({ "path": "hunter2", "count": true }))).unwrap_err();
+    assert_eq!(mistakes.len(), 2, "{mistakes:?}");
+    assert!(mistakes.iter().any(|mistake| mistake.starts_with("/path: ")), "{mistakes:?}");
+    assert!(!mistakes.concat().contains("hunter2"), "{mistakes:?}");
+    assert!(schema.check(&arguments(&json!({}))).is_err());
+    assert!(schema.check(&arguments(&json!({ "path": "a", "Path": "a" }))).is_err());
+}
+
+#[test]
+fn a_schema_fetches_nothing_and_its_patterns_take_no_time() {
+    assert!(ArgumentSchema::new(&json!({ "$ref": "http://127.0.0.1:9/schema.json" })).is_err());
+    assert!(ArgumentSchema::new(&json!({ "type": "wrong" })).is_err());
+    let slow = json!({ "type": "object", "properties": { "a": { "type": "string", "pattern": "^(a+)+$" } } });
+    let schema = ArgumentSchema::new(&slow).unwrap();
+    let hostile = format!("{}!", "a".repeat(10_000));
+    assert!(schema.check(&arguments(&json!({ "a": hostile }))).is_err());
+}
+
+/// A chain of definitions, each made of the one before it; the last is the schema.
+fn chain(length: usize, first: Value, next: impl Fn(Value) -> Value) -> Value {
+    let name = |index: usize| format!("a{index}");
+    let mut all = serde_json::Map::from_iter([(name(0), first)]);
+    for index in 1..=length {
+        let before = json!({ "$ref": format!("#/$defs/{}", name(index - 1)) });
+        all.insert(name(index), next(before));
+    }
+    json!({ "type": "object", "$defs": all, "$ref": format!("#/$defs/{}", name(length)) })
+}
+
+#[test]
+fn schema_that_doubles_at_each_reference_is_refused() {
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let doubling = |length, first| chain(length, first, |before| json!({ keyword: [before, before] }));
+        for first in [json!({ "type": "object" }), json!({ "type": "string" })] {
+            let refused = JudgedSchema::new(&doubling(30, first.clone())).unwrap_err();
+            assert!(matches!(refused, InvalidSchemaError::Work { .. }), "{keyword}: {refused}");
+            // The control: a few levels are work that can be done.
+            assert!(ArgumentSchema::new(&doubling(5, first)).is_ok(), "{keyword}");
+        }
+    }
+    let unevaluated = |length| {
+        chain(
+            length,
+            json!({ "type": "object" }),
+            |before| json!({ "allOf": [before], "unevaluatedProperties": false }),
+        )
+    };
+    assert!(matches!(JudgedSchema::new(&unevaluated(15)), Err(InvalidSchemaError::Work { .. })));
+    assert!(ArgumentSchema::new(&unevaluated(2)).is_ok());
+}
+
+#[test]
+fn chain_that_consumes_nothing_is_refused_beyond_a_length_and_without_end() {
+    for keyword in ["allOf", "not"] {
+        let long = |length| {
+            chain(length, json!({ "type": "object" }), |before| match keyword {
+                "not" => json!({ "not": before }),
+                _ => json!({ keyword: [before] }),
+            })
+        };
+        assert!(
+            matches!(JudgedSchema::new(&long(1_300)), Err(InvalidSchemaError::Chain { .. })),
+            "{keyword}"
+        );
+        assert!(ArgumentSchema::new(&long(20)).is_ok(), "{keyword}");
+    }
+    let itself = json!({ "type": "object", "allOf": [{ "$ref": "#" }] });
+    assert!(matches!(JudgedSchema::new(&itself), Err(InvalidSchemaError::Endless)));
+    // The control: what consumes a level may lead back.
+    let nested = json!({ "type": "object", "properties": { "child": { "$ref": "#" } } });
+    assert!(ArgumentSchema::new(&nested).is_ok());
+}
+
+#[test]
+fn schema_that_nests_deeply_over_its_references_is_compiled_and_dropped() {
+    let deep = |inner| (0..40).fold(inner, |inner, _| json!({ "properties": { "a": inner } }));
+    let schema = ArgumentSchema::new(&chain(12, json!({ "type": "object" }), deep)).unwrap();
+    assert_eq!(schema.check(&arguments(&json!({ "a": { "a": {} } }))), Ok(()));
+}
+
+#[test]
+fn reference_is_a_place_in_the_schema() {
+    let with =
+        |reference: &str| json!({ "$defs": { "a": {} }, "properties": { "x": { "$ref": reference } } });
+    for reference in ["a.json", "#/$defs/b", "#a", "#/$defs/%61", "http://127.0.0.1:9/s#/$defs/a"] {
+        let refused = JudgedSchema::new(&with(reference)).unwrap_err();
+        assert!(matches!(refused, InvalidSchemaError::Reference { .. }), "{reference}: {refused}");
+    }
+    for reference in ["#", "#/$defs/a"] {
+        assert!(ArgumentSchema::new(&with(reference)).is_ok(), "{reference}");
+    }
+    let renamed = json!({ "properties": { "x": { "$id": "http://a/", "$ref": "#" } } });
+    assert!(matches!(JudgedSchema::new(&renamed), Err(InvalidSchemaError::Renaming { .. })));
+    // The controls: what the whole is called, and members of such names.
+    let named = json!({ "$id": "http://a/", "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": { "$id": { "type": "string" } } });
+    assert!(ArgumentSchema::new(&named).is_ok());
+}
+
+#[test]
+fn work_that_doubles_at_each_level_of_the_arguments_is_not_done() {
+    let schema = ArgumentSchema::new(&json!({
+        "anyOf": [{ "properties": { "a": { "$ref": "#" } } }, { "properties": { "a": { "$ref": "#" } } }],
+    }))
+    .unwrap();
+    let nested = |depth| (0..depth).fold(json!({}), |inner, _| json!({ "a": inner }));
+    let refused = schema.check(&arguments(&nested(60))).unwrap_err();
+    assert!(refused[0].contains("evaluations"), "{refused:?}");
+    assert_eq!(schema.check(&arguments(&nested(5))), Ok(()));
+    // Chains that are applied anew to each level of the arguments don't add up to more than a stack holds.
+    let chained =
+        chain(20, json!({ "properties": { "a": { "$ref": "#" } } }), |before| json!({ "allOf": [before] }));
+    let chained = ArgumentSchema::new(&chained).unwrap();
+    assert!(chained.check(&arguments(&nested(90))).unwrap_err()[0].contains("evaluations"));
+    assert_eq!(chained.check(&arguments(&nested(9))), Ok(()));
+    // The control: where a level applies one subschema, all levels are checked.
+    let plain =
+        json!({ "type": "object", "properties": { "a": { "$ref": "#" } }, "additionalProperties": false });
+    let plain = ArgumentSchema::new(&plain).unwrap();
+    assert_eq!(plain.check(&arguments(&nested(90))), Ok(()));
+}
+
+#[test]
+fn patterns_are_few_and_small() {
+    let with = |patterns: &[String]| {
+        let all = patterns.iter().map(|pattern| (pattern.clone(), json!({}))).collect();
+        json!({ "type": "object", "patternProperties": Value::Object(all) })
+    };
+    let refused = ArgumentSchema::new(&with(&[r"^\p{L}{240}7$".to_owned()])).unwrap_err();
+    assert!(matches!(refused, InvalidSchemaError::Schema { .. }), "{refused}");
+    let many: Vec<_> = (0..65).map(|index| format!("^a[0-9]{index}$")).collect();
+    assert!(matches!(JudgedSchema::new(&with(&many)), Err(InvalidSchemaError::Patterns { .. })));
+    let long = "a".repeat(2_000);
+    assert!(matches!(JudgedSchema::new(&with(&[long])), Err(InvalidSchemaError::LongPattern { .. })));
+    // The controls: patterns as tools have them.
+    let known = [
+        r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$",
+        r"^[\w.+-]+@[\w-]+(\.[\w-]+)+$",
+        r"^(?:(?:\d\d[2468][048]|\d\d[13579][26]|\d\d0[48]|[02468][048]00|[13579][26]00)-02-29|\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|(?:02)-(?:0[1-9]|1\d|2[0-8])))T(?:(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z))$",
+        r"^[A-Za-z0-9+/]*={0,2}$",
+        r"^.{1,255}$",
+        r"^\p{L}+$",
+        r"^https?://[^\s/$.?#].[^\s]*$",
+    ];
+    for pattern in known {
+        if let Err(error) = ArgumentSchema::new(&with(&[pattern.to_owned()])) {
+            panic!("{pattern}: {error}");
+        }
+    }
+}
+
+#[test]
+fn long_texts_are_not_matched_against_patterns() {
+    let schema = json!({ "properties": { "a": { "pattern": "^[ab]{1,200}(a|b)*c$" }, "b": { "pattern": "\\S" }, "c": { "type": "string" } } });
+    let schema = ArgumentSchema::new(&schema).unwrap();
+    let long = "a".repeat(200_000);
+    assert!(schema.check(&arguments(&json!({ "a": long }))).unwrap_err()[0].contains("evaluations"));
+    assert!(schema.check(&arguments(&json!({ "a": "aac" }))).is_ok());
+    // The controls: what a small pattern or none looks at may be longer.
+    assert!(schema.check(&arguments(&json!({ "b": long }))).is_ok());
+    assert!(schema.check(&arguments(&json!({ "c": long }))).is_ok());
+}
+
+/// Counts how often the library comes by.
+struct Counter(Arc<AtomicU64>);
+
+impl<'i> jsonschema::Keyword<'i> for Counter {
+    fn validate(&self, instance: &'i Value) -> Result<(), jsonschema::ValidationError<'i>> {
+        let _ = self.is_valid(instance);
+        Ok(())
+    }
+
+    fn is_valid(&self, _: &'i Value) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}
+
+#[test]
+fn library_evaluates_no_more_than_was_counted() {
+    let leaf = json!({ "x": 1, "type": "string" });
+    let shapes: [fn(Value) -> Value; 8] = [
+        |inner| json!({ "anyOf": [inner, inner] }),
+        |inner| json!({ "oneOf": [inner, inner] }),
+        |inner| json!({ "allOf": [inner, { "not": inner }] }),
+        |inner| json!({ "if": inner, "then": inner, "else": inner }),
+        |inner| json!({ "allOf": [inner], "unevaluatedProperties": inner }),
+        |inner| json!({ "properties": { "a": inner }, "additionalProperties": inner, "propertyNames": inner }),
+        |inner| json!({ "items": inner, "contains": inner, "anyOf": [{ "properties": { "a": inner } }, inner] }),
+        |inner| json!({ "patternProperties": { "a": inner, "^b": inner }, "unevaluatedProperties": inner }),
+    ];
+    let mut compared = 0;
+    let value = json!({ "a": { "a": { "a": [1, "b"], "b": 7 }, "c": [{ "a": 1 }] }, "b": ["x", { "a": 2 }] });
+    for (outer, first) in shapes.iter().enumerate() {
+        for (inner, second) in shapes.iter().enumerate() {
+            let schema = first(second(first(leaf.clone())));
+            let counted = Arc::new(AtomicU64::new(0));
+            let counter = Arc::clone(&counted);
+            let validator = jsonschema::draft202012::options()
+                .with_keyword("x", move |_, _, _| Ok(Box::new(Counter(Arc::clone(&counter))) as Box<_>))
+                .build(&schema)
+                .unwrap();
+            let _ = validator.iter_errors(&value).count();
+            let evaluations = counted.load(Ordering::Relaxed);
+            let Ok(graph) = Graph::of(&schema) else { continue };
+            if let Ok(work) = work::of(&graph, &value) {
+                assert!(evaluations <= work, "{outer} of {inner}: {evaluations} > {work}");
+                compared += u32::from(evaluations > 0);
+            }
+        }
+    }
+    assert!(compared > 50, "{compared}");
+}

@@ -1,0 +1,136 @@
+//! How much work the values of one call are, at worst: each look of a subschema at a value counts.
+//!
+//! A schema that is cheap for one value may still double at each level of nesting. So what a call takes is counted with its values
+//! before they are validated, and the counting itself ends with the budget.
+
+use super::graph::{Graph, Node};
+use super::patterns;
+use super::subschemas::{Target, values};
+use serde_json::Value;
+
+/// The most work that the values of one call may be.
+pub(super) const MOST_WORK: u64 = 250_000;
+
+/// The deepest nesting of subschemas within each other, for which any thread's stack is enough.
+const DEEPEST: u32 = 512;
+
+/// How many bytes of a text a look at it may go through.
+const BYTES_A_LOOK: usize = 64;
+
+/// How often small lists compare an item with others.
+const COMPARISONS: u64 = 16;
+
+/// The values of a call are more work than is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooMuch;
+
+/// What is left of the budget.
+struct Count<'g> {
+    graph: &'g Graph,
+    left: u64,
+}
+
+/// How a subschema has been come to.
+#[derive(Clone, Copy)]
+struct Reached {
+    depth: u32,
+    /// How often it is looked at to say what is wrong, besides.
+    again: u64,
+    /// How often all of that is done.
+    times: u64,
+}
+
+/// The work of validating that value.
+///
+/// # Errors
+/// [`TooMuch`] when it is more than [`MOST_WORK`].
+pub(super) fn of(graph: &Graph, value: &Value) -> Result<u64, TooMuch> {
+    let mut count = Count { graph, left: MOST_WORK };
+    count.node(0, value, Reached { depth: 0, again: 1, times: 1 })?;
+    Ok(MOST_WORK - count.left)
+}
+
+// === impl Count ===
+
+impl Count<'_> {
+    fn node(&mut self, index: usize, value: &Value, reached: Reached) -> Result<(), TooMuch> {
+        let graph = self.graph;
+        let node = graph.nodes.get(index).ok_or(TooMuch)?;
+        if reached.depth > DEEPEST {
+            return Err(TooMuch);
+        }
+        self.take(own_work(node, value), reached)?;
+        for (target, next) in &node.applied {
+            self.applied(node, (target, *next), value, reached)?;
+        }
+        Ok(())
+    }
+
+    fn applied(
+        &mut self,
+        node: &Node,
+        (target, next): (&Target, usize),
+        value: &Value,
+        reached: Reached,
+    ) -> Result<(), TooMuch> {
+        let once = Reached { depth: reached.depth + 1, ..reached };
+        let again = Reached { again: reached.again.saturating_add(2), ..once };
+        let looked_for = Reached { times: reached.times.saturating_mul(node.again), ..again };
+        let mut members = value.as_object().into_iter().flatten();
+        let mut items = value.as_array().into_iter().flatten();
+        match target {
+            Target::Value => self.node(next, value, Reached { times: looked_for.times, ..once }),
+            Target::ValueAgain => self.node(next, value, looked_for),
+            Target::Member(name) => value.get(name).map_or(Ok(()), |member| self.node(next, member, once)),
+            Target::AnyMember => members.try_for_each(|(_, member)| self.node(next, member, once)),
+            Target::OtherMembers => {
+                let mut others = members.filter(|(name, _)| !node.named.contains(*name));
+                others.try_for_each(|(_, member)| self.node(next, member, once))
+            }
+            Target::UnevaluatedMembers => {
+                members.try_for_each(|(_, member)| self.node(next, member, looked_for))
+            }
+            Target::Names => {
+                members.try_for_each(|(name, _)| self.node(next, &Value::String(name.clone()), again))
+            }
+            Target::Item(index) => value.get(index).map_or(Ok(()), |item| self.node(next, item, once)),
+            Target::ItemsFrom(first) => items.skip(*first).try_for_each(|item| self.node(next, item, once)),
+            Target::AnyItem => items.try_for_each(|item| self.node(next, item, again)),
+            Target::UnevaluatedItems => items.try_for_each(|item| self.node(next, item, looked_for)),
+        }
+    }
+
+    fn take(&mut self, work: u64, reached: Reached) -> Result<(), TooMuch> {
+        let work = work.saturating_mul(reached.times).saturating_mul(reached.again);
+        self.left = self.left.checked_sub(work).ok_or(TooMuch)?;
+        Ok(())
+    }
+}
+
+/// What a look of one subschema at a value takes.
+fn own_work(node: &Node, value: &Value) -> u64 {
+    let of_value = match value {
+        Value::String(text) => {
+            patterns::work(node.pattern_work, text.len()) + (text.len() / BYTES_A_LOOK) as u64
+        }
+        Value::Object(members) => {
+            let bytes: usize = members.keys().map(|name| name.len() + 1).sum();
+            patterns::work(node.name_work, bytes)
+        }
+        Value::Array(_) if node.is_unique => {
+            COMPARISONS * (values(value) + bytes(value) / BYTES_A_LOOK as u64)
+        }
+        _ => 0,
+    };
+    node.own_work + of_value
+}
+
+/// The bytes of all texts in a value.
+fn bytes(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => text.len() as u64,
+        Value::Array(all) => all.iter().map(bytes).sum(),
+        Value::Object(all) => all.iter().map(|(name, one)| name.len() as u64 + bytes(one)).sum(),
+        _ => 0,
+    }
+}
