@@ -11,6 +11,7 @@ mod cache;
 mod client;
 pub mod config;
 mod error;
+mod log_quota;
 mod pause;
 mod result;
 mod sealed;

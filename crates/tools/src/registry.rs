@@ -1,9 +1,9 @@
 //! The tools there are: those of the host, which never change, and those of other servers, which come and go as a whole.
 
 use crate::Tool;
-use crate::schema::{ArgumentSchema, InvalidSchemaError};
+use crate::schema::{ArgumentSchema, InvalidSchemaError, JudgedSchema};
 use belljar_contract::tool::ToolName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -40,6 +40,35 @@ pub enum RegisterError {
         #[source]
         source: InvalidSchemaError,
     },
+    /// The tools of its server have more than is taken of one.
+    #[error(
+        "the tool {name} is one too many: the schemas of its server have more than {most} {what} together"
+    )]
+    TooMuch {
+        /// The tool.
+        name: ToolName,
+        /// As much is taken.
+        most: usize,
+        /// Of what.
+        what: &'static str,
+    },
+}
+
+/// Tools of one server, ready to be put among the others. To make them takes time, and holds up no other caller.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    entries: Vec<Arc<Entry>>,
+    refused: Vec<RegisterError>,
+}
+
+/// What the schemas of one server's tools may have together: bytes of text, and bytes that their patterns compile to.
+const MOST_SCHEMA_BYTES: usize = 1 << 20;
+const MOST_PATTERN_BYTES: usize = 32 << 20;
+
+/// What is left of that.
+struct Room {
+    bytes: usize,
+    patterns: usize,
 }
 
 // === impl Registry ===
@@ -67,18 +96,23 @@ impl Registry {
         server: &str,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
     ) -> Vec<RegisterError> {
-        let mut refused = Vec::new();
+        self.put(server, Prepared::of(tools))
+    }
+
+    /// [`Registry::install`], with the schemas compiled already.
+    pub fn put(&self, server: &str, prepared: Prepared) -> Vec<RegisterError> {
+        let Prepared { entries: prepared, mut refused } = prepared;
         let mut all = self.installed.write().unwrap_or_else(PoisonError::into_inner);
         all.remove(server);
-        let mut entries: Vec<Arc<Entry>> = Vec::new();
-        for tool in tools {
-            let name = tool.definition().name.clone();
-            let is_taken = self.own.contains_key(&name)
-                || all.values().flatten().chain(&entries).any(|entry| *entry.name() == name);
-            match Entry::new(tool) {
-                _ if is_taken => refused.push(RegisterError::Duplicate { name }),
-                Ok(entry) => entries.push(Arc::new(entry)),
-                Err(error) => refused.push(error),
+        let mut taken: BTreeSet<ToolName> = self.own.keys().cloned().collect();
+        taken.extend(all.values().flatten().map(|entry| entry.name().clone()));
+        let mut entries = Vec::new();
+        for entry in prepared {
+            let name = entry.name().clone();
+            if taken.insert(name.clone()) {
+                entries.push(entry);
+            } else {
+                refused.push(RegisterError::Duplicate { name });
             }
         }
         if !entries.is_empty() {
@@ -105,9 +139,32 @@ impl Registry {
     }
 }
 
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Entry").field(self.name()).finish()
+    }
+}
+
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.all().iter().map(|entry| entry.name().clone())).finish()
+    }
+}
+
+// === impl Prepared ===
+
+impl Prepared {
+    /// Judges and compiles the schemas of one server's tools. What is beyond the limits for all of them is not compiled.
+    pub fn of(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let mut room = Room { bytes: MOST_SCHEMA_BYTES, patterns: MOST_PATTERN_BYTES };
+        let mut prepared = Self::default();
+        for tool in tools {
+            match Entry::within(tool, &mut room) {
+                Ok(entry) => prepared.entries.push(Arc::new(entry)),
+                Err(error) => prepared.refused.push(error),
+            }
+        }
+        prepared
     }
 }
 
@@ -121,8 +178,82 @@ impl Entry {
         Ok(Self { tool, schema })
     }
 
+    /// One of many, for which there is so much room.
+    fn within(tool: Arc<dyn Tool>, room: &mut Room) -> Result<Self, RegisterError> {
+        let definition = tool.definition();
+        let name = || definition.name.clone();
+        let judged = JudgedSchema::new(&definition.input)
+            .map_err(|source| RegisterError::Schema { name: name(), source })?;
+        let bytes = definition.input.to_string().len();
+        let (Some(bytes), Some(patterns)) =
+            (room.bytes.checked_sub(bytes), room.patterns.checked_sub(judged.pattern_bytes()))
+        else {
+            let (most, what) = match bytes > room.bytes {
+                true => (MOST_SCHEMA_BYTES, "bytes of text"),
+                false => (MOST_PATTERN_BYTES, "bytes of compiled patterns"),
+            };
+            return Err(RegisterError::TooMuch { name: name(), most, what });
+        };
+        *room = Room { bytes, patterns };
+        let schema = judged.compile().map_err(|source| RegisterError::Schema { name: name(), source })?;
+        Ok(Self { tool, schema })
+    }
+
     /// Its name.
     pub fn name(&self) -> &ToolName {
         &self.tool.definition().name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Arguments;
+    use crate::answer::{Answer, Success};
+    use crate::caller::Caller;
+    use crate::definition::Definition;
+    use belljar_contract::category::Category;
+    use futures_util::FutureExt;
+    use futures_util::future::BoxFuture;
+    use serde_json::{Value, json};
+
+    struct Idle(Definition);
+
+    impl Tool for Idle {
+        fn definition(&self) -> &Definition {
+            &self.0
+        }
+
+        fn call<'a>(&'a self, _: &'a Caller, _: Arguments) -> BoxFuture<'a, Answer> {
+            async { Ok(Success::of(json!({}))) }.boxed()
+        }
+    }
+
+    fn tools(count: usize, schema: impl Fn(usize) -> Value) -> Vec<Arc<dyn Tool>> {
+        let tool = |index| {
+            let definition = Definition::named(&format!("t{index}"), Category::Mcp, "idle", schema(index));
+            Arc::new(Idle(definition.unwrap())) as Arc<dyn Tool>
+        };
+        (0..count).map(tool).collect()
+    }
+
+    #[test]
+    fn schemas_of_one_server_are_bounded_together() {
+        let registry = Registry::new([]).unwrap();
+        let long = |index: usize| json!({ "type": "object", "description": format!("{index}{}", "x".repeat(60_000)) });
+        let large = |index: usize| json!({ "properties": { "a": { "pattern": format!("^.{{1,{}}}$", 200 + index) } } });
+        for schema in [&long as &dyn Fn(usize) -> Value, &large] {
+            let refused = registry.install("s", tools(100, schema));
+            assert!(refused.len() > 30 && refused.len() < 100, "{}", refused.len());
+            assert!(
+                refused.iter().all(|error| matches!(error, RegisterError::TooMuch { .. })),
+                "{refused:?}"
+            );
+            assert_eq!(registry.all().len(), 100 - refused.len());
+        }
+        // The control: as many small ones.
+        let small = |index: usize| json!({ "properties": { "a": { "pattern": format!("^[a-z]{{1,{}}}$", 1 + index) } } });
+        assert!(registry.install("s", tools(100, small)).is_empty());
+        assert_eq!(registry.all().len(), 100);
     }
 }

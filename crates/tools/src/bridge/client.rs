@@ -62,6 +62,8 @@ pub(super) struct Hints {
 pub(super) struct Listed {
     pub(super) tools: Vec<Told>,
     pub(super) is_cut: bool,
+    /// So much was listed that is no tool.
+    pub(super) passed_over: usize,
 }
 
 /// We, as a server sees us.
@@ -103,6 +105,12 @@ impl Connection {
 
     /// What it has, up to so many.
     pub(super) async fn list(&self, most: usize) -> Result<Listed, BridgeError> {
+        let mut listed = self.pages(most).await?;
+        listed.passed_over = self.watched.take_passed_over();
+        Ok(listed)
+    }
+
+    async fn pages(&self, most: usize) -> Result<Listed, BridgeError> {
         let mut listed = Listed::default();
         let (mut cursor, mut seen) = (None, HashSet::new());
         for _ in 0..MOST_PAGES {

@@ -1,9 +1,10 @@
 //! One server: one task keeps it connected, and whoever calls waits for what that task has.
 
 use super::cache::{Cache, Key};
-use super::client::{Connection, Lines, Told, Watched, over_http};
+use super::client::{Connection, Lines, Listed, Watched, over_http};
 use super::config::{ServerConfig, StdioConfig, Way};
 use super::error::{BridgeError, CallError};
+use super::log_quota::LogQuota;
 use super::pause::{LEAST, Pause};
 use super::result::Outcome;
 use super::sealed::{self, Pipes, Sealed};
@@ -12,7 +13,7 @@ use super::unsealed::Unsealed;
 use super::{Means, stderr};
 use crate::answer::Answer;
 use crate::caller::Caller;
-use crate::registry::Registry;
+use crate::registry::{Prepared, Registry};
 use crate::{Arguments, Tool};
 use belljar_sandbox::backend::with_causes;
 use belljar_sandbox::spec::Program;
@@ -36,6 +37,7 @@ pub(super) struct Server {
     calls: Semaphore,
     waiting: Semaphore,
     cache: Cache,
+    quota: LogQuota,
 }
 
 /// What there is at the moment.
@@ -60,10 +62,13 @@ struct Run {
 }
 
 /// Where one is, and what it told.
-type Connected = (Arc<Connection>, Option<Running>, Vec<Told>);
+type Connected = (Arc<Connection>, Option<Running>, Listed);
 
 /// For each call that may be under way so many may wait.
 const WAITING_FOR_EACH: usize = 16;
+
+/// What is said of a tool that can't be among the others.
+const LEFT_OUT: &str = "a tool of an MCP server is left out";
 
 /// However often a server says that it has other tools, it is asked for them no more often.
 const LIST_PAUSE: Duration = Duration::from_secs(1);
@@ -79,6 +84,7 @@ impl Server {
             waiting: Semaphore::new(calls * WAITING_FOR_EACH),
             now: watch::Sender::new(Now::default()),
             wanted: Notify::new(),
+            quota: LogQuota::default(),
             config,
             means,
             registry,
@@ -123,8 +129,9 @@ impl Server {
     }
 
     /// Has its tools among the others for as long as it is there, and ends what ran for it then.
-    async fn serve(self: &Arc<Self>, (connection, running, told): Connected, stop: &CancellationToken) {
-        self.install(told);
+    async fn serve(self: &Arc<Self>, (connection, running, listed): Connected, stop: &CancellationToken) {
+        self.quota.renew();
+        self.install(listed).await;
         self.now.send_modify(|now| {
             now.connection = Some(Arc::clone(&connection));
             now.attempts += 1;
@@ -150,53 +157,55 @@ impl Server {
 
     async fn list_again(self: &Arc<Self>, connection: &Connection) {
         let listed = timeout(self.config.timeout, connection.list(self.config.limits.tools)).await;
-        match listed {
-            Ok(Ok(listed)) => {
-                self.say_if_cut(listed.is_cut);
-                self.install(listed.tools);
-            }
-            Ok(Err(error)) => {
-                let error = with_causes(&error);
-                tracing::warn!(
-                    server = self.config.name,
-                    error,
-                    "an MCP server has other tools, and does not say which"
-                );
-            }
-            Err(_) => tracing::warn!(
-                server = self.config.name,
-                "an MCP server has other tools, and does not say which"
-            ),
-        }
+        let error = match listed {
+            Ok(Ok(listed)) => return self.install(listed).await,
+            Ok(Err(error)) => with_causes(&error),
+            Err(_) => "it has not answered in time".to_owned(),
+        };
+        self.complain(&error, "an MCP server has other tools, and does not say which");
     }
 
     /// Puts its tools among the others; what can't be there is said.
-    fn install(self: &Arc<Self>, told: Vec<Told>) {
+    async fn install(self: &Arc<Self>, listed: Listed) {
         self.cache.clear();
-        let server = self.config.name.as_str();
-        let (named, left_out) = named(&self.config, told);
+        self.report(&listed);
+        let (named, left_out) = named(&self.config, listed.tools);
         for (tool, why) in left_out {
-            tracing::warn!(server, tool, %why, "a tool of an MCP server is left out");
+            self.complain(&format!("{tool}: {why}"), LEFT_OUT);
         }
         let count = named.len();
-        let tools =
-            named.into_iter().map(|(name, told)| Arc::new(Remote::new(self, name, told)) as Arc<dyn Tool>);
-        let refused = self.registry.install(&self.config.group(), tools);
+        let tools: Vec<_> = named
+            .into_iter()
+            .map(|(name, told)| Arc::new(Remote::new(self, name, told)) as Arc<dyn Tool>)
+            .collect();
+        // Schemas are compiled where nothing waits for the thread.
+        let Ok(prepared) = tokio::task::spawn_blocking(|| Prepared::of(tools)).await else { return };
+        let refused = self.registry.put(&self.config.group(), prepared);
         for error in &refused {
-            let why = with_causes(error);
-            tracing::warn!(server, why, "a tool of an MCP server is left out");
+            self.complain(&with_causes(error), LEFT_OUT);
         }
-        tracing::info!(server, tools = count - refused.len(), "an MCP server is there");
+        let server = self.config.name.as_str();
+        if self.quota.take().is_some() {
+            tracing::info!(server, tools = count - refused.len(), "an MCP server is there");
+        }
     }
 
-    fn say_if_cut(&self, is_cut: bool) {
-        if is_cut {
-            let (server, most) = (&self.config.name, self.config.limits.tools);
-            tracing::warn!(
-                server,
-                most,
-                "an MCP server lists more tools than are taken, or lists them without end"
-            );
+    /// Logs what of a list is not taken.
+    fn report(&self, listed: &Listed) {
+        if listed.passed_over > 0 {
+            let why = format!("{} entries of its list are no tools", listed.passed_over);
+            self.complain(&why, LEFT_OUT);
+        }
+        if listed.is_cut {
+            let why = format!("{} are taken", self.config.limits.tools);
+            self.complain(&why, "an MCP server lists more tools than are taken, or lists them without end");
+        }
+    }
+
+    /// Logs what is wrong with what it lists, as long as there is room for it in the log.
+    fn complain(&self, why: &str, what: &'static str) {
+        if let Some(is_last_told) = self.quota.take() {
+            tracing::warn!(server = self.config.name, why, is_last_told, "{what}");
         }
     }
 
@@ -211,7 +220,7 @@ impl Server {
             connected = connecting => connected.unwrap_or(Err(out_of_time)),
         };
         match connected {
-            Ok((connection, told)) => Ok((Arc::new(connection), run.started().await, told)),
+            Ok((connection, listed)) => Ok((Arc::new(connection), run.started().await, listed)),
             Err(error) => {
                 end(run.started().await).await;
                 Err(error)
@@ -220,7 +229,7 @@ impl Server {
     }
 
     /// Connects, and has it list its tools. What runs for it is put where whoever gives this up finds it.
-    async fn open(&self, run: &mut Run) -> Result<(Connection, Vec<Told>), BridgeError> {
+    async fn open(&self, run: &mut Run) -> Result<(Connection, Listed), BridgeError> {
         let (most_bytes, within) = (self.config.limits.answer_bytes, self.config.connect_timeout);
         let watched = Arc::new(Watched::default());
         let connection = match &self.config.way {
@@ -238,8 +247,7 @@ impl Server {
             }
         };
         let listed = connection.list(self.config.limits.tools).await?;
-        self.say_if_cut(listed.is_cut);
-        Ok((connection, listed.tools))
+        Ok((connection, listed))
     }
 
     async fn start(&self, stdio: &StdioConfig, run: &mut Run) -> Result<Pipes, BridgeError> {

@@ -26,6 +26,8 @@ pub(in crate::bridge) struct Watched {
     why: OnceLock<Why>,
     over: CancellationToken,
     changed: Notify,
+    /// What was listed as a tool and is none, since it was last asked for.
+    passed_over: AtomicUsize,
 }
 
 /// Why a connection is over.
@@ -102,6 +104,14 @@ impl Watched {
 
     pub(in crate::bridge) async fn changed(&self) {
         self.changed.notified().await;
+    }
+
+    pub(super) fn passed_over(&self, count: usize) {
+        self.passed_over.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(super) fn take_passed_over(&self) -> usize {
+        self.passed_over.swap(0, Ordering::Relaxed)
     }
 }
 

@@ -114,11 +114,11 @@ impl StreamableHttpClient for Asker {
             202 | 204 => Ok(StreamableHttpPostResponse::Accepted),
             200..=299 if incoming.body.is_empty() && !is_asked => Ok(StreamableHttpPostResponse::Accepted),
             200..=299 if kind.starts_with(JSON) => {
-                let message = read(&incoming.body)?;
+                let message = read(&incoming.body, &self.watched)?;
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }
             200..=299 if kind.starts_with(EVENTS) => {
-                let events = events(&incoming.body)?;
+                let events = events(&incoming.body, &self.watched)?;
                 Ok(StreamableHttpPostResponse::Sse(stream::iter(events).boxed(), session))
             }
             200..=299 => {
@@ -126,7 +126,7 @@ impl StreamableHttpClient for Asker {
             }
             404 if had_session => Err(StreamableHttpError::SessionExpired),
             // What is refused may say why, in its own words.
-            status => match read(&incoming.body) {
+            status => match read(&incoming.body, &self.watched) {
                 Ok(message @ ServerJsonRpcMessage::Error(_)) => {
                     Ok(StreamableHttpPostResponse::Json(message, session))
                 }
@@ -162,12 +162,13 @@ fn is_session(text: &str) -> bool {
     (1..=1_024).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn read(body: &[u8]) -> Result<ServerJsonRpcMessage, Failed> {
-    message::read(body).map_err(|_| StreamableHttpError::UnexpectedServerResponse("it is no message".into()))
+fn read(body: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, Failed> {
+    message::read(body, watched)
+        .map_err(|_| StreamableHttpError::UnexpectedServerResponse("it is no message".into()))
 }
 
 /// The messages of a whole stream of events, each as it is understood here.
-fn events(body: &[u8]) -> Result<Vec<Result<Sse, SseError>>, Failed> {
+fn events(body: &[u8], watched: &Watched) -> Result<Vec<Result<Sse, SseError>>, Failed> {
     let text = String::from_utf8_lossy(body).replace("\r\n", "\n").replace('\r', "\n");
     let data_of = |event: &str| {
         let lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -175,7 +176,7 @@ fn events(body: &[u8]) -> Result<Vec<Result<Sse, SseError>>, Failed> {
     };
     let all = text.split("\n\n").map(data_of).filter(|data| !data.trim().is_empty());
     all.map(|data| {
-        let message = read(data.as_bytes())?;
+        let message = read(data.as_bytes(), watched)?;
         Ok(Ok(Sse { data: Some(serde_json::to_string(&message)?), ..Sse::default() }))
     })
     .collect()
@@ -191,8 +192,8 @@ mod tests {
         for end in ["\n", "\r\n", "\r"] {
             let text =
                 format!(": hello{end}id: 1{end}data:{end}{end}event: message{end}data: {message}{end}{end}");
-            assert_eq!(events(text.as_bytes()).unwrap().len(), 1, "{end:?}");
+            assert_eq!(events(text.as_bytes(), &Watched::default()).unwrap().len(), 1, "{end:?}");
         }
-        assert!(events(b"data: hello\n\n").is_err());
+        assert!(events(b"data: hello\n\n", &Watched::default()).is_err());
     }
 }

@@ -79,10 +79,11 @@ impl<R, W> Lines<R, W> {
                 }
                 None => match self.line()? {
                     line if line.len() > LARGEST_SHORT_BYTES => {
-                        self.reading = Some(tokio::task::spawn_blocking(move || read(&line)));
+                        let watched = Arc::clone(&self.watched);
+                        self.reading = Some(tokio::task::spawn_blocking(move || read(&line, &watched)));
                         continue;
                     }
-                    line => read(&line),
+                    line => read(&line, &self.watched),
                 },
             };
             match read {
@@ -101,10 +102,10 @@ impl<R, W> Lines<R, W> {
     }
 }
 
-fn read(line: &[u8]) -> Read {
+fn read(line: &[u8], watched: &Watched) -> Read {
     match line.trim_ascii() {
         [] => Ok(None),
-        line => message::read(line).map(Some),
+        line => message::read(line, watched).map(Some),
     }
 }
 

@@ -1,5 +1,6 @@
 //! One message of a server, read so that a part which nobody understands doesn't take the rest with it.
 
+use super::guarded::Watched;
 use belljar_contract::json::{self, Bounds, MAX_MESSAGE_VALUES};
 use rmcp::model::{ContentBlock, ServerJsonRpcMessage, Tool};
 use serde::Deserialize;
@@ -17,13 +18,15 @@ const KEPT_OF_TOOL: [&str; 5] = ["name", "title", "description", "inputSchema", 
 /// What a message may have. One tool with a deep schema doesn't take the others with it, so all levels are read that can be.
 const WITHIN: Bounds = Bounds { values: MAX_MESSAGE_VALUES, depth: 128 };
 
-/// Reads a message of a bounded number of values.
-pub(super) fn read(bytes: &[u8]) -> Result<ServerJsonRpcMessage, NoMessage> {
+/// Reads a message of a bounded number of values. Tools that are none are counted there.
+pub(super) fn read(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, NoMessage> {
     let read = json::parse_within(bytes, &WITHIN);
     let mut value = read.map_err(|problem| NoMessage(serde_json::Error::custom(problem.found)))?.to_value();
     if let Some(result) = value.get_mut("result").and_then(Value::as_object_mut) {
         if let Some(tools) = result.get_mut("tools").and_then(Value::as_array_mut) {
+            let listed = tools.len();
             tools.retain_mut(is_tool);
+            watched.passed_over(listed - tools.len());
         }
         if let Some(blocks) = result.get_mut("content").and_then(Value::as_array_mut) {
             blocks.iter_mut().for_each(understood);
@@ -37,12 +40,7 @@ fn is_tool(tool: &mut Value) -> bool {
     if let Some(members) = tool.as_object_mut() {
         members.retain(|name, _| KEPT_OF_TOOL.contains(&name.as_str()));
     }
-    let is_one = Tool::deserialize(&*tool).is_ok();
-    if !is_one {
-        let name: String = tool["name"].as_str().unwrap_or("?").chars().take(80).collect();
-        tracing::warn!(?name, "an MCP server lists something that is no tool; it is left out");
-    }
-    is_one
+    Tool::deserialize(&*tool).is_ok()
 }
 
 fn understood(block: &mut Value) {
@@ -56,7 +54,7 @@ mod tests {
     use super::*;
 
     fn result_of(text: &str) -> Value {
-        serde_json::to_value(read(text.as_bytes()).unwrap()).unwrap()["result"].clone()
+        serde_json::to_value(read(text.as_bytes(), &Watched::default()).unwrap()).unwrap()["result"].clone()
     }
 
     #[test]
@@ -69,6 +67,19 @@ mod tests {
         );
         let names: Vec<_> = listed["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
         assert_eq!(names, ["good", "too"]);
+    }
+
+    #[test]
+    fn entries_that_are_no_tools_are_counted() {
+        let listed = |entries: &[&str]| {
+            let watched = Watched::default();
+            let entries = entries.join(",");
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{entries}]}}}}"#);
+            read(text.as_bytes(), &watched).unwrap();
+            watched.take_passed_over()
+        };
+        assert_eq!(listed(&["7"; 1_000]), 1_000);
+        assert_eq!(listed(&[r#"{"name":"good","inputSchema":{"type":"object"}}"#]), 0);
     }
 
     #[test]
@@ -87,7 +98,7 @@ mod tests {
         for text in
             ["", "hello", "[]", "{}", "7", r#"{"jsonrpc":"1.0","id":1,"result":{}}"#, &"[".repeat(100_000)]
         {
-            assert!(read(text.as_bytes()).is_err(), "{text}");
+            assert!(read(text.as_bytes(), &Watched::default()).is_err(), "{text}");
         }
     }
 
@@ -97,8 +108,9 @@ mod tests {
             let list = vec!["0"; count].join(",");
             format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[],"structuredContent":[{list}]}}}}"#)
         };
-        assert!(read(of(MAX_MESSAGE_VALUES).as_bytes()).is_err());
+        let watched = Watched::default();
+        assert!(read(of(MAX_MESSAGE_VALUES).as_bytes(), &watched).is_err());
         // The control: a few less.
-        assert!(read(of(MAX_MESSAGE_VALUES - 12).as_bytes()).is_ok());
+        assert!(read(of(MAX_MESSAGE_VALUES - 12).as_bytes(), &watched).is_ok());
     }
 }
