@@ -12,6 +12,7 @@ mod directories;
 pub mod drift;
 pub mod duplicate;
 mod expected;
+mod extents;
 pub mod frozen;
 pub mod growth;
 pub mod handoff;

@@ -11,6 +11,7 @@ mod tests;
 
 use super::carried;
 use super::imprint::Imprint;
+use super::extents;
 use super::opened::{self, Modes, Opened};
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_contract::result::Change;
@@ -20,7 +21,6 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use stored::StoredChange;
@@ -467,25 +467,10 @@ pub(super) fn same_content(
 ) -> Result<bool, DirectoryError> {
     match kind {
         FileType::RegularFile => {
-            let (mut before, mut after) = (source.open_file(path)?, upper.open_own_file(path)?);
-            Ok(same_bytes(&mut before, &mut after).unwrap_or(false))
+            let (before, after) = (source.open_file(path)?, upper.open_own_file(path)?);
+            Ok(extents::are_same(&before, &after).unwrap_or(false))
         }
         FileType::Symlink => Ok(source.read_link(path)? == upper.read_link(path)?),
         _ => Ok(true),
-    }
-}
-
-pub(super) fn same_bytes(a: &mut impl Read, b: &mut impl Read) -> std::io::Result<bool> {
-    const PIECE: usize = 64 << 10;
-    loop {
-        let (mut piece_a, mut piece_b) = (Vec::new(), Vec::new());
-        a.take(PIECE as u64).read_to_end(&mut piece_a)?;
-        b.take(PIECE as u64).read_to_end(&mut piece_b)?;
-        if piece_a != piece_b {
-            return Ok(false);
-        }
-        if piece_a.is_empty() {
-            return Ok(true);
-        }
     }
 }

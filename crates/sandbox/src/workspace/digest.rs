@@ -5,13 +5,15 @@
 //! whatever backend the sandbox had and however the changes are stored.
 
 use super::changes::{ChangeSet, Changed, State};
+use super::extents;
 use crate::directory::{Directory, DirectoryError};
-use rustix::fs::{FileType, SeekFrom, seek};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::str::FromStr;
@@ -147,13 +149,8 @@ fn hash_of(file: &mut File) -> std::io::Result<ContentHash> {
     let (mut hash, mut piece) = (Sha256::new(), vec![0; 32 * BLOCK]);
     let (mut at, block) = (0, BLOCK as u64);
     while at < length {
-        let data = match seek(&*file, SeekFrom::Data(at)) {
-            Ok(data) => data,
-            // Nothing but a hole is left.
-            Err(Errno::NXIO) => break,
-            Err(errno) => return Err(errno.into()),
-        };
-        let end = seek(&*file, SeekFrom::Hole(data))?.next_multiple_of(block).min(length);
+        let Some(Range { start: data, end }) = extents::next(file, at, length)? else { break };
+        let end = end.next_multiple_of(block).min(length);
         at = at.max(data - data % block);
         while at < end {
             let room = usize::try_from(end - at).unwrap_or(usize::MAX).min(piece.len());

@@ -4,6 +4,7 @@
 use super::changes::{ChangeSet, Changed, ChangesError, State};
 use super::diff;
 use super::digest::ReviewDigest;
+use super::extents;
 use super::transfer::copy_data;
 use crate::directory::{Directory, DirectoryError};
 use belljar_contract::result::WorkspaceChanges;
@@ -165,8 +166,8 @@ fn is_applied(
     match after.kind {
         FileType::RegularFile if changed.same_content => Ok(true),
         FileType::RegularFile => {
-            let (mut one, mut other) = (source.open_file(path)?, tree.open_own_file(path)?);
-            Ok(after.size == now.size && super::changes::same_bytes(&mut one, &mut other).unwrap_or(false))
+            let (one, other) = (source.open_file(path)?, tree.open_own_file(path)?);
+            Ok(extents::are_same(&one, &other).unwrap_or(false))
         }
         FileType::Symlink => Ok(source.read_link(path)? == tree.read_link(path)?),
         _ => Ok(true),

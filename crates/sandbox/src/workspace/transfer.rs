@@ -6,6 +6,7 @@
 use super::acl::{self, AccessList};
 use super::changes::{Changed, State};
 use super::expected::{Expectations, Expected, Obstacle, rename_to_free};
+use super::extents;
 use super::handoff::Links;
 use super::opened::{self, Opened};
 use crate::directory::{Directory, DirectoryError};
@@ -22,6 +23,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// From where to where.
@@ -386,14 +388,7 @@ pub(crate) fn copy_data(from: &mut File, to: &mut File, most: u64) -> std::io::R
     let size = from.metadata()?.len();
     let (mut at, mut copied) = (0, 0);
     while at < size {
-        let data = match seek(&*from, SeekFrom::Data(at)) {
-            Ok(data) => data,
-            // Nothing but a hole is left.
-            Err(Errno::NXIO) => break,
-            Err(errno) => return Err(errno.into()),
-        };
-        // Somebody may write on meanwhile: what is copied is what was there when this began.
-        let hole = seek(&*from, SeekFrom::Hole(data))?.min(size);
+        let Some(Range { start: data, end: hole }) = extents::next(from, at, size)? else { break };
         let length = hole.saturating_sub(data);
         copied += length;
         if copied > most {
