@@ -363,6 +363,16 @@ pub(crate) fn kept_as(kept: &Kept) -> String {
 }
 
 /// A length of time in its largest whole unit.
+/// The message for changes that are pushed, but for some that are kept.
+pub(crate) fn not_pushed_kept_as(kept: &Kept) -> String {
+    let id = kept.id();
+    let how_long = duration(kept::retention(&state::open()).unwrap_or_default().keep_for);
+    format!(
+        "What was not pushed is kept as {id} for {how_long}: `belljar changes show {id}` says where the files are, \
+         `belljar changes rm {id}` deletes them.\n"
+    )
+}
+
 pub(crate) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (number, unit) = match seconds {

@@ -151,6 +151,11 @@ pub struct AgentPush {
     pub branch: String,
     /// The commit; null where it didn't come to one.
     pub commit: Option<String>,
+    /// Paths that were not pushed, as they are repositories, in the place of submodules, or no files. They stay with the kept changes.
+    pub left_out: Vec<String>,
+    /// Paths that were not pushed, as the commit that was cloned ignores them; a directory stands for all that is in it. They stay
+    /// with the kept changes.
+    pub ignored: Vec<String>,
     /// Paths that take a yes which nobody has said.
     pub handoff: Vec<AgentHandoff>,
     /// The pull request; null where none was asked for, or nothing was pushed.

@@ -53,6 +53,8 @@ fn failed() -> AgentResult {
             remote: "https://git.example/a".to_owned(),
             branch: "belljar/x".to_owned(),
             commit: None,
+            left_out: vec!["vendor/.git".to_owned()],
+            ignored: vec!["target/".to_owned()],
             handoff: vec![AgentHandoff {
                 path: ".envrc".to_owned(),
                 kind: "shell".to_owned(),

@@ -5,7 +5,7 @@
 
 use super::base::{Base, REFERENCE, is_object_id, object_id};
 use super::runner::{Git, GitError};
-use super::tree::{Entry, Kind, Tree};
+use super::tree::{Kind, Tree};
 use belljar_contract::id::RunId;
 use belljar_policy::handoff::{
     Entry as Touch, Finding, NoOutside, Touched, TreeContext, TreeLinks, review_in_tree,
@@ -69,6 +69,13 @@ pub(super) struct Differing {
     pub(super) path: String,
     old_mode: u32,
     new_mode: u32,
+}
+
+/// Another repository that the one that was cloned names, with its commit.
+#[derive(Debug)]
+pub(super) struct Submodule {
+    pub(super) path: String,
+    commit: String,
 }
 
 /// What a commit says.
@@ -146,11 +153,11 @@ pub(super) fn make(
     git: &Git<'_>,
     base: &Base,
     (top, tree): (&Directory, &Tree),
+    kept: &[Submodule],
     words: &Words<'_>,
 ) -> Result<Made, CommitError> {
-    let kept = submodules(git)?;
     let told = git.feed(&["fast-import", "--quiet", "--done", "--force", "--date-format=raw"], |to| {
-        write(to, (base, &kept), (top, tree), words)
+        write(to, (base, kept), (top, tree), words)
     })?;
     let commit = object_id(&told).ok_or_else(|| unreadable("fast-import"))?;
     let compare = [
@@ -174,7 +181,7 @@ pub(super) fn make(
 
 fn write(
     to: &mut dyn Write,
-    (base, kept): (&Base, &[(String, String)]),
+    (base, kept): (&Base, &[Submodule]),
     (top, tree): (&Directory, &Tree),
     words: &Words<'_>,
 ) -> io::Result<()> {
@@ -183,11 +190,11 @@ fn write(
     writeln!(to, "author {author} {at} +0000\ncommitter {author} {at} +0000")?;
     writeln!(to, "data {}\n{text}", text.len())?;
     writeln!(to, "from {}\ndeleteall", base.record().commit)?;
-    for entry in tree.entries.iter().filter(|entry| !is_below_any(entry, kept)) {
+    for entry in &tree.entries {
         writeln!(to, "M {} inline {}", entry.mode(), quoted(entry.path.as_str()))?;
         entry.write(top, to)?;
     }
-    for (path, commit) in kept {
+    for Submodule { path, commit } in kept {
         writeln!(to, "M 160000 {commit} {}", quoted(path))?;
     }
     writeln!(to, "get-mark :1\nreset {MADE}\nfrom {NONE}\n\ndone")
@@ -195,25 +202,17 @@ fn write(
 
 /// Other repositories that the one that was cloned names, with their commits. They aren't laid out, so what is there isn't
 /// theirs.
-fn submodules(git: &Git<'_>) -> Result<Vec<(String, String)>, GitError> {
+pub(super) fn submodules(git: &Git<'_>) -> Result<Vec<Submodule>, GitError> {
     let listed = git.run(&["ls-tree", "-r", "-z", "--full-tree", REFERENCE])?;
     let lines = listed.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 "));
     lines
         .map(|line| {
             let (head, path) = str::from_utf8(line).ok()?.split_once('\t')?;
             let commit = head.rsplit(' ').next().filter(|commit| is_object_id(commit))?;
-            Some((path.to_owned(), commit.to_owned()))
+            Some(Submodule { path: path.to_owned(), commit: commit.to_owned() })
         })
         .collect::<Option<_>>()
         .ok_or_else(|| unreadable("ls-tree"))
-}
-
-fn is_below_any(entry: &Entry, kept: &[(String, String)]) -> bool {
-    let is_below = |path: &str| {
-        let rest = entry.path.as_str().strip_prefix(path);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    kept.iter().any(|(path, _)| is_below(path))
 }
 
 /// What `git diff-tree -z --raw` says: `:MODE MODE OBJECT OBJECT STATUS`, and the path.

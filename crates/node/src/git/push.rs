@@ -130,15 +130,17 @@ impl<'p> PushOrder<'p> {
         let mut note = Note::of(self.base, self.remote.to_string(), self.branch.to_string())?;
         let quarantine = Quarantine::make(self.base).map_err(note_failed)?;
         let git = quarantine.git(self.env, self.is_canceled);
-        let (tree, ignored) = match self.includes_ignored {
+        let (mut tree, ignored) = match self.includes_ignored {
             true => (Tree::read(self.directory, self.limits)?, Ignored::default()),
             false => ignored::without(Tree::read_more(self.directory, self.limits)?, (&git, self.base))?,
         };
         tree.check(self.limits)?;
+        let submodules = commit::submodules(&git)?;
+        tree.leave_out_below(submodules.iter().map(|submodule| submodule.path.as_str()));
         let words = self.words(note.at);
-        let made = match commit::make(&git, self.base, (self.directory, &tree), &words) {
-            Err(CommitError::Unchanged) if ignored.files > 0 => {
-                return Err(PushError::OnlyIgnored { ignored });
+        let made = match commit::make(&git, self.base, (self.directory, &tree), &submodules, &words) {
+            Err(CommitError::Unchanged) if ignored.files > 0 || !tree.left_out.is_empty() => {
+                return Err(PushError::OnlyLeftOut { left_out: tree.left_out, ignored });
             }
             made => made?,
         };
@@ -165,7 +167,7 @@ impl Prepared<'_> {
         self.made.files.iter().map(|file: &Differing| (file.path.as_str(), file.change()))
     }
 
-    /// What was passed over: repositories, pipes and the like.
+    /// What was passed over: repositories, what is in the place of submodules, pipes and the like.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }

@@ -123,6 +123,20 @@ impl Tree {
         }
     }
 
+    /// Leaves out what is in the place of these paths, and below. Each of which there is something is noted as left out.
+    pub(super) fn leave_out_below<'p>(&mut self, paths: impl Iterator<Item = &'p str>) {
+        for path in paths {
+            let before = self.entries.len();
+            self.entries.retain(|entry| {
+                let rest = entry.path.as_str().strip_prefix(path);
+                !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            });
+            if self.entries.len() < before {
+                self.left_out.push(path.to_owned());
+            }
+        }
+    }
+
     fn read_names(top: &Directory, limits: TreeLimits) -> Result<Self, TreeError> {
         let mut tree = Self { entries: Vec::new(), left_out: Vec::new() };
         let mut pending = vec![PathBuf::new()];

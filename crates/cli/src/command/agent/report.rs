@@ -4,6 +4,7 @@ use super::workspace::Settled;
 use crate::command::git::outcome::Outcome;
 use crate::command::printing::print_json;
 use crate::error::CliError;
+use crate::kept::not_pushed_kept_as;
 use crate::progress::harmless;
 use crate::{summary, web};
 use anstyle::{AnsiColor, Style};
@@ -163,6 +164,11 @@ impl Report {
     /// Tells what became of the changes.
     pub(super) fn tell_fate(&self, settled: &Settled) {
         match (&settled.push, &settled.kept_in) {
+            (Some(outcome), _) if outcome.is_done() => {
+                outcome.tell();
+                let left = settled.fate.kept.as_ref().map(not_pushed_kept_as);
+                crate::output::err!("{}", left.unwrap_or_default());
+            }
             (Some(outcome), Some(path)) => {
                 outcome.tell();
                 let run = &self.told.run_id;

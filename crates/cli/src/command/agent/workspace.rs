@@ -140,6 +140,10 @@ impl WorkspaceArguments {
         let base = base_of(&kept)?;
         let push = Push { base: &base, remote, reach: &reach, trust: self.fate.trust.trust(), asks };
         let outcome = self.words.push(push)?;
+        if outcome.is_done() && outcome.has_left_out() {
+            let fate = Fate::of(ChangesState::Pushed, Some(kept));
+            return Ok(Settled { fate, push: Some(outcome), ..settled });
+        }
         if outcome.is_done() {
             kept.remove()?;
             let fate = Fate::of(ChangesState::Pushed, None);

@@ -1,8 +1,9 @@
 //! `belljar changes push`: `belljar git push` for the kept changes of an agent on a clone.
 
 use super::look_for_leftovers;
-use crate::command::git::push;
+use crate::command::git::push::{self, Left};
 use crate::error::CliError;
+use crate::kept::not_pushed_kept_as;
 use belljar_policy::untrusted;
 use belljar_sandbox::kept::{self, KeptError};
 use std::process::ExitCode;
@@ -29,12 +30,14 @@ impl PushKeptArguments {
             }
             kept.id().clone()
         };
-        let (code, is_done) = self.push.run_for(id.as_str())?;
-        if is_done {
-            match kept::find(&state, id.as_str()) {
-                Err(KeptError::NoSuch { .. }) => {}
-                found => found?.remove()?,
-            }
+        let (code, left) = self.push.run_for(id.as_str())?;
+        if left == Left::Everything {
+            return Ok(code);
+        }
+        match (kept::find(&state, id.as_str()), left) {
+            (Err(KeptError::NoSuch { .. }), _) => {}
+            (kept, Left::Others) => crate::output::err!("{}", not_pushed_kept_as(&kept?)),
+            (kept, _) => kept?.remove()?,
         }
         Ok(code)
     }

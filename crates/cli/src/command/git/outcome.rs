@@ -49,7 +49,7 @@ struct File {
     change: &'static str,
 }
 
-/// So many ignored paths are told one by one.
+/// Maximum number of paths that were left out, and of ignored ones, that are printed one by one.
 const MOST_SHOWN: usize = 20;
 
 /// Exit code where there is such a branch already, and it is something else.
@@ -118,7 +118,7 @@ impl Outcome {
         self.outcome = match pushed {
             Ok(Pushed { standing: Standing::New, .. }) => Word::Pushed,
             Ok(Pushed { standing: Standing::AlreadyThere, .. }) => Word::AlreadyThere,
-            Err(PushError::Commit(CommitError::Unchanged) | PushError::OnlyIgnored { .. }) => {
+            Err(PushError::Commit(CommitError::Unchanged) | PushError::OnlyLeftOut { .. }) => {
                 Word::NothingToPush
             }
             Err(PushError::Taken { .. }) => Word::Taken,
@@ -136,7 +136,10 @@ impl Outcome {
         self.message = Some(chain(error));
         match error {
             PushError::Handoff { findings } => self.handoff = findings.iter().map(Asking::of).collect(),
-            PushError::OnlyIgnored { ignored } => self.note_ignored(ignored),
+            PushError::OnlyLeftOut { left_out, ignored } => {
+                self.left_out.clone_from(left_out);
+                self.note_ignored(ignored);
+            }
             _ => {}
         }
     }
@@ -145,6 +148,11 @@ impl Outcome {
     pub(crate) fn is_done(&self) -> bool {
         let is_requested = self.pull_request.as_ref().is_none_or(Requested::is_done);
         is_requested && matches!(self.outcome, Word::Pushed | Word::AlreadyThere | Word::NothingToPush)
+    }
+
+    /// Whether there is something that was not pushed: it is ignored, a repository, or no file.
+    pub(crate) fn has_left_out(&self) -> bool {
+        !self.left_out.is_empty() || !self.ignored.is_empty()
     }
 
     /// The same in the result of an agent's run.
@@ -156,6 +164,8 @@ impl Outcome {
             remote: self.remote.clone(),
             branch: self.branch.clone(),
             commit: self.commit.clone(),
+            left_out: self.left_out.clone(),
+            ignored: self.ignored.clone(),
             handoff: handoff
                 .map(|Asking { path, kind, reason }| AgentHandoff { path, kind, reason })
                 .collect(),
@@ -181,8 +191,11 @@ impl Outcome {
 
     /// Tells it on standard error; the commit that is there on standard output.
     pub(crate) fn tell(&self) {
-        for path in &self.left_out {
+        for path in self.left_out.iter().take(MOST_SHOWN) {
             crate::output::errln!("belljar: {} was left out: it is a repository, or no file", harmless(path));
+        }
+        if let Some(more) = self.left_out.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
+            crate::output::errln!("belljar: {more} more were left out; --json lists them");
         }
         self.tell_ignored();
         let (branch, remote) = (&self.branch, &self.remote);

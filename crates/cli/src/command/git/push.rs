@@ -61,6 +61,17 @@ pub(crate) struct WordArguments {
     pull_request: PullRequestArguments,
 }
 
+/// What of the changes is nowhere else after a push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// All of them are pushed.
+    Nothing,
+    /// Those that were not to be pushed: ignored files, repositories, and what is no file.
+    Others,
+    /// They could not be pushed.
+    Everything,
+}
+
 /// All that a push takes besides words.
 pub(crate) struct Push<'p> {
     pub(crate) base: &'p Base,
@@ -83,14 +94,14 @@ impl PushArguments {
         self.push_from(&self.base()?).map(|(code, _)| code)
     }
 
-    /// Pushes the kept changes with that id. Returns whether they are pushed.
-    pub(crate) fn run_for(&self, id: &str) -> Result<(ExitCode, bool), CliError> {
+    /// Pushes the kept changes with that id.
+    pub(crate) fn run_for(&self, id: &str) -> Result<(ExitCode, Left), CliError> {
         let mut kept = kept::find(&state::open(), id)?;
         kept.lay_out()?;
         self.push_from(&base_of(&kept)?)
     }
 
-    fn push_from(&self, base: &Base) -> Result<(ExitCode, bool), CliError> {
+    fn push_from(&self, base: &Base) -> Result<(ExitCode, Left), CliError> {
         let remote = self.to.as_deref().unwrap_or(&base.record().remote);
         let remote = remote_of(remote, self.common.allow_file)?;
         let reach = self.common.reach()?;
@@ -101,7 +112,12 @@ impl PushArguments {
             true => outcome.print_json()?,
             false => outcome.tell(),
         }
-        Ok((ExitCode::from(outcome.exit_code()), outcome.is_done()))
+        let left = match (outcome.is_done(), outcome.has_left_out()) {
+            (false, _) => Left::Everything,
+            (true, true) => Left::Others,
+            (true, false) => Left::Nothing,
+        };
+        Ok((ExitCode::from(outcome.exit_code()), left))
     }
 
     fn base(&self) -> Result<Base, CliError> {

@@ -107,3 +107,44 @@ fn a_clone_that_was_not_pushed_is_kept_and_pushed_by_one_command_later() {
     assert_eq!(rig.tree(&format!("belljar/{id}")), ["100644 README.md", "100644 work.txt"]);
     assert_eq!(folders(world), Vec::<String>::new());
 }
+
+#[test]
+fn what_a_push_leaves_out_is_listed_and_kept() {
+    let files = [("README.md", "hello\n"), (".gitignore", "out/\n*.log\n")];
+    let Some(rig) = Rig::with("what_a_push_leaves_out_is_listed_and_kept", World::new(BELLJAR), &files)
+    else {
+        return;
+    };
+    let world = &rig.world;
+    let script = "mkdir -p out sub/.git; echo report > out/report; echo log > run.log; echo thesis > sub/.git/thesis; \
+                  echo work > work.txt";
+    let _small = Small::shell(world, script);
+    let network = ["--allow-network", "127.0.0.0/8"];
+    let agent = ["agent", "small", "--model", "small", "--config", "config.yaml", "--clone", &rig.url];
+    let is_kept = |id: &str| {
+        let shown = world.run(&["changes", "show", id, "--json"]).succeeded().json();
+        let folder = std::path::PathBuf::from(shown["path"].as_str().unwrap());
+        let found = std::process::Command::new("find").arg(folder).output().unwrap();
+        let found = String::from_utf8(found.stdout).unwrap();
+        ["out/report", "run.log", "sub/.git/thesis"].iter().all(|path| found.contains(path))
+    };
+    let ran = world.run(&[&agent[..], &network, &["--push", "--json", "--", "hi"]].concat()).succeeded();
+    let (result, id) = (ran.json(), only(world));
+    assert_eq!((&result["push"]["outcome"], &result["changes"]["id"]), (&json!("pushed"), &json!(id)));
+    assert_eq!(result["push"]["ignored"], json!(["out/", "run.log"]), "{result:#}");
+    assert_eq!(result["push"]["left_out"], json!(["sub/.git"]), "{result:#}");
+    assert!(is_kept(&id));
+    let again = world.run(&[&["changes", "push", &id], &network[..]].concat()).succeeded();
+    for text in
+        ["run.log was left out", "sub/.git was left out", &format!("`belljar changes rm {id}` deletes")]
+    {
+        assert!(again.stderr.contains(text), "{text}: {again:?}");
+    }
+    assert!(is_kept(&id));
+    world.run(&["changes", "rm", &id]).succeeded();
+    // The control: the change set goes when nothing is left.
+    let script = "echo more > more.txt";
+    let _small = Small::shell(world, script);
+    world.run(&[&agent[..], &network, &["--push", "--", "hi"]].concat()).succeeded();
+    assert_eq!(folders(world), Vec::<String>::new());
+}

@@ -21,9 +21,11 @@ pub enum PushError {
     #[error(transparent)]
     Commit(#[from] CommitError),
     /// Nothing is left of what differs.
-    #[error("there is nothing to push: nothing differs but what is ignored")]
-    OnlyIgnored {
-        /// What was left out.
+    #[error("there is nothing to push: nothing differs but what is ignored, or is no file of the repository")]
+    OnlyLeftOut {
+        /// What was passed over.
+        left_out: Vec<String>,
+        /// What is ignored.
         ignored: Ignored,
     },
     /// It may not go there.
@@ -88,7 +90,7 @@ impl PushError {
             Self::Tree(TreeError::Link { .. }) => "link_not_allowed",
             Self::Tree(TreeError::TooMuch { .. }) => "too_much",
             Self::Tree(TreeError::Changed { .. } | TreeError::Directory(_)) => "files_unreadable",
-            Self::Commit(CommitError::Unchanged) | Self::OnlyIgnored { .. } => "nothing_to_push",
+            Self::Commit(CommitError::Unchanged) | Self::OnlyLeftOut { .. } => "nothing_to_push",
             Self::Commit(CommitError::Git(error)) | Self::Git(error) => error.code(),
             Self::Pin(error) => error.code(),
             Self::Handoff { .. } => "handoff_not_trusted",

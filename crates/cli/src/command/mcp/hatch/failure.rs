@@ -72,7 +72,7 @@ pub(super) fn of_pushing(error: &PushError) -> Failure {
             DomainCode::PermissionDenied
         }
         PushError::Tree(_) => DomainCode::ToolFailed,
-        PushError::Commit(_) | PushError::OnlyIgnored { .. } | PushError::Taken { .. } => {
+        PushError::Commit(_) | PushError::OnlyLeftOut { .. } | PushError::Taken { .. } => {
             DomainCode::Conflict
         }
         PushError::NoBase { .. } => DomainCode::NotFound,
