@@ -17,6 +17,7 @@ use belljar_sandbox::state::RunFolder;
 use belljar_sandbox::workspace::changes::{ChangeSet, ChangesError};
 use belljar_sandbox::workspace::digest::ReviewDigest;
 use belljar_sandbox::workspace::partial::{Applied, Merge, Wishes};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -362,7 +363,6 @@ pub(crate) fn kept_as(kept: &Kept) -> String {
     }
 }
 
-/// A length of time in its largest whole unit.
 /// The message for changes that are pushed, but for some that are kept.
 pub(crate) fn not_pushed_kept_as(kept: &Kept) -> String {
     let id = kept.id();
@@ -373,6 +373,7 @@ pub(crate) fn not_pushed_kept_as(kept: &Kept) -> String {
     )
 }
 
+/// A length of time in its largest whole unit.
 pub(crate) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (number, unit) = match seconds {
@@ -397,6 +398,12 @@ pub(crate) fn others_kept_as(kept: &Kept) -> String {
 /// Paths that conflict, each on its line.
 pub(crate) fn conflicts(paths: &[String]) -> String {
     lines("Changed in the source meanwhile, and not applied:", paths)
+}
+
+/// Leaves out of the list what conflicts and so was not applied. The path of a directory ends with a slash there.
+pub(crate) fn leave_out_conflicts(changes: &mut WorkspaceChanges, conflicts: &[String]) {
+    let conflicts: BTreeSet<&str> = conflicts.iter().map(String::as_str).collect();
+    changes.files.retain(|file| !conflicts.contains(file.path.strip_suffix('/').unwrap_or(&file.path)));
 }
 
 /// Paths that are too long, each on its line, as far as a person can read it.

@@ -5,7 +5,7 @@ use crate::output::{self, Untrusted, UntrustedLines, path};
 use crate::progress::harmless;
 use anstyle::{AnsiColor, Style};
 use belljar_confine::stage::Timings;
-use belljar_contract::result::{Change, JobResult, JobStatus, Unshown, WorkspaceChanges};
+use belljar_contract::result::{Change, ChangedFile, JobResult, JobStatus, Unshown, WorkspaceChanges};
 use belljar_sandbox::artifact::path_in;
 use belljar_sandbox::session::Description;
 use belljar_sandbox::state::State;
@@ -119,7 +119,7 @@ pub(crate) fn changes(changes: &WorkspaceChanges) -> String {
 
 /// The changed files, and what is the case with them.
 pub(crate) fn files(changes: &WorkspaceChanges, what: &str) -> String {
-    let mut text = format!("  {} {what}:\n", count(changes.files.len(), "file"));
+    let mut text = format!("  {} {what}:\n", counted_files(changes));
     for file in &changes.files {
         let letter = match file.change {
             Change::Created => 'A',
@@ -134,8 +134,25 @@ pub(crate) fn files(changes: &WorkspaceChanges, what: &str) -> String {
     text
 }
 
-/// The files that a diff doesn't show, for the person who reads the diff alone.
+/// The files and directories that a diff doesn't show, for the person who reads the diff alone.
 pub(crate) fn unshown(changes: &WorkspaceChanges) -> String {
+    unshown_directories(changes) + &unshown_files(changes)
+}
+
+fn unshown_directories(changes: &WorkspaceChanges) -> String {
+    let directories = changes.files.iter().filter(|file| is_directory(file));
+    let line = |file: &ChangedFile| {
+        let what = if file.change == Change::Deleted { "removed" } else { "new" };
+        format!("  {}  {what}\n", harmless(&file.path))
+    };
+    let lines: String = directories.map(line).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("belljar: these directories are changed, too, which a diff can't show:\n{lines}"),
+    }
+}
+
+fn unshown_files(changes: &WorkspaceChanges) -> String {
     let files = changes.files.iter().filter_map(|file| Some((file, file.unshown.as_ref()?)));
     let lines: String =
         files.map(|(file, unshown)| format!("  {}  {}\n", harmless(&file.path), content(unshown))).collect();
@@ -178,10 +195,14 @@ pub(crate) fn stat(changes: &WorkspaceChanges) -> String {
     let (plus, minus) = (bold(AnsiColor::Green), bold(AnsiColor::Red));
     let mut text = String::new();
     let mut total = Lines::default();
-    // Every file has its sections in the diff, in the same order.
-    for (at, file) in changes.files.iter().enumerate() {
-        let lines = counted.get(at).copied().unwrap_or_default();
+    // Every file has its sections in the diff, in the same order; a directory has none.
+    let mut counted = counted.into_iter();
+    for file in &changes.files {
+        let is_directory = is_directory(file);
+        let lines = if is_directory { None } else { counted.next() }.unwrap_or_default();
         let what = match (lines.is_binary, lines.added, lines.removed) {
+            _ if is_directory && file.change == Change::Deleted => "removed directory".to_owned(),
+            _ if is_directory => "new directory".to_owned(),
             (true, ..) => "not compared".to_owned(),
             (_, 0, 0) if file.change == Change::ModeChanged => "mode".to_owned(),
             (_, added, removed) => format!("{plus}+{added}{plus:#} {minus}-{removed}{minus:#}"),
@@ -190,7 +211,7 @@ pub(crate) fn stat(changes: &WorkspaceChanges) -> String {
         total.added += lines.added;
         total.removed += lines.removed;
     }
-    let files = count(changes.files.len(), "file");
+    let files = counted_files(changes);
     let _ = writeln!(
         text,
         "  {files} changed, {} added, {} removed",
@@ -263,6 +284,26 @@ pub(crate) fn size(bytes: u64) -> String {
         0..1024 => count(usize::try_from(bytes).unwrap_or(usize::MAX), "byte"),
         _ => format!("{:.1} KiB", bytes as f64 / 1024.0),
     }
+}
+
+/// How many files and directories changed.
+fn counted_files(changes: &WorkspaceChanges) -> String {
+    let directories = changes.files.iter().filter(|file| is_directory(file)).count();
+    let files = changes.files.len() - directories;
+    let of_directories = match directories {
+        1 => "1 directory".to_owned(),
+        _ => format!("{directories} directories"),
+    };
+    match (files, directories) {
+        (_, 0) => count(files, "file"),
+        (0, _) => of_directories,
+        _ => format!("{} and {of_directories}", count(files, "file")),
+    }
+}
+
+/// Whether a line of the list is about a directory: its path ends with a slash.
+fn is_directory(file: &ChangedFile) -> bool {
+    file.path.ends_with('/')
 }
 
 fn count(number: usize, noun: &str) -> String {

@@ -204,11 +204,11 @@ pub enum ChangesState {
     Pushed,
 }
 
-/// One file that a job changed.
+/// One file or directory that a job changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangedFile {
-    /// The path in the workspace.
+    /// The path in the workspace. That of a directory ends with a slash: one that is made or removed, and of which nothing else is listed.
     pub path: String,
     /// What happened to it.
     pub change: Change,

@@ -52,6 +52,8 @@ pub enum Entry {
         /// What it says.
         target: String,
     },
+    /// A directory that is made or removed by itself. What is made or removed with it, and is touched by itself, is an [`Entry::Other`].
+    Directory,
     /// A directory, or something else that says nothing by itself.
     Other,
 }
@@ -115,7 +117,7 @@ impl<'t> Touched<'t> {
         [&self.before, &self.after].into_iter().any(|entry| matches!(entry, Some(Entry::Link { .. })))
     }
 
-    /// Returns true unless there are only directories: a directory is what is in it, and that is touched by itself.
+    /// Returns true unless there are only directories that are what is in them, and that is touched by itself.
     fn is_something(&self) -> bool {
         let is_something = |entry: &Option<Entry>| !matches!(entry, None | Some(Entry::Other));
         is_something(&self.before) || is_something(&self.after)
@@ -170,7 +172,13 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
         }
     };
     let is_link = touched.is_link();
-    let of_repository = repository::review(&parts, *is_new_git_object);
+    // One may take the place of the other.
+    let is_directory = [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::Directory)));
+    let is_file =
+        is_link || [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::File { .. })));
+    let of_directory = repository::review_directory(&parts).filter(|_| is_directory);
+    let of_file = repository::review(&parts, *is_new_git_object).filter(|_| is_file);
+    let of_repository = of_directory.or(of_file);
     // Branches have names of their own.
     let is_git_data = of_repository.is_none() && path.starts_with(".git/");
     if let Some(reason) = of_repository {

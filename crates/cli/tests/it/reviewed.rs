@@ -278,3 +278,32 @@ fn other_users_of_the_machine_reach_nothing_of_a_session() {
         as_another(&format!("echo x > {}/planted", open.display())).succeeded();
     }
 }
+
+#[test]
+fn directories_alone_are_shown_and_take_a_yes_before_a_commit_writes_them() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        world.write("source/.git/refs/heads/gone", "");
+        std::fs::remove_file(world.path().join("source/.git/refs/heads/gone")).unwrap();
+        create(world, &["--workspace-copy", "source", "--name", "s"]);
+        exec(world, "s", "rm -rf .git/refs; mkdir .git/index.lock").succeeded();
+        let shown = world.run(&["session", "diff", "s"]).succeeded();
+        for line in [".git/index.lock/  new", ".git/refs/heads/  removed", "belljar: digest sha256:"] {
+            assert!(shown.stderr.contains(line), "{line}: {shown:?}");
+        }
+        let before = world.picture("source");
+        let ran = world.run(&["session", "commit", "s"]);
+        assert!(ran.code == 3 && ran.stderr.contains(".git/refs/"), "{ran:?}");
+        assert_eq!(world.picture("source"), before);
+        // The control: with a yes to what was shown.
+        let ran = world
+            .run(&["session", "commit", "s", "--reviewed", &digest(world), "--trust", ".git/"])
+            .succeeded();
+        assert!(
+            ran.stdout.contains("A .git/index.lock/") && ran.stdout.contains("D .git/refs/heads/"),
+            "{ran:?}"
+        );
+        let is_there = |path: &str| world.path().join("source").join(path).exists();
+        assert!(is_there(".git/index.lock") && !is_there(".git/refs"));
+    });
+}

@@ -21,6 +21,29 @@ pub(super) fn review(parts: &[&str], is_new_object: bool) -> Option<&'static str
     (*name == "head").then_some("a directory with such a file may be a repository, whose settings git heeds")
 }
 
+/// Why a directory in a repository that is made or removed by itself needs a yes, if it is in one and does.
+pub(super) fn review_directory(parts: &[&str]) -> Option<&'static str> {
+    match parts {
+        [first, inside @ ..] if is_dot_git(first) => match is_directory_of_data(inside) {
+            true => None,
+            false => Some("git needs some directories of a repository, and others keep it from working"),
+        },
+        _ => review(parts, false),
+    }
+}
+
+/// Directories that Git itself makes and removes as branches and objects come and go. No repository is one without `refs` and `objects`,
+/// and a name that ends with `.lock` keeps Git from writing.
+fn is_directory_of_data(inside: &[&str]) -> bool {
+    let is_hex = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match inside {
+        ["objects", two] => is_hex(two),
+        ["logs"] | ["logs", "refs"] | ["logs", "refs", "heads" | "tags" | "remotes"] => true,
+        ["refs", below @ ..] | ["logs", "refs", below @ ..] => is_reference(below),
+        _ => false,
+    }
+}
+
 /// What a commit writes: new objects, names of commits, and their logs; nothing that git runs or goes by. Git believes that an object
 /// has the content that its name says. So objects that are there, and packs, which can hold a second one of any name, are no data;
 /// nor is `packed-refs`, which can say that one object is read instead of another (`refs/replace`).
@@ -43,7 +66,10 @@ fn is_reference(below: &[&str]) -> bool {
     match below {
         ["stash"] | ["remotes", _, "head"] => true,
         ["heads" | "tags" | "remotes", names @ ..] => {
-            !names.is_empty() && !names.iter().any(|name| matches!(*name, "head" | "objects" | "commondir"))
+            // Git gives no reference a name that ends so, and waits for one that has it.
+            let is_other =
+                |name: &&str| matches!(*name, "head" | "objects" | "commondir") || name.ends_with(".lock");
+            !names.is_empty() && !names.iter().any(is_other)
         }
         _ => false,
     }
@@ -112,11 +138,49 @@ mod tests {
             ".git/refs/remotes/origin/a/head",
             ".git/refs/remotes/origin/objects/x",
             ".git/refs/remotes/origin/commondir",
+            ".git/refs/heads/main.lock",
+            ".git/refs/heads/a.lock/b",
             ".git/logs/config",
             ".git/logs/commondir",
             ".git/logs/objects/x",
             ".git/logs/refs/config",
             ".git/modules/a/refs/remotes/origin/head",
+        ] {
+            assert!(asks(runs), "{runs}");
+        }
+    }
+
+    #[test]
+    fn directory_needs_a_yes_unless_it_comes_and_goes_with_branches_and_objects() {
+        let asks = |path: &str| review_directory(&path.split('/').collect::<Vec<_>>()).is_some();
+        for data in [
+            ".git/objects/ab",
+            ".git/refs/heads/feature",
+            ".git/refs/tags/v1",
+            ".git/refs/remotes/origin",
+            ".git/logs",
+            ".git/logs/refs/heads",
+            ".git/logs/refs/heads/feature",
+            "src/new",
+        ] {
+            assert!(!asks(data), "{data}");
+        }
+        for runs in [
+            ".git",
+            ".git/refs",
+            ".git/refs/heads",
+            ".git/refs/heads/main.lock",
+            ".git/refs/replace",
+            ".git/objects",
+            ".git/objects/pack",
+            ".git/objects/info",
+            ".git/index",
+            ".git/index.lock",
+            ".git/head.lock",
+            ".git/hooks",
+            ".git/branches",
+            "a/.git",
+            "a/.git/refs/heads/feature",
         ] {
             assert!(asks(runs), "{runs}");
         }

@@ -217,3 +217,17 @@ fn names_in_the_table_are_as_they_are_compared() {
         }
     }
 }
+
+#[test]
+fn file_in_the_place_of_a_directory_is_judged_as_both() {
+    let file = || Some(Entry::File { is_executable: false });
+    let asks = |path: &str, before, after| !review([Touched::new(path, before, after)]).is_empty();
+    for (path, is_file_asked) in [(".git/objects/ab", true), (".git/index", false), ("docs", false)] {
+        assert_eq!(asks(path, None, file()), is_file_asked, "{path}");
+        let is_asked = is_file_asked || path == ".git/index";
+        assert_eq!(asks(path, Some(Entry::Directory), file()), is_asked, "{path}");
+        assert_eq!(asks(path, file(), Some(Entry::Directory)), is_asked, "{path}");
+    }
+    // The control: the directory alone.
+    assert!(!asks(".git/objects/ab", None, Some(Entry::Directory)));
+}

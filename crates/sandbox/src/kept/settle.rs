@@ -6,7 +6,7 @@ use super::record::{CopyRecord, RECORD, write_whole};
 use super::{KeptError, SUMMARY};
 use crate::directory::Directory;
 use crate::state::{RunFolder, State};
-use crate::workspace::changes::ChangesError;
+use crate::workspace::changes::{ChangesError, lines};
 use crate::workspace::growth;
 use belljar_contract::id::RunId;
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ pub struct Summary {
     pub kept_at: Timestamp,
     /// Whether its run was cut off: the process that looked after it was killed, or the machine went down.
     pub was_cut_off: bool,
-    /// How many files changed; `None` if they can't be told.
+    /// How many files and directories changed; `None` if they can't be told.
     pub files: Option<u64>,
     /// How many bytes of disk it takes, with all that is kept of its run.
     pub bytes: u64,
@@ -93,7 +93,7 @@ pub fn settle_by_id(state: &State, id: &RunId, was_cut_off: bool) -> Result<Opti
     }
 }
 
-/// How many files changed. A source that is gone leaves that open.
+/// How many files and directories changed. A source that is gone leaves that open.
 fn count(record: &CopyRecord, folder: &Path) -> Result<u64, ChangesError> {
     let folder = Directory::open_host(folder)?;
     let layer = record.open_layer(&folder)?;
@@ -105,9 +105,7 @@ fn count(record: &CopyRecord, folder: &Path) -> Result<u64, ChangesError> {
         None => record.open_source(&folder)?,
     };
     let set = record.read_changes(&base, &layer)?;
-    let shown = set.iter().filter(|(_, changed)| !changed.as_shown().is_empty()).count() as u64;
-    // Directories alone are a change, too.
-    Ok((if shown == 0 { set.len() as u64 } else { shown }) + set.left_out().len() as u64)
+    Ok((lines(set.iter()).len() + set.left_out().len()) as u64)
 }
 
 /// Removes what the kernel alone needed: the scratch directory beside a layer.

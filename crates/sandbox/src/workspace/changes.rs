@@ -5,17 +5,19 @@
 //! that a job has left in the way are noted first and then changed.
 
 mod left_out;
+mod lines;
 mod stored;
 #[cfg(test)]
 mod tests;
 
 use super::carried;
-use super::imprint::Imprint;
 use super::extents;
+use super::imprint::Imprint;
 use super::opened::{self, Modes, Opened};
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_contract::result::Change;
 use left_out::LeftOut;
+pub use lines::{Line, lines};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

@@ -3,10 +3,9 @@
 //! The list is always whole. What the diff doesn't show in full (binary content, a very large file, what there is no room left for) is marked
 //! in the list, with its size and its hash. There is room for small files first, so no large one pushes them out.
 
-use super::changes::{ChangeSet, Changed, State};
+use super::changes::{ChangeSet, Changed, Line, State, lines};
 use crate::directory::{Directory, DirectoryError};
-use belljar_contract::result::{Change, ChangedFile, Unshown, WorkspaceChanges};
-use belljar_policy::untrusted;
+use belljar_contract::result::{Change, Unshown, WorkspaceChanges};
 use rustix::fs::FileType;
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
@@ -63,7 +62,12 @@ pub fn render(
     let deadline = Instant::now() + LONGEST_COMPARISON;
     let mut rendered = WorkspaceChanges { truncated: !set.left_out().is_empty(), ..Default::default() };
     let mut hashed_left = MOST_HASHED_BYTES;
-    for (path, changed, room) in with_room(set) {
+    for (line, room) in with_room(set) {
+        let Line { path, changed, is_directory } = line;
+        if is_directory {
+            rendered.files.push(line.as_contract(None));
+            continue;
+        }
         rendered.truncated |= matches!(room, Room::Name | Room::Nothing);
         let mut is_shown = room == Room::Content;
         if room != Room::Nothing {
@@ -77,20 +81,15 @@ pub fn render(
             (false, Some(state)) => Some(unshown_of((copy, path), state, &mut hashed_left)),
             _ => None,
         };
-        rendered.files.push(ChangedFile { path: untrusted::name(path), change: changed.change(), unshown });
+        rendered.files.push(line.as_contract(unshown));
     }
     Ok(rendered)
 }
 
-/// Names the files of a change set without showing them.
+/// Names what a change set changes without showing it.
 pub fn listed<'c>(changes: impl Iterator<Item = (&'c Path, &'c Changed)>) -> WorkspaceChanges {
-    let files = changes.filter(|(_, changed)| !changed.as_shown().is_empty());
-    let file = |(path, changed): (&Path, &Changed)| ChangedFile {
-        path: untrusted::name(path),
-        change: changed.change(),
-        unshown: None,
-    };
-    WorkspaceChanges { files: files.map(file).collect(), ..WorkspaceChanges::default() }
+    let files = lines(changes).iter().map(|line| line.as_contract(None)).collect();
+    WorkspaceChanges { files, ..WorkspaceChanges::default() }
 }
 
 /// The files whose new content [`render`] doesn't show in full.
@@ -103,10 +102,10 @@ pub fn unshown(
     copy: &Directory,
 ) -> Result<Vec<PathBuf>, DirectoryError> {
     let mut unshown = Vec::new();
-    let is_asked = |(path, changed, _): &(&Path, &Changed, Room)| {
-        new_content(changed).is_some() && !is_data_of_git(path)
+    let is_asked = |(line, _): &(Line<'_>, Room)| {
+        !line.is_directory && new_content(line.changed).is_some() && !is_data_of_git(line.path)
     };
-    for (path, changed, room) in with_room(set).into_iter().filter(is_asked) {
+    for (Line { path, changed, .. }, room) in with_room(set).into_iter().filter(is_asked) {
         let mut is_shown = room == Room::Content;
         for shown in changed.as_shown().iter().filter(|_| room == Room::Content) {
             is_shown &=
@@ -119,26 +118,26 @@ pub fn unshown(
     Ok(unshown)
 }
 
-/// The files of a change set, and what of each there is room for: it depends on their sizes alone. Directories come and go with what is
-/// in them, as in git.
-fn with_room(set: &ChangeSet) -> Vec<(&Path, &Changed, Room)> {
-    let shown = set.iter().filter(|(_, changed)| !changed.as_shown().is_empty());
+/// The lines of a change set, and what of each there is room for: it depends on the sizes alone. A diff shows no directories, which are
+/// in the list alone.
+fn with_room(set: &ChangeSet) -> Vec<(Line<'_>, Room)> {
     let mut names_left = MOST_NAME_BYTES;
-    let mut files: Vec<(&Path, &Changed, Room)> = shown
-        .map(|(path, changed)| {
+    let mut files: Vec<(Line<'_>, Room)> = lines(set.iter())
+        .into_iter()
+        .map(|line| {
             // Once there is no room for a name, there is none for those that follow.
-            names_left = names_left.saturating_sub(path.as_os_str().len() + 16);
-            let room = match (names_left, contents_size(changed) > 2 * LARGEST_SHOWN_BYTES) {
+            names_left = names_left.saturating_sub(line.path.as_os_str().len() + 16);
+            let room = match (names_left, contents_size(line.changed) > 2 * LARGEST_SHOWN_BYTES) {
                 (0, _) => Room::Nothing,
                 (_, true) => Room::Large,
                 (_, false) => Room::Name,
             };
-            (path, changed, room)
+            (line, room)
         })
         .collect();
-    let named = files.iter_mut().filter(|(.., room)| *room == Room::Name);
+    let named = files.iter_mut().filter(|(line, room)| !line.is_directory && *room == Room::Name);
     let mut by_size: Vec<(u64, &mut Room)> =
-        named.map(|(_, changed, room)| (contents_size(changed), room)).collect();
+        named.map(|(line, room)| (contents_size(line.changed), room)).collect();
     by_size.sort_by_key(|(size, _)| *size);
     let mut left = MOST_SHOWN_BYTES;
     for (size, room) in by_size {

@@ -10,14 +10,15 @@ mod place;
 mod references;
 mod settings;
 
-use super::changes::{ChangeSet, Changed, State};
+use super::changes::{ChangeSet, Changed, State, lines};
 use crate::directory::{Directory, DirectoryError};
+use belljar_policy::git::is_dot_git;
 use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched, TreeContext};
 use git_content::Ground;
 use links::Surroundings;
 use objects::ObjectCheck;
 use rustix::fs::FileType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -60,15 +61,21 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
         }
     }
     let mut objects = ObjectCheck::new();
+    let directories = directories_alone(set);
     for (path, changed) in set.iter() {
+        let is_alone = directories.contains(path);
         // What it was where it goes says enough by its kind; where its link has led doesn't count any more.
-        let before = changed.before.map(|before| entry(before, String::new()));
+        let before = changed.before.map(|before| entry(before, String::new(), is_alone));
         let says = links.get(path).map(|says| says.to_string_lossy().into_owned());
-        let after = changed.after.map(|after| entry(after, says.unwrap_or_default()));
+        let after = changed.after.map(|after| entry(after, says.unwrap_or_default(), is_alone));
         let is_new_file = before.is_none() && matches!(after, Some(Entry::File { .. }));
         let is_new_git_object = is_new_file && objects.holds(copy, path);
         let touched = Touched { path: &path.to_string_lossy(), before, after, is_new_git_object };
-        let found = policy::review_in_tree([touched], &context);
+        let mut found = policy::review_in_tree([touched], &context);
+        if is_alone && changed.as_shown().is_empty() {
+            // As it is listed, and so that a yes to all that is in it covers it.
+            found.iter_mut().for_each(|finding| finding.path.push('/'));
+        }
         if !found.iter().any(|finding| finding.kind == HandoffKind::Executable)
             && is_program(changed, copy, path)
         {
@@ -84,6 +91,17 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
     findings.extend(git_content::find(&Ground { set, copy, target, context, objects })?);
     findings.extend(obeyed::find(set, target)?);
     Ok(Reviewed { findings, links })
+}
+
+/// The directories that are made or removed by themselves: those that have a line of their own, and each that is removed from the tree's
+/// repository, as Git needs some of them even if they are empty.
+fn directories_alone(set: &ChangeSet) -> BTreeSet<&Path> {
+    let listed = lines(set.iter()).into_iter().filter(|line| line.is_directory).map(|line| line.path);
+    let is_removed = |(path, changed): &(&Path, &Changed)| {
+        let is_in_repository = path.iter().next().and_then(|first| first.to_str()).is_some_and(is_dot_git);
+        is_in_repository && changed.after.is_none() && changed.makes_or_removes_directory()
+    };
+    listed.chain(set.iter().filter(is_removed).map(|(path, _)| path)).collect()
 }
 
 /// Returns true for a new content that is executable, and compiled for a machine.
@@ -126,13 +144,16 @@ fn about_links(path: &Path, reason: String) -> Finding {
     Finding { path, kind: HandoffKind::Link, reason: reason.into() }
 }
 
-fn entry(state: State, target: String) -> Entry {
+fn entry(state: State, target: String, is_alone: bool) -> Entry {
     match state.kind {
+        FileType::Directory if is_alone => Entry::Directory,
         FileType::RegularFile => Entry::File { is_executable: state.mode & 0o111 != 0 },
         FileType::Symlink => Entry::Link { target },
         _ => Entry::Other,
     }
 }
 
+#[cfg(test)]
+mod directories_tests;
 #[cfg(test)]
 mod tests;

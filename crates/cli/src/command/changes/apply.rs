@@ -4,7 +4,7 @@ use super::find;
 use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::handoff::TrustArguments;
-use crate::kept::{Fate, ReviewArguments, Reviewed, apply, drift, left_out, listed};
+use crate::kept::{Fate, ReviewArguments, Reviewed, apply, drift, leave_out_conflicts, left_out, listed};
 use crate::progress::harmless;
 use belljar_contract::result::{ChangesState, WorkspaceChanges};
 use belljar_sandbox::kept::Kept;
@@ -78,8 +78,7 @@ impl ApplyArguments {
         let ReviewArguments { reviewed: digest, unshown } = self.review;
         let reviewed = Reviewed { frozen: &frozen, set: &part, digest, unshown };
         let applied = apply(&mut kept, reviewed, &self.trust, &wishes)?;
-        let conflicts = listed(&applied.conflicts);
-        changes.files.retain(|file| !conflicts.contains(&file.path));
+        leave_out_conflicts(&mut changes, &listed(&applied.conflicts));
         let is_part = part.len() < frozen.set.len() || !frozen.left_out().is_empty();
         let fate = self.settle(kept, &applied, is_part)?;
         changes.changed_in_source = frozen.drift.listed();

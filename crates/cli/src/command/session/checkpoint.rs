@@ -6,7 +6,7 @@ use crate::asking::{confirmed, is_at_terminal};
 use crate::command::printing::warn_of_hidden;
 use crate::error::{CliError, DENIED};
 use crate::handoff::{TrustArguments, is_trusted};
-use crate::kept::{Fate, ReviewArguments, Reviewed, apply, drift, is_unshown_approved};
+use crate::kept::{Fate, ReviewArguments, Reviewed, apply, drift, is_unshown_approved, leave_out_conflicts};
 use crate::progress::harmless;
 use crate::{state, summary};
 use belljar_contract::result::WorkspaceChanges;
@@ -177,7 +177,7 @@ fn commit_left(
     let reviewed = Reviewed { frozen: &frozen, set: &frozen.set, digest, unshown };
     let applied = apply(&mut kept, reviewed, &arguments.trust, &Wishes::default())?;
     let fate = Fate::of_applied(kept, &applied, frozen.left_out())?;
-    changes.files.retain(|file| !fate.conflicts.contains(&file.path));
+    leave_out_conflicts(&mut changes, &fate.conflicts);
     fate.add_to(&mut changes);
     tell(&changes, (arguments.json, Some(&shown)), ("committed", "Nothing to commit."));
     fate.tell();

@@ -241,3 +241,34 @@ fn pipes_and_sockets_are_neither_shown_nor_applied() {
         assert_eq!(ids(world), Vec::<String>::new());
     });
 }
+
+#[test]
+fn directories_that_a_run_makes_or_removes_are_listed_and_take_a_yes_in_a_repository() {
+    World::as_everyone(BELLJAR, |world| {
+        for path in ["source/.git/HEAD", "source/empty/file"] {
+            world.write(path, "ref: refs/heads/main\n");
+        }
+        std::fs::remove_file(world.path().join("source/empty/file")).unwrap();
+        let is_there = |path: &str| world.path().join("source").join(path).exists();
+        let ran = exec(world, &["--apply"], "rmdir empty; mkdir -p new/sub").succeeded();
+        for line in ["2 directories changed in the copy", "D empty/\n", "A new/sub/\n", "changes are applied"]
+        {
+            assert!(ran.stderr.contains(line), "{line}: {ran:?}");
+        }
+        assert!(is_there("new/sub") && !is_there("empty"));
+        let ran = exec(world, &["--apply"], "mkdir .git/index.lock");
+        assert!(ran.code == 3 && ran.stderr.contains("A .git/index.lock/\n"), "{ran:?}");
+        assert!(!is_there(".git/index.lock"));
+        let id = only(world);
+        assert_eq!(list(world)[0]["files"], 1);
+        let diff = world.run(&["changes", "diff", &id]).succeeded();
+        assert!(diff.stdout.is_empty() && diff.stderr.contains(".git/index.lock/  new"), "{diff:?}");
+        let stat = world.run(&["changes", "diff", &id, "--stat"]).succeeded().stdout;
+        assert!(stat.contains("new directory") && stat.contains("1 directory changed"), "{stat}");
+        let shown = world.run(&["changes", "diff", &id, "--json"]).succeeded().json();
+        assert_eq!(shown["files"], json!([{ "path": ".git/index.lock/", "change": "created" }]));
+        // The control: with a yes it is made.
+        world.run(&["changes", "apply", &id, "--trust", ".git/index.lock/"]).succeeded();
+        assert!(is_there(".git/index.lock"));
+    });
+}

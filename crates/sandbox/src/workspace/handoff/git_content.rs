@@ -285,7 +285,8 @@ impl<'a> Judge<'a> {
             0o100_644 | 0o100_755 => Entry::File { is_executable: mode == 0o100_755 },
             _ => return Ok(Some("a link, or a repository of its own, that is not shown".to_owned())),
         };
-        let before = self.ground.target.stat(&path)?.map(|stat| entry(State::of(&stat), String::new()));
+        let before =
+            self.ground.target.stat(&path)?.map(|stat| entry(State::of(&stat), String::new(), false));
         let touched = Touched::new(&text, before, Some(after));
         let findings = policy::review_in_tree([touched], self.ground.context);
         Ok(findings.into_iter().next().map(|finding| format!("not what is shown of it; {}", finding.reason)))
