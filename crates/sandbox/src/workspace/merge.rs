@@ -2,11 +2,32 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use std::fs::File;
 use std::io::Read;
+use std::time::{Duration, Instant};
 
 /// Larger files are not merged.
 const LARGEST_BYTES: u64 = 8 << 20;
+
+/// Files with more lines than this are not merged.
+const MOST_LINES: usize = 200_000;
+
+/// Maximum time of all comparisons of one apply that estimate what merges cost.
+const LONGEST_ESTIMATE: Duration = Duration::from_secs(10);
+
+/// Maximum cost of all merges of one apply: for each of a file's two sides, its lines and those of the base, times the lines that differ.
+const MOST_WORK: u64 = 2_000_000_000;
+
+/// Maximum number of lines that differ between the base and one side.
+const MOST_CHANGED_LINES: u64 = 20_000;
+
+/// What the merges of one apply may still cost. The library that merges has no limit of its own, and a program in a sandbox writes one side.
+#[derive(Debug)]
+pub(super) struct MergeBudget {
+    time: Duration,
+    work: u64,
+}
 
 /// What came of a merge.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +36,7 @@ pub(super) enum Merged {
     Clean(Vec<u8>),
     /// Both sides changed the same lines; the text has conflict markers as git writes them.
     Marked(Vec<u8>),
-    /// One of the three is no text, or too large.
+    /// One of the three is no text or too large, or the merge would take too long.
     Impossible,
 }
 
@@ -41,14 +62,60 @@ impl MergedContent {
     }
 }
 
+// === impl MergeBudget ===
+
+impl Default for MergeBudget {
+    fn default() -> Self {
+        Self { time: LONGEST_ESTIMATE, work: MOST_WORK }
+    }
+}
+
+impl MergeBudget {
+    /// Takes the cost of a merge from the budget. Returns false, and takes no work, if there is not enough left.
+    fn allows(&mut self, base: &[u8], sides: [&[u8]; 2]) -> bool {
+        let lines = |text: &'_ [u8]| text.split_inclusive(|byte| *byte == b'\n').count();
+        if sides.iter().chain([&base]).any(|text| lines(text) > MOST_LINES) {
+            return false;
+        }
+        let mut work = 0;
+        for side in sides {
+            let Some(cost) = self.cost(base, side) else { return false };
+            work += cost;
+        }
+        self.work.checked_sub(work).map(|left| self.work = left).is_some()
+    }
+
+    /// What it costs to compare a side with the base. A rough comparison finds no fewer changed lines than there are.
+    fn cost(&mut self, base: &[u8], side: &[u8]) -> Option<u64> {
+        let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect::<Vec<_>>();
+        let (base, side) = (lines(base), lines(side));
+        let begun = Instant::now();
+        let deadline = Some(begun + self.time);
+        let compared = capture_diff_slices_deadline(Algorithm::Myers, &base, &side, deadline);
+        self.time = self.time.saturating_sub(begun.elapsed());
+        let changed = compared.iter().map(changed_lines).sum::<usize>() as u64;
+        (changed <= MOST_CHANGED_LINES).then(|| (base.len() + side.len()) as u64 * (changed + 1))
+    }
+}
+
+fn changed_lines(part: &DiffOp) -> usize {
+    match part {
+        DiffOp::Equal { .. } => 0,
+        _ => part.old_range().len() + part.new_range().len(),
+    }
+}
+
 /// Merges three versions of a file.
 ///
 /// # Errors
 /// That of reading.
-pub(super) fn merge(base: File, source: File, run: File) -> std::io::Result<Merged> {
+pub(super) fn merge([base, source, run]: [File; 3], budget: &mut MergeBudget) -> std::io::Result<Merged> {
     let (Some(base), Some(source), Some(run)) = (text(base)?, text(source)?, text(run)?) else {
         return Ok(Merged::Impossible);
     };
+    if !budget.allows(&base, [&source, &run]) {
+        return Ok(Merged::Impossible);
+    }
     Ok(match diffy::merge_bytes(&base, &source, &run) {
         Ok(merged) => Merged::Clean(merged),
         Err(marked) => Merged::Marked(marked),
@@ -69,13 +136,17 @@ mod tests {
     use std::io::{Seek, Write};
 
     fn merged(versions: [&[u8]; 3]) -> Merged {
-        let [base, source, run] = versions.map(|version| {
+        merged_within(&mut MergeBudget::default(), versions)
+    }
+
+    fn merged_within(budget: &mut MergeBudget, versions: [&[u8]; 3]) -> Merged {
+        let versions = versions.map(|version| {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(version).unwrap();
             file.rewind().unwrap();
             file
         });
-        merge(base, source, run).unwrap()
+        merge(versions, budget).unwrap()
     }
 
     #[test]
@@ -90,5 +161,29 @@ mod tests {
             "{marked}"
         );
         assert_eq!(merged([b"a\0", b"b\0", b"c\0"]), Merged::Impossible);
+    }
+    /// A text whose lines another number makes others.
+    fn text_of(lines: usize, number: usize) -> Vec<u8> {
+        (0..lines).flat_map(|line| format!("{}\n", line * 10 + number).into_bytes()).collect()
+    }
+
+    #[test]
+    fn merge_that_would_take_too_long_is_none() {
+        let clean = |budget: &mut MergeBudget, lines: usize, run: &[u8]| {
+            let base = text_of(lines, 0);
+            let source = [b"person\n", &base[..]].concat();
+            matches!(merged_within(budget, [&base, &source, run]), Merged::Clean(_))
+        };
+        let appended = |lines: usize| [&text_of(lines, 0)[..], b"run\n"].concat();
+        // Every line is another one: hours of work for the library. The time bounds the estimate alone.
+        let mut hurried = MergeBudget { time: Duration::from_millis(50), work: u64::MAX };
+        assert!(!clean(&mut hurried, 60_000, &text_of(60_000, 1)));
+        assert!(!clean(&mut MergeBudget::default(), MOST_LINES + 1, &appended(MOST_LINES + 1)));
+        // All merges of an apply together: the control is the first of them.
+        let mut budget = MergeBudget { work: 10_000, ..MergeBudget::default() };
+        assert!(clean(&mut budget, 1_000, &appended(1_000)));
+        assert!(!clean(&mut budget, 1_000, &appended(1_000)));
+        assert!(clean(&mut budget, 10, &appended(10)), "what is refused costs nothing");
+        assert!(clean(&mut MergeBudget::default(), 60_000, &appended(60_000)));
     }
 }

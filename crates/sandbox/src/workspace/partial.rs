@@ -15,7 +15,7 @@ use super::changes::{ChangeSet, Changed, State, same_content};
 use super::directories::Replaced;
 use super::expected::Expectations;
 use super::handoff::{self, Links, Reviewed};
-use super::merge::{Merged, MergedContent, merge};
+use super::merge::{MergeBudget, Merged, MergedContent, merge};
 use super::transfer::{Owner, Route};
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_policy::handoff::Trust;
@@ -177,6 +177,7 @@ impl Application<'_> {
     fn plan(&self, wishes: &Wishes, baseline: &Baseline) -> Result<Plan, ApplyError> {
         let mut plan = Plan::default();
         let mut replaced = Replaced::in_target(self.target, baseline);
+        let mut budget = MergeBudget::default();
         for (path, changed) in self.set.iter() {
             // Before anything is compared: whatever is written after this is not what was compared.
             let now = self.target.stat(path)?;
@@ -192,7 +193,7 @@ impl Application<'_> {
                     let is_overwritten = is_named && self.has_place_for(path)?;
                     let merged = match wishes.merge {
                         Merge::Off => None,
-                        mode => self.merged(path, (changed, now.as_ref()), mode)?,
+                        mode => self.merged(path, (changed, now.as_ref()), (mode, &mut budget))?,
                     };
                     match (is_overwritten.then(|| over(changed, now.as_ref())).flatten(), merged) {
                         (Some(changed), _) => drop(plan.writes.insert(path.to_owned(), changed)),
@@ -262,7 +263,7 @@ impl Application<'_> {
         &self,
         path: &Path,
         (changed, now): (&Changed, Option<&Stat>),
-        mode: Merge,
+        (mode, budget): (Merge, &mut MergeBudget),
     ) -> Result<Option<MergedFile>, ApplyError> {
         let is_file = |state: &State| is_regular(Some(*state));
         let now = now.map(State::of).filter(is_file);
@@ -272,8 +273,8 @@ impl Application<'_> {
             return Ok(None);
         };
         let failed = |source| ApplyError::Write { path: path.to_owned(), source };
-        let versions = (base.open_file(path)?, self.target.open_file(path)?, self.copy.open_own_file(path)?);
-        let (content, has_markers) = match merge(versions.0, versions.1, versions.2).map_err(failed)? {
+        let versions = [base.open_file(path)?, self.target.open_file(path)?, self.copy.open_own_file(path)?];
+        let (content, has_markers) = match merge(versions, budget).map_err(failed)? {
             Merged::Clean(content) => (content, false),
             Merged::Marked(content) if mode == Merge::Markers => (content, true),
             Merged::Marked(_) | Merged::Impossible => return Ok(None),
