@@ -164,15 +164,12 @@ impl FateArguments {
     }
 
     fn decide(&self, mut kept: Kept, frozen: &Frozen, end: RunEnd) -> Result<Fate, CliError> {
-        if end.shows {
-            crate::output::err!("{}", summary::changes(&frozen.render()?));
-        }
-        crate::output::err!("{}{}", drift(&frozen.drift.listed()), left_out(frozen.left_out()));
-        let is_of_host = kept.record().source_path().is_some();
-        let choice = match (self.apply, self.keep) {
-            (true, _) if end.succeeded => Choice::Apply,
-            (false, false) if end.asks && is_of_host => ask(frozen)?,
-            _ => Choice::Keep,
+        let choice = match self.choice(&kept, frozen, end) {
+            Ok(choice) => choice,
+            // They are kept by now, and what names their id is the fate.
+            Err(error) => {
+                return Ok(Fate { failure: Some(error), ..Fate::of(ChangesState::Kept, Some(kept)) });
+            }
         };
         let changed_in_source = frozen.drift.listed();
         let fate = match choice {
@@ -191,6 +188,21 @@ impl FateArguments {
         let too_long = || CliError::from(KeptError::Changes(ChangesError::TooLong));
         let failure = fate.failure.or_else(|| (!is_told).then(too_long));
         Ok(Fate { changed_in_source, failure, ..fate })
+    }
+
+    /// Shows the changes, and decides what is done with them.
+    fn choice(&self, kept: &Kept, frozen: &Frozen, end: RunEnd) -> Result<Choice, CliError> {
+        if end.shows {
+            let changes = frozen.render()?;
+            crate::output::err!("{}", summary::changes(&changes));
+        }
+        crate::output::err!("{}{}", drift(&frozen.drift.listed()), left_out(frozen.left_out()));
+        let is_of_host = kept.record().source_path().is_some();
+        Ok(match (self.apply, self.keep) {
+            (true, _) if end.succeeded => Choice::Apply,
+            (false, false) if end.asks && is_of_host => ask(frozen)?,
+            _ => Choice::Keep,
+        })
     }
 }
 

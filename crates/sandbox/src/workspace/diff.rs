@@ -234,12 +234,13 @@ fn section(
     Ok((text, is_whole))
 }
 
-/// The old and the new text of a file; `None` if a diff can't show one of them.
+/// The old and the new text of a file; `None` if a diff can't show one of them. Old content that the host can't read is one that it can't
+/// show, as [`ReviewDigest`](super::digest::ReviewDigest) has it.
 fn contents(
     (path, changed): (&Path, &Changed),
     (source, copy): Trees<'_>,
 ) -> Result<Option<(String, String)>, DirectoryError> {
-    let old = content(source, path, changed.before, Directory::open_file)?;
+    let old = content(source, path, changed.before, Directory::open_file).unwrap_or_default();
     let new = content(copy, path, changed.after, Directory::open_own_file)?;
     Ok(old.zip(new))
 }
@@ -366,6 +367,25 @@ mod tests {
             assert_eq!(changes.files[0].unshown.is_none(), is_shown, "{:?}", changes.files);
             assert_eq!(unshown(&set, &source, &copy).unwrap().is_empty(), is_shown);
         }
+    }
+
+    #[test]
+    fn file_whose_old_content_cannot_be_read_is_marked_and_the_rest_is_shown() {
+        let (place, source, copy, _) = set_of(&[("secret", b"run\n".to_vec()), ("z.py", b"evil\n".to_vec())]);
+        let old = place.path().join("source/secret");
+        std::fs::write(&old, "old\n").unwrap();
+        let set = ChangeSet::read(&source, &copy).unwrap();
+        let marked = || {
+            let changes = render(&set, &source, &copy).unwrap();
+            assert!(changes.diff.contains("+++ b/z.py\n@@ -0,0 +1 @@\n+evil\n"), "{}", changes.diff);
+            let marked = changes.files.iter().filter(|file| file.unshown.is_some()).count();
+            assert_eq!(unshown(&set, &source, &copy).unwrap().len(), marked);
+            marked
+        };
+        assert_eq!(marked(), 0);
+        // Also root can't read a file that is gone.
+        std::fs::remove_file(&old).unwrap();
+        assert_eq!(marked(), 1);
     }
 
     #[test]

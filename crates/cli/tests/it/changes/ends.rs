@@ -4,7 +4,7 @@ use super::{folders, ids, list, only};
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::terminal::at_a_terminal;
-use belljar_testkit::world::{Ran, World};
+use belljar_testkit::world::{Ran, User, World};
 use serde_json::{Value, json};
 
 const EXEC: [&str; 3] = ["exec", "--workspace-copy", "source"];
@@ -270,5 +270,23 @@ fn directories_that_a_run_makes_or_removes_are_listed_and_take_a_yes_in_a_reposi
         // The control: with a yes it is made.
         world.run(&["changes", "apply", &id, "--trust", ".git/index.lock/"]).succeeded();
         assert!(is_there(".git/index.lock"));
+    });
+}
+
+#[test]
+fn file_that_the_person_cannot_read_ends_no_review() {
+    World::as_everyone(BELLJAR, |world| {
+        let secret = world.write("source/secret", "before\n");
+        std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+        let ran = exec(world, &[], "rm -f secret; echo new >secret; echo other >other").succeeded();
+        let id = only(world);
+        assert!(ran.stderr.contains(&format!("kept as {id}")), "{ran:?}");
+        for shown in [ran.stderr, world.run(&["changes", "diff", &id]).succeeded().stdout] {
+            assert!(shown.contains("+++ b/other\n@@ -0,0 +1 @@\n+other\n"), "{shown}");
+            // Root reads every file: the control.
+            let is_read = world.user() == User::Own && rustix::process::geteuid().is_root();
+            assert_eq!(shown.contains("+new\n"), is_read, "{shown}");
+            assert_eq!(shown.contains("Binary files a/secret and b/secret differ\n"), !is_read, "{shown}");
+        }
     });
 }
