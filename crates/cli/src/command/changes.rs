@@ -10,8 +10,10 @@ use super::Subcommand;
 use crate::error::CliError;
 use crate::kept::tell_collected;
 use crate::state;
-use belljar_sandbox::kept::{self, Kept};
+use belljar_sandbox::kept::{self, Frozen, Kept};
 use belljar_sandbox::state::State;
+use belljar_sandbox::workspace::changes::ChangeSet;
+use std::path::{Component, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -85,4 +87,27 @@ fn look_for_leftovers() -> State {
 /// The kept change set of that name.
 fn find(name: &str) -> Result<Kept, CliError> {
     Ok(kept::find(&look_for_leftovers(), name)?)
+}
+
+/// The changes at some paths and below; all of them for no paths.
+///
+/// # Errors
+/// [`CliError::Usage`] for a path at which nothing was changed.
+fn part_of(frozen: &Frozen, paths: &[PathBuf]) -> Result<ChangeSet, CliError> {
+    Ok(frozen.part(&named(frozen, paths)?))
+}
+
+/// Paths of changes as a person names them, without `./`.
+///
+/// # Errors
+/// [`CliError::Usage`] for one at which nothing was changed.
+fn named(frozen: &Frozen, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+    let plain = |path: &PathBuf| {
+        let plain: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+        match frozen.set.iter().any(|(changed, _)| changed.starts_with(&plain)) {
+            true => Ok(plain),
+            false => Err(CliError::usage(format!("nothing was changed at {}", crate::output::path(path)))),
+        }
+    };
+    paths.iter().map(plain).collect()
 }

@@ -142,27 +142,26 @@ pub fn stranded(state: &State) -> Vec<PathBuf> {
     stranded
 }
 
-/// The kept change set of that name, or whose id begins so. The newest, if several have the name.
+/// The kept change set of that name, or whose id begins so.
 ///
 /// # Errors
-/// [`KeptError`] when there is none, more than one id begins so, or another process works on it.
+/// [`KeptError`] when there is none, several have the name or an id that begins so, or another process works on it.
 pub fn find(state: &State, name: &str) -> Result<Kept, KeptError> {
     let all = list(state);
-    let mut named = all.iter().filter(|listed| listed.record.label.name.as_deref() == Some(name));
-    let mut begun_so = all.iter().filter(|listed| !name.is_empty() && listed.id.as_str().starts_with(name));
-    let found = match (named.next_back(), begun_so.next()) {
-        (Some(named), _) => named,
-        (None, Some(first)) => {
-            let more: Vec<&Listed> = begun_so.collect();
-            if !more.is_empty() {
-                let ids = std::iter::once(first).chain(more).map(|listed| listed.id.to_string()).collect();
-                return Err(KeptError::Ambiguous { name: name.to_owned(), ids });
-            }
-            first
+    let is_named = |listed: &&Listed| listed.record.label.name.as_deref() == Some(name);
+    let begins_so = |listed: &&Listed| !name.is_empty() && listed.id.as_str().starts_with(name);
+    let mut found: Vec<&Listed> = all.iter().filter(is_named).collect();
+    if found.is_empty() {
+        found = all.iter().filter(begins_so).collect();
+    }
+    match found[..] {
+        [] => Err(KeptError::NoSuch { name: name.to_owned() }),
+        [one] => Kept::open(&one.path)?.ok_or_else(|| KeptError::NoSuch { name: name.to_owned() }),
+        _ => {
+            let ids = found.iter().map(|listed| listed.id.to_string()).collect();
+            Err(KeptError::Ambiguous { name: name.to_owned(), ids })
         }
-        (None, None) => return Err(KeptError::NoSuch { name: name.to_owned() }),
-    };
-    Kept::open(&found.path)?.ok_or_else(|| KeptError::NoSuch { name: name.to_owned() })
+    }
 }
 
 // === impl Listed ===

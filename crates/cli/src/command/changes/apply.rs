@@ -1,6 +1,6 @@
 //! `belljar changes apply`.
 
-use super::find;
+use super::{find, named, part_of};
 use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::handoff::TrustArguments;
@@ -56,14 +56,9 @@ impl ApplyArguments {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
         let mut kept = find(&self.id)?;
         let frozen = kept.changes()?;
-        let part = frozen.part(&self.paths);
-        if let Some(path) =
-            self.paths.iter().find(|path| !part.iter().any(|(changed, _)| changed.starts_with(path)))
-        {
-            return Err(CliError::usage(format!("nothing was changed at {}", crate::output::path(path))));
-        }
+        let part = part_of(&frozen, &self.paths)?;
         let wishes = Wishes {
-            overwritten: self.overwrite.clone(),
+            overwritten: named(&frozen, &self.overwrite)?,
             merge: match self.merge {
                 None => Merge::Off,
                 Some(MergeMode::Clean) => Merge::Clean,

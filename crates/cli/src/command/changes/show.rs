@@ -1,7 +1,7 @@
 //! `belljar changes show` and `belljar changes diff`.
 
-use super::find;
 use super::list::of_listed;
+use super::{find, part_of};
 use crate::command::printing::{print, print_json, warn_of_hidden};
 use crate::error::CliError;
 use crate::kept::{drift, left_out_lines, too_long};
@@ -139,7 +139,7 @@ impl DiffArguments {
             true => (kept.render()?, None, Vec::new()),
             false => {
                 let frozen = kept.changes()?;
-                let part = frozen.part(&self.paths);
+                let part = part_of(&frozen, &self.paths)?;
                 let digest = Some(frozen.digest_of(&part)?.to_string());
                 (frozen.render_part(&part)?, digest, too_long(frozen.left_out()))
             }

@@ -290,3 +290,29 @@ fn file_that_the_person_cannot_read_ends_no_review() {
         }
     });
 }
+
+#[test]
+fn path_of_changes_is_taken_without_its_dot_and_another_is_refused() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "before\n");
+    exec(&world, &[], "echo after >file; mkdir d; echo new >d/b").succeeded();
+    let id = only(&world);
+    for command in ["diff", "apply"] {
+        for path in ["nosuch", "d/../file", "/file"] {
+            let refused = world.run(&["changes", command, &id, path]);
+            let is_told = refused.stderr.contains("nothing was changed at");
+            assert!(refused.code == 125 && is_told && refused.stdout.is_empty(), "{path}: {refused:?}");
+        }
+    }
+    let diff = |path: &str| world.run(&["changes", "diff", &id, path]).succeeded().stdout;
+    assert!(diff("./d/b").contains("+new") && !diff("./d/b").contains("+after"));
+    assert_eq!(diff("./d/./b"), diff("d/b"));
+    assert!(diff(".").contains("+after"), "all of it");
+    world.write("source/file", "person\n");
+    let apply = |path: &str| world.run(&["changes", "apply", &id, "--overwrite", path]);
+    let refused = apply("nosuch");
+    assert!(refused.code == 125 && refused.stderr.contains("nothing was changed at"), "{refused:?}");
+    assert_eq!(world.read("source/file"), "person\n");
+    apply("./file").succeeded();
+    assert_eq!(world.read("source/file"), "after\n");
+}

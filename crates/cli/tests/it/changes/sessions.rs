@@ -131,3 +131,26 @@ fn what_a_session_committed_before_it_ended_is_no_conflict_afterwards() {
         assert_eq!((ran.code, world.read("source/file")), (5, "person\n".to_owned()), "{ran:?}");
     });
 }
+
+#[test]
+fn name_of_two_ended_sessions_names_neither() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    world.write("source/file", "before\n");
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        ids.push(create(&world, &["--workspace-copy", "source", "--name", "s"]));
+        exec(&world, "s", &format!("echo {} >file", ids.len())).succeeded();
+        world.run(&["session", "end", "s", "--keep"]).succeeded();
+    }
+    for command in [["changes", "apply"], ["changes", "rm"], ["session", "commit"]] {
+        let refused = world.run(&[&command[..], &["s"]].concat());
+        let is_named = ids.iter().all(|id| refused.stderr.contains(id));
+        assert!(refused.code == 125 && is_named, "{command:?}: {refused:?}");
+    }
+    assert_eq!(world.read("source/file"), "before\n");
+    // The control: one of them by its id, and then the name of the other.
+    world.run(&["changes", "rm", &ids[1]]).succeeded();
+    world.run(&["changes", "apply", "s"]).succeeded();
+    assert_eq!(world.read("source/file"), "1\n");
+}
