@@ -6,12 +6,14 @@ use crate::asking::{confirmed, is_at_terminal};
 use crate::command::printing::warn_of_hidden;
 use crate::error::{CliError, DENIED};
 use crate::handoff::{TrustArguments, is_trusted};
-use crate::kept::{Fate, ReviewArguments, Reviewed, apply, drift, is_unshown_approved, leave_out_conflicts};
+use crate::kept::{
+    Fate, ReviewArguments, Reviewed, apply, drift, is_unshown_approved, leave_out_conflicts, left_out,
+};
 use crate::progress::harmless;
 use crate::{state, summary};
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::Trust;
-use belljar_sandbox::kept::{self, Kept, KeptError};
+use belljar_sandbox::kept::{self, Frozen, Kept, KeptError};
 use belljar_sandbox::session::{self, Client, Committed, SessionError};
 use belljar_sandbox::state::State;
 use belljar_sandbox::workspace::diff;
@@ -163,7 +165,7 @@ fn left(state: &State, session: &str, error: SessionError) -> Result<Kept, CliEr
     }
 }
 
-/// Commits the changes of a session that has ended, as `belljar changes apply` does.
+/// Commits the changes of a session that has ended. They are reviewed as those of a session that lives.
 fn commit_left(
     state: &State,
     arguments: &CommitArguments,
@@ -171,6 +173,10 @@ fn commit_left(
 ) -> Result<ExitCode, CliError> {
     let mut kept = left(state, &arguments.session, error)?;
     let frozen = kept.changes()?;
+    if is_reviewed_here(arguments)? && !is_left_approved(&frozen)? {
+        crate::output::errln!("Nothing was written.");
+        return Ok(ExitCode::from(DENIED));
+    }
     let shown = frozen.digest()?.to_string();
     let mut changes = diff::listed(frozen.set.iter());
     let ReviewArguments { reviewed: digest, unshown } = arguments.review;
@@ -188,16 +194,49 @@ fn commit_left(
 fn commit_living(client: &Client, arguments: &CommitArguments) -> Result<Option<Committed>, CliError> {
     let trust = arguments.trust.trust();
     let ReviewArguments { reviewed, unshown } = arguments.review;
-    match reviewed {
+    match is_reviewed_here(arguments)? {
+        true => commit_reviewed_here(client, &trust),
+        false => Ok(Some(client.commit(&trust, reviewed, unshown)?)),
+    }
+}
+
+/// Returns true if a commit shows the changes to the person at the terminal and asks.
+///
+/// # Errors
+/// [`CliError::Usage`] if paths are trusted, and neither a person nor a digest says in which state.
+fn is_reviewed_here(arguments: &CommitArguments) -> Result<bool, CliError> {
+    match arguments.review.reviewed {
         // What reads JSON is a program.
-        None if is_at_terminal() && !arguments.json => commit_reviewed_here(client, &trust),
+        None if is_at_terminal() && !arguments.json => Ok(true),
         None if !arguments.trust.is_empty() => Err(CliError::usage(
             "--trust and --trust-all approve a state that was reviewed, and nothing says which: pass the digest that \
              `belljar session diff` printed with it (--reviewed sha256:…)"
                 .to_owned(),
         )),
-        reviewed => Ok(Some(client.commit(&trust, reviewed, unshown)?)),
+        _ => Ok(false),
     }
+}
+
+/// Shows what a session that has ended left, and asks. What gains trust is asked about when it is applied.
+fn is_left_approved(frozen: &Frozen) -> Result<bool, CliError> {
+    let changes = frozen.render()?;
+    if changes.files.is_empty() {
+        return Ok(true);
+    }
+    show(&changes);
+    crate::output::err!("{}", left_out(frozen.left_out()));
+    Ok(is_unshown_approved(unshown(&changes)) && confirmed("Write these changes? [y/n] "))
+}
+
+/// Shows changes to the person at the terminal.
+fn show(changes: &WorkspaceChanges) {
+    crate::output::err!("{}", summary::changes(changes));
+    crate::output::err!("{}", drift(&changes.changed_in_source));
+}
+
+/// The number of files that are listed and not shown.
+fn unshown(changes: &WorkspaceChanges) -> usize {
+    changes.files.iter().filter(|file| file.unshown.is_some()).count()
 }
 
 /// Shows the changes to the person at the terminal, and writes what was shown if the answer is yes.
@@ -205,10 +244,8 @@ fn commit_reviewed_here(client: &Client, trust: &Trust) -> Result<Option<Committ
     let pending = client.review()?;
     let review = pending.review();
     if !review.changes.files.is_empty() {
-        crate::output::err!("{}", summary::changes(&review.changes));
-        crate::output::err!("{}", drift(&review.changes.changed_in_source));
-        let unshown = review.changes.files.iter().filter(|file| file.unshown.is_some()).count();
-        if !is_unshown_approved(unshown) {
+        show(&review.changes);
+        if !is_unshown_approved(unshown(&review.changes)) {
             return Ok(None);
         }
         let left: Vec<_> =

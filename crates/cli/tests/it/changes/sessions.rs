@@ -3,6 +3,7 @@
 use super::{folders, only};
 use crate::BELLJAR;
 use crate::session::{Sessions, create, exec, list, parent_of_sleep};
+use belljar_testkit::terminal::at_a_terminal;
 use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -130,6 +131,49 @@ fn what_a_session_committed_before_it_ended_is_no_conflict_afterwards() {
         let ran = world.run(&["session", "commit", &id]);
         assert_eq!((ran.code, world.read("source/file")), (5, "person\n".to_owned()), "{ran:?}");
     });
+}
+
+#[test]
+fn commit_of_an_ended_session_is_reviewed_as_that_of_a_living_one() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    for ends in [false, true] {
+        world.write("source/file", "before\n");
+        create(&world, &["--workspace-copy", "source", "--name", "s"]);
+        exec(&world, "s", "echo after >file; head -c 100 /dev/zero >binary; echo all: >Makefile").succeeded();
+        if ends {
+            world.run(&["session", "end", "s", "--keep"]).succeeded();
+        }
+        let commit = |typed: &str| at_a_terminal(&world, &format!("{BELLJAR} session commit s"), typed);
+        // Files that are not shown, and then all of it.
+        for typed in ["n\n", "y\nn\n", ""] {
+            let ran = commit(typed);
+            assert!(ran.code == 3 && ran.stdout.contains("+after"), "{ends} {typed:?}: {ran:?}");
+            assert!(ran.stdout.contains("A binary  (not shown: 100 bytes"), "{ends}: {ran:?}");
+            assert_eq!(world.read("source/file"), "before\n");
+        }
+        // Without a terminal a yes takes the digest of what was reviewed.
+        let elsewhere = |options: &[&str]| world.run(&[&["session", "commit", "s"], options].concat());
+        let refused = elsewhere(&["--trust-all"]);
+        assert!(refused.code == 125 && refused.stderr.contains("--reviewed"), "{ends}: {refused:?}");
+        let wrong = format!("sha256:{}", "0".repeat(64));
+        assert_eq!(elsewhere(&["--reviewed", &wrong, "--unshown", "--trust-all"]).code, 125, "{ends}");
+        let digest = world.run(&["session", "diff", "s", "--digest"]).succeeded().stdout;
+        let refused = elsewhere(&["--reviewed", digest.trim(), "--trust-all"]);
+        assert!(refused.code == 3 && refused.stderr.contains("binary"), "{ends}: {refused:?}");
+        assert_eq!(world.read("source/file"), "before\n");
+        // Not shown, written, and trusted: a session that has ended asks for the last two one by one.
+        let ran = commit(if ends { "y\ny\ny\n" } else { "y\ny\n" });
+        assert!(ran.code == 0 && ran.stdout.contains("3 files committed"), "{ends}: {ran:?}");
+        assert_eq!(world.read("source/file"), "after\n");
+        if !ends {
+            world.run(&["session", "end", "s"]).succeeded();
+        }
+        for name in ["binary", "Makefile"] {
+            std::fs::remove_file(world.path().join("source").join(name)).unwrap();
+        }
+    }
+    assert_eq!(folders(&world), Vec::<String>::new());
 }
 
 #[test]
