@@ -1,6 +1,7 @@
 //! Questions to the person at the terminal. Each begins with a terminal in which nothing waits to be read: a key that was typed before
 //! the question was there, or while what it is about was still being printed, is no answer to it.
 
+use crate::terminal::begin_review;
 use rustix::stdio::stdin;
 use rustix::termios::{QueueSelector, tcflush};
 use std::io::{self, IsTerminal, Write as _};
@@ -33,6 +34,8 @@ pub(crate) fn answer<T: Copy>(question: &str, answers: &[(&[&str], T)]) -> Optio
 /// # Errors
 /// That of reading.
 pub(crate) fn line(question: &str) -> io::Result<Option<String>> {
+    // For a question before which nothing was shown.
+    begin_review();
     // What is no terminal has nothing to be thrown away.
     let _ = tcflush(stdin(), QueueSelector::IFlush);
     crate::output::err!("{question}");

@@ -3,6 +3,7 @@
 use crate::asking::{confirmed, is_at_terminal};
 use crate::error::CliError;
 use crate::progress::harmless;
+use crate::terminal::begin_review;
 use anstyle::{AnsiColor, Style};
 use belljar_policy::handoff::Trust;
 use belljar_sandbox::kept::KeptError;
@@ -82,6 +83,7 @@ pub(crate) fn is_trusted(asking: &[Asking]) -> bool {
     if asking.is_empty() || !is_at_terminal() {
         return false;
     }
+    begin_review();
     crate::output::err!("These run something, or are trusted, where they go:\n{}", listed(asking));
     confirmed("Let them go there? [y/n] ")
 }

@@ -7,6 +7,7 @@ use crate::asking::{answer, confirmed, is_at_terminal};
 use crate::error::{CONFLICT, CliError};
 use crate::handoff::TrustArguments;
 use crate::progress::harmless;
+use crate::terminal::begin_review;
 use crate::{state, summary};
 use belljar_contract::id::RunId;
 use belljar_contract::result::{ChangesState, WorkspaceChanges};
@@ -145,6 +146,7 @@ impl FateArguments {
         };
         if self.discard {
             if end.shows {
+                begin_review();
                 let _ = kept.render().map(|changes| crate::output::err!("{}", summary::changes(&changes)));
             }
             kept.remove()?;
@@ -194,6 +196,7 @@ impl FateArguments {
     fn choice(&self, kept: &Kept, frozen: &Frozen, end: RunEnd) -> Result<Choice, CliError> {
         if end.shows {
             let changes = frozen.render()?;
+            begin_review();
             crate::output::err!("{}", summary::changes(&changes));
         }
         crate::output::err!("{}{}", drift(&frozen.drift.listed()), left_out(frozen.left_out()));
@@ -245,6 +248,7 @@ fn is_merge_wanted(applied: &Applied) -> bool {
     if !is_at_terminal() {
         return false;
     }
+    begin_review();
     crate::output::err!("{}", conflicts(&listed(&applied.conflicts)));
     confirmed("Merge those that changed in different lines? [y/n] ")
 }

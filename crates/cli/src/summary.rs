@@ -3,6 +3,7 @@
 use crate::error::CliError;
 use crate::output::{self, Untrusted, UntrustedLines, path};
 use crate::progress::harmless;
+use crate::terminal::begin_review;
 use anstyle::{AnsiColor, Style};
 use belljar_confine::stage::Timings;
 use belljar_contract::result::{Change, ChangedFile, JobResult, JobStatus, Unshown, WorkspaceChanges};
@@ -10,6 +11,7 @@ use belljar_sandbox::artifact::path_in;
 use belljar_sandbox::session::Description;
 use belljar_sandbox::state::State;
 use std::fmt::Write as _;
+use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Prints the result object alone on standard output.
@@ -79,6 +81,9 @@ pub(crate) fn print(result: &JobResult, state: &State) {
         let _ = writeln!(text, "  artifact {} ({size}) is {}", harmless(&artifact.path), path(&place));
     }
     if let Some(changed) = result.changes.as_ref().filter(|changed| !changed.files.is_empty()) {
+        if std::io::stdout().is_terminal() {
+            begin_review();
+        }
         text.push_str(&changes(changed));
     }
     crate::output::outln!("{}", headline(result));

@@ -5,6 +5,7 @@
 //! With a terminal on both sides the sandbox gets one of its own and belljar relays; every other stream but `/dev/null`
 //! is relayed through a pipe.
 
+mod known_state;
 mod pump;
 
 use crate::error::CliError;
@@ -12,6 +13,7 @@ use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Sealed;
 use belljar_sandbox::backend::{self, TerminalSize};
 use belljar_sandbox::session::{Execution, Outcome};
+pub(crate) use known_state::begin_review;
 use pump::Pump;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -101,8 +103,20 @@ fn duplicate(stream: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 // === impl Streams ===
 
 impl Streams {
-    /// Relays until the program has ended and all it wrote is passed on, or kills it when its time is over.
+    /// Relays until the program has ended and all it wrote is passed on, or kills it when its time is over. Afterwards the person's terminal
+    /// is in a known state again, whatever the program has written to it.
     pub(crate) fn until_end(
+        self,
+        watched: &mut dyn Watched,
+        terminal: Option<OwnedFd>,
+        deadline: Option<Instant>,
+    ) -> Result<Relay, CliError> {
+        let relayed = self.pass_all_on(watched, terminal, deadline);
+        known_state::restore();
+        relayed
+    }
+
+    fn pass_all_on(
         mut self,
         watched: &mut dyn Watched,
         terminal: Option<OwnedFd>,

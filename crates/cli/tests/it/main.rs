@@ -28,6 +28,7 @@ mod mcp;
 mod models;
 mod node;
 mod obeyed;
+mod painted;
 mod printed;
 mod programs;
 mod reviewed;

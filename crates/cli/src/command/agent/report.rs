@@ -6,6 +6,7 @@ use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::kept::not_pushed_kept_as;
 use crate::progress::harmless;
+use crate::terminal::begin_review;
 use crate::{summary, web};
 use anstyle::{AnsiColor, Style};
 use belljar_contract::agent::{AgentChanges, AgentResult, AgentTotals, AuditSpan};
@@ -140,6 +141,7 @@ impl Report {
             }
         }
         if !self.changes.files.is_empty() {
+            begin_review();
             text += &summary::changes(&self.changes);
         }
         text += &usage(&self.told.usage, &self.told.totals);

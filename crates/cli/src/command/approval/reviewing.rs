@@ -4,6 +4,7 @@ use super::show::description;
 use crate::asking;
 use crate::error::CliError;
 use crate::output::{errln, wrapped};
+use crate::terminal::begin_review;
 use belljar_contract::approval::Approval;
 use belljar_store::approvals::ApprovalError;
 use belljar_tools::canonical;
@@ -31,6 +32,7 @@ pub(super) fn confirmed(approval: &Approval) -> Result<bool, CliError> {
              `belljar approval show {id}` prints both; then `belljar approval approve {id} --digest SHA256`"
         )));
     }
+    begin_review();
     if !paged(&description(approval))? {
         return Ok(false);
     }

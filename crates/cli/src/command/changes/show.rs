@@ -7,6 +7,7 @@ use crate::error::CliError;
 use crate::kept::{drift, left_out_lines, too_long};
 use crate::progress::harmless;
 use crate::summary;
+use crate::terminal::begin_review;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::untrusted;
 use belljar_sandbox::kept::{Kept, Listed};
@@ -151,6 +152,9 @@ impl DiffArguments {
             document["left_out"] = left_out.into();
             print_json(&document)?;
             return Ok(ExitCode::SUCCESS);
+        }
+        if std::io::stdout().is_terminal() {
+            begin_review();
         }
         crate::output::err!("{}{}", drift(&changes.changed_in_source), left_out_lines(&left_out));
         if self.stat {

@@ -10,6 +10,7 @@ use crate::kept::{
     Fate, ReviewArguments, Reviewed, apply, drift, is_unshown_approved, leave_out_conflicts, left_out,
 };
 use crate::progress::harmless;
+use crate::terminal::begin_review;
 use crate::{state, summary};
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::Trust;
@@ -111,6 +112,9 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<ExitCode, CliError> {
         }
     };
     let changes = &changes;
+    if std::io::stdout().is_terminal() && !arguments.json && !arguments.digest {
+        begin_review();
+    }
     crate::output::err!("{}", drift(&changes.changed_in_source));
     if arguments.json {
         print_json(changes, Some(&digest));
@@ -230,6 +234,7 @@ fn is_left_approved(frozen: &Frozen) -> Result<bool, CliError> {
 
 /// Shows changes to the person at the terminal.
 fn show(changes: &WorkspaceChanges) {
+    begin_review();
     crate::output::err!("{}", summary::changes(changes));
     crate::output::err!("{}", drift(&changes.changed_in_source));
 }

@@ -1,0 +1,141 @@
+//! What a program leaves a person's terminal in when it ends: the review after it is seen all the same. The terminal is that of `tmux`.
+
+use crate::BELLJAR;
+use crate::session::{Sessions, create};
+use belljar_testkit::wait::until;
+use belljar_testkit::world::World;
+use std::process::Command;
+
+/// A harmless review, and what hides the lines after it.
+const PAINTED: &str = r"\033[2J\033[H  1 file changed in the copy:\n  M README.md\n+harmless\n";
+
+/// Ways to hide what is printed next. Each leaves the painted review on the screen.
+const HIDING: [&str; 5] = [
+    // Two lines of the alternate screen scroll; the rest stays.
+    r"\033[?1049hPAINTED\033[10;11r\033[11;1H",
+    // Everything goes to the last column, without a next line.
+    r"PAINTED\033[?7l\033[?69h\033[1;2s\033[29;30r\033[?6h\033[30;1H",
+    // Line drawing instead of letters.
+    r"PAINTED\033(0\033)0\016",
+    // Concealed.
+    r"PAINTED\033[8m",
+    // A string that nothing ends.
+    r"PAINTED\033]0;title",
+];
+
+/// A terminal of `tmux` in which a command line runs.
+struct Tmux<'a>(&'a World);
+
+impl Drop for Tmux<'_> {
+    fn drop(&mut self) {
+        let _ = self.command(&["kill-server"]).output();
+    }
+}
+
+impl<'a> Tmux<'a> {
+    fn run(world: &'a World, line: &str) -> Self {
+        let tmux = Self(world);
+        let line = format!("{line}; echo ended-$?; sleep 600");
+        tmux.succeed(&["new-session", "-d", "-x", "100", "-y", "30", &line]);
+        tmux
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let all = [&["-u", "-S", "terminal", "-f", "/dev/null"], arguments].concat();
+        self.0.command_of("tmux".as_ref(), &all)
+    }
+
+    fn succeed(&self, arguments: &[&str]) -> String {
+        let ran = self.command(arguments).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        String::from_utf8(ran.stdout).unwrap()
+    }
+
+    /// What is on the screen.
+    fn screen(&self) -> String {
+        self.succeed(&["capture-pane", "-p"])
+    }
+
+    /// The screen once it has this text.
+    fn screen_with(&self, text: &str) -> String {
+        until(|| self.screen().contains(text));
+        self.screen()
+    }
+
+    fn answer(&self, typed: &str) {
+        self.succeed(&["send-keys", typed, "Enter"]);
+    }
+}
+
+/// Writes a program that changes two files and then hides what is printed next.
+fn hide(world: &World, hiding: &str) {
+    let text = hiding.replace("PAINTED", PAINTED);
+    world.write("source/README.md", "before\n");
+    world.write("source/hide.sh", format!("echo evil >app.py; echo x >>README.md; printf '{text}'"));
+}
+
+fn is_review(screen: &str) -> bool {
+    let rows = ["  2 files changed", "  M README.md", "  A app.py", "+evil"];
+    rows.iter().all(|row| screen.contains(row)) && !screen.contains("harmless")
+}
+
+#[test]
+fn review_after_a_program_that_hides_what_is_printed_next_is_seen() {
+    for hiding in HIDING {
+        let world = World::new(BELLJAR);
+        hide(&world, hiding);
+        let line = format!("{BELLJAR} exec --workspace-copy source -- sh hide.sh");
+        let tmux = Tmux::run(&world, &line);
+        let screen = tmux.screen_with("[a/k/d]");
+        assert!(is_review(&screen), "{hiding}\n{screen}");
+        tmux.answer("d");
+        tmux.screen_with("ended-0");
+    }
+}
+
+/// The control of the other tests: without a reset the same lines are not seen.
+#[test]
+fn lines_after_a_program_that_hides_them_are_not_seen_without_a_reset() {
+    for hiding in HIDING {
+        let world = World::new(BELLJAR);
+        hide(&world, hiding);
+        world.write("review", "  2 files changed in the copy:\n  M README.md\n  A app.py\n+evil\n");
+        let tmux = Tmux::run(&world, "cd source; sh hide.sh; cat ../review; touch ../shown");
+        until(|| world.path().join("shown").exists());
+        let screen = tmux.screen();
+        assert!(!is_review(&screen), "{hiding}\n{screen}");
+    }
+}
+
+#[test]
+fn commit_after_a_session_program_that_hides_what_is_printed_next_is_seen() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    hide(&world, HIDING[0]);
+    create(&world, &["--workspace-copy", "source", "--name", "s"]);
+    let line = format!("{BELLJAR} session exec s -- sh hide.sh; {BELLJAR} session commit s");
+    let tmux = Tmux::run(&world, &line);
+    let screen = tmux.screen_with("Write these changes? [y/n]");
+    assert!(is_review(&screen), "{screen}");
+    tmux.answer("n");
+    tmux.screen_with("ended-3");
+    assert!(!world.path().join("source/app.py").exists());
+}
+
+#[test]
+fn terminal_is_as_before_after_a_program_without_a_review() {
+    for hiding in HIDING {
+        let world = World::new(BELLJAR);
+        hide(&world, hiding);
+        let line = format!("{BELLJAR} exec --workspace source -- sh hide.sh; printf '\\r\\nplain\\r\\n'");
+        let tmux = Tmux::run(&world, &line);
+        let screen = tmux.screen_with("ended-0");
+        assert!(screen.contains("\nplain\n"), "{hiding}\n{screen}");
+        let state = tmux.succeed(&[
+            "display-message",
+            "-p",
+            "#{alternate_on} #{scroll_region_upper} #{scroll_region_lower} #{insert_flag} #{wrap_flag}",
+        ]);
+        assert_eq!(state, "0 0 29 0 1\n", "{hiding}");
+    }
+}
