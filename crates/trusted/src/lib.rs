@@ -11,6 +11,7 @@ pub mod command;
 pub mod given_path;
 pub mod in_use;
 pub mod input;
+mod mentioned;
 mod mounts;
 pub mod named;
 pub mod processes;

@@ -2,10 +2,10 @@
 
 mod local;
 
+use crate::mentioned::{Variables, paths_in};
 use crate::trusted_file::{self, Found, Role, UntrustedFileError};
-use belljar_contract::yaml::{self, Log, Node, Value};
+use belljar_contract::yaml::{self, Key, Log, Node, Value};
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// The keys of a credential's source. A mapping with nothing else is one.
@@ -35,34 +35,6 @@ pub fn register(document: &[u8]) {
     }
 }
 
-/// The absolute paths in an argument, which a program may read or run. What a shell makes of variables and relative paths isn't seen.
-pub(crate) fn paths_in(argument: &OsStr) -> Vec<PathBuf> {
-    const BETWEEN: &[u8] = b" \t\n:;,='\"()<>|&`[]{}@";
-    let bytes = argument.as_bytes();
-    let value = bytes.iter().position(|byte| *byte == b'=').and_then(|at| bytes.get(at + 1..));
-    let whole = [Some(bytes), value].into_iter().flatten();
-    let mut parts: Vec<&[u8]> = whole.chain(bytes.split(|byte| BETWEEN.contains(byte))).collect();
-    // `-fFILE`
-    let of_flags: Vec<&[u8]> = parts
-        .iter()
-        .filter(|part| part.starts_with(b"-"))
-        .filter_map(|part| part.get(part.iter().position(|byte| *byte == b'/')?..))
-        .collect();
-    parts.extend(of_flags);
-    parts.dedup();
-    parts.into_iter().filter_map(absolute).collect()
-}
-
-/// A path that begins at the root or at home.
-fn absolute(part: &[u8]) -> Option<PathBuf> {
-    if part.starts_with(b"/") {
-        return Some(PathBuf::from(OsStr::from_bytes(part)));
-    }
-    let home = PathBuf::from(std::env::var_os("HOME").filter(|home| !home.is_empty())?);
-    let below = ["~/", "$HOME/", "${HOME}/"].iter().find_map(|home| part.strip_prefix(home.as_bytes()))?;
-    Some(home.join(OsStr::from_bytes(below)))
-}
-
 /// The program that a name means: the first on the search path that is there.
 fn on_search_path(name: &str) -> Option<PathBuf> {
     let search_path = std::env::var_os("PATH")?;
@@ -71,6 +43,17 @@ fn on_search_path(name: &str) -> Option<PathBuf> {
 
 fn is_true(node: &Node) -> bool {
     matches!(&node.value, Value::Plain(text) if text == "true")
+}
+
+/// The variables that a server of tools is given.
+fn variables(members: &[(Key, Node)]) -> Variables {
+    let env = members.iter().find(|(key, _)| key.name == "env").map(|(_, value)| &value.value);
+    let Some(Value::Mapping(env)) = env else { return Variables::default() };
+    let text = |(key, node): &(Key, Node)| match &node.value {
+        Value::Plain(text) | Value::Text(text) => Some((key.name.clone(), text.clone())),
+        _ => None,
+    };
+    Variables::of(env.iter().filter_map(text))
 }
 
 /// What a document names, each with its role.
@@ -99,11 +82,14 @@ impl Named {
                 let is_source = members.iter().all(|(key, _)| SOURCE.contains(&key.name.as_str()));
                 // A server of tools that runs on the host itself.
                 let is_unsealed = members.iter().any(|(key, value)| key.name == "unsealed" && is_true(value));
+                let is_program = is_source || is_unsealed;
+                let variables = if is_unsealed { variables(members) } else { Variables::default() };
                 for (key, value) in members {
-                    match (is_source || is_unsealed, key.name.as_str()) {
-                        (true, "command") => self.collect_command(value),
-                        (true, "args") => self.collect_arguments(value),
-                        (_, name) if NOT_OBEYED.contains(&name) => {}
+                    match key.name.as_str() {
+                        "command" if is_program => self.collect_command(value, &variables),
+                        "args" if is_program => self.collect_mentioned(value, (&variables, Role::Mentioned)),
+                        "env" if is_unsealed => self.collect_env(value, &variables),
+                        name if NOT_OBEYED.contains(&name) => {}
                         _ => self.collect(value),
                     }
                 }
@@ -112,7 +98,8 @@ impl Named {
     }
 
     /// The program of a command, and what its arguments name.
-    fn collect_command(&mut self, node: &Node) {
+    fn collect_command(&mut self, node: &Node, variables: &Variables) {
+        let told = (variables, Role::Mentioned);
         let items = match &node.value {
             Value::Sequence(items) => items.as_slice(),
             _ => std::slice::from_ref(node),
@@ -122,20 +109,30 @@ impl Named {
             Value::Plain(text) | Value::Text(text) if !text.contains('/') => {
                 self.0.extend(on_search_path(text).map(|path| (path, Role::File)));
             }
-            _ => self.collect_mentioned(program),
+            _ => self.collect_mentioned(program, told),
         }
-        arguments.iter().for_each(|argument| self.collect_mentioned(argument));
+        arguments.iter().for_each(|argument| self.collect_mentioned(argument, told));
     }
 
-    fn collect_arguments(&mut self, node: &Node) {
-        let Value::Sequence(items) = &node.value else { return };
-        items.iter().for_each(|item| self.collect_mentioned(item));
+    fn collect_env(&mut self, node: &Node, variables: &Variables) {
+        let Value::Mapping(members) = &node.value else { return };
+        for (key, value) in members {
+            self.collect_mentioned(value, (variables, Variables::role_of(&key.name)));
+        }
     }
 
-    fn collect_mentioned(&mut self, node: &Node) {
-        let (Value::Plain(text) | Value::Text(text)) = &node.value else { return };
-        let mentioned = paths_in(OsStr::new(text)).into_iter();
-        self.0.extend(mentioned.map(|path| (path, Role::Mentioned)));
+    /// All that a program's arguments, or one of its variables, names.
+    fn collect_mentioned(&mut self, node: &Node, (variables, role): (&Variables, Role)) {
+        match &node.value {
+            Value::Plain(text) | Value::Text(text) => {
+                let mentioned = paths_in(OsStr::new(text), variables).into_iter();
+                self.0.extend(mentioned.map(|path| (path, role)));
+            }
+            Value::Sequence(items) => {
+                items.iter().for_each(|item| self.collect_mentioned(item, (variables, role)));
+            }
+            Value::Mapping(_) => {}
+        }
     }
 }
 
@@ -145,27 +142,6 @@ mod tests {
 
     fn named(document: &str) -> Vec<String> {
         Named::of(document.as_bytes()).into_iter().map(|(path, _)| path.display().to_string()).collect()
-    }
-
-    #[test]
-    fn every_path_that_an_argument_holds_is_seen() {
-        let seen = |argument: &str| {
-            let paths = paths_in(OsStr::new(argument)).into_iter();
-            paths.map(|path| path.display().to_string()).collect::<Vec<_>>()
-        };
-        for argument in [
-            "/w/env.sh",
-            "--env=/w/env.sh",
-            ". /w/env.sh; print",
-            "a:/w/env.sh",
-            "'/w/env.sh'",
-            "-f/w/env.sh",
-        ] {
-            assert!(seen(argument).contains(&"/w/env.sh".to_owned()), "{argument}");
-        }
-        assert!(seen("--env=/w/a b").contains(&"/w/a b".to_owned()));
-        assert!(seen("/w/a b").contains(&"/w/a b".to_owned()));
-        assert_eq!(seen("print --format=text w/env.sh"), [""; 0]);
     }
 
     #[test]
@@ -180,5 +156,34 @@ mod tests {
         let servers = "mcp: {servers: [{name: a, unsealed: true, command: /opt/server, args: [--in, /etc/in]}, \
                        {name: b, command: /opt/inside}]}";
         assert_eq!(named(servers), ["/opt/server", "/etc/in"]);
+    }
+
+    #[test]
+    fn variables_of_a_server_on_the_host_name_paths_in_whatever_form_and_those_in_a_sandbox_do_not() {
+        let server = |unsealed: bool, value: &str| {
+            format!(
+                "mcp: {{servers: [{{name: a, unsealed: {unsealed}, command: /opt/server, \
+                 env: {{HOME: /h, A: /w, X: '{value}'}}}}]}}"
+            )
+        };
+        for value in [
+            "/w/x",
+            "/srv:/w/x",
+            "--require /w/x",
+            "~/../w/x",
+            "$HOME/../w/x",
+            "${A}/x",
+            "$A/x",
+            "../w/x",
+            "usr/../w/x",
+        ] {
+            let is_seen = |path: &String| path.ends_with("w/x");
+            assert!(named(&server(true, value)).iter().any(is_seen), "{value}");
+            // The control: the host obeys none of what is given to a program in a sandbox, but for a path alone.
+            assert!(
+                !named(&server(false, value)).iter().any(|path| path != value && is_seen(path)),
+                "{value}"
+            );
+        }
     }
 }

@@ -64,6 +64,8 @@ pub enum Role {
     File,
     /// As an argument of a program, which may use all that is below it.
     Mentioned,
+    /// As a directory of the user's, such as the home directory: the place itself counts, and of what is below it only what is found.
+    UserDirectory,
 }
 
 /// What there is at a path that the host may obey later.
@@ -96,6 +98,7 @@ pub fn expect(path: &Path, role: Role) -> Result<Found, UntrustedFileError> {
     let is_part = walk.directories.len() > 1;
     let also = match found {
         Found::Directory if role == Role::Mentioned && is_part => walk.end_of_way(Use::ObeyedBelow)?,
+        Found::Directory if role == Role::UserDirectory && is_part => walk.end_of_way(Use::Obeyed)?,
         Found::Nothing => walk.end_of_way(Use::Missing { below: walk.missing() })?,
         Found::File | Found::Directory => None,
     };
@@ -122,8 +125,8 @@ pub fn look_at(path: &Path) -> Result<(), UntrustedFileError> {
 ///
 /// # Errors
 /// [`UntrustedFileError`] if one could.
-pub(crate) fn check_argument(path: &Path) -> Result<(), UntrustedFileError> {
-    let found = expect(path, Role::Mentioned)?;
+pub(crate) fn check_argument(path: &Path, role: Role) -> Result<(), UntrustedFileError> {
+    let found = expect(path, role)?;
     let absolute = std::path::absolute(path).map_err(|error| look(path)(errno(&error)))?;
     let writable = in_use::writable();
     let mut walk = Walk::begin(&absolute, &writable)?;

@@ -1,7 +1,7 @@
 //! Texts that name a directory which a sandbox writes: arguments and variables of programs of the host's.
 
 use crate::in_use::{self, Entry};
-use crate::named::paths_in;
+use crate::mentioned::{Variables, paths_in, spellings};
 use crate::trusted_file::{self, UntrustedFileError};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -37,17 +37,15 @@ impl Workspaces {
     pub(crate) fn are_named_in(&self, text: &OsStr) -> bool {
         let is_written =
             |path: &PathBuf| trusted_file::look_at(path).is_err_and(|error| error.is_of_sandbox());
-        !self.0.is_empty() && (self.named_in(text).is_some() || paths_in(text).iter().any(is_written))
+        !self.0.is_empty()
+            && (self.named_in(text).is_some() || paths_in(text, &Variables::default()).iter().any(is_written))
     }
 
     fn named_in(&self, text: &OsStr) -> Option<&Path> {
         if self.0.is_empty() {
             return None;
         }
-        let bytes = text.as_bytes();
-        let unquoted: Vec<u8> =
-            bytes.iter().copied().filter(|byte| !matches!(byte, b'\\' | b'\'' | b'"')).collect();
-        let spellings = [bytes.to_vec(), percent_decoded(bytes), unquoted];
+        let spellings = spellings(text.as_bytes());
         let is_named = |workspace: &&PathBuf| spellings.iter().any(|text| holds(text, workspace));
         self.0.iter().find(is_named).map(PathBuf::as_path)
     }
@@ -60,18 +58,6 @@ fn holds(text: &[u8], path: &Path) -> bool {
     let is_there =
         |(at, part): (usize, &[u8])| part == path && !text.get(at + path.len()).is_some_and(is_of_name);
     path.len() > 1 && text.windows(path.len()).enumerate().any(is_there)
-}
-
-fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut left = text;
-    while let Some((first, rest)) = left.split_first() {
-        let digits = (*first == b'%').then(|| rest.get(..2)).flatten();
-        let value = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        decoded.push(value.unwrap_or(*first));
-        left = if value.is_some() { rest.get(2..).unwrap_or_default() } else { rest };
-    }
-    decoded
 }
 
 #[cfg(test)]

@@ -99,6 +99,50 @@ fn a_configuration_or_a_program_of_it_in_a_direct_workspace_is_refused() {
 }
 
 #[test]
+fn variable_of_a_program_on_the_host_names_no_workspace_in_whatever_form() {
+    let world = World::new(BELLJAR);
+    world.write("project/x.js", "");
+    world.write("else/x.js", "");
+    world.write("home/file", "");
+    let place = world.path().display().to_string();
+    let server = |name: &str, (variable, value): (&str, &str)| {
+        let env = json!({"HOME": format!("{place}/home"), "PLACE": place, variable: value});
+        let server =
+            json!({"name": "a", "transport": "stdio", "command": "/bin/true", "unsealed": true, "env": env});
+        world.write(name, json!({"mcp": {"servers": [server]}}).to_string());
+    };
+    let lend =
+        |config: &str| world.run(&["exec", "--config", config, "--workspace", "project", "--", "true"]);
+    let apply = || {
+        let with = ["exec", "--config", "own/config.yaml", "--workspace-copy", "project", "--apply"];
+        world.run(&[&with[..], &["--", "sh", "-c", "echo more >> helper.txt"]].concat())
+    };
+    for (name, form) in [
+        ("PYTHONPATH", "/srv:PLACE/PROJECT"),
+        ("PYTHONPATH", "PLACE/PROJECT"),
+        ("NODE_OPTIONS", "--require PLACE/PROJECT/x.js"),
+        ("BASH_ENV", "~/../PROJECT/x.js"),
+        ("BASH_ENV", "$PLACE/PROJECT/x.js"),
+        ("HOME", "PLACE/PROJECT"),
+    ] {
+        // The variable `PLACE` stands for itself.
+        let of = |directory: &str| {
+            let text = form.replace("PROJECT", directory);
+            if text.starts_with('$') { text } else { text.replace("PLACE", &place) }
+        };
+        server("own/config.yaml", (name, &of("project")));
+        refused(&lend("own/config.yaml"), "lies in the workspace");
+        // The control.
+        server("own/config.yaml", (name, &of("else")));
+        lend("own/config.yaml").succeeded();
+    }
+    apply().succeeded();
+    server("own/config.yaml", ("PYTHONPATH", &format!("/srv:{place}/project")));
+    let ran = apply();
+    assert!(ran.code == 3 && ran.stderr.contains("is given this directory"), "{ran:?}");
+}
+
+#[test]
 fn what_another_live_session_writes_is_not_obeyed() {
     let world = World::new(BELLJAR);
     let _sessions = Sessions(&world);

@@ -26,8 +26,8 @@ impl Unsealed {
         search_path: &str,
     ) -> Result<(Self, Spoken), BridgeError> {
         let failed = |error: io::Error| BridgeError::Start(Box::new(error));
-        let mut command = belljar_trusted::command::bare(argv, search_path.as_ref()).map_err(failed)?;
-        command.envs(env).process_group(0);
+        let mut command = belljar_trusted::command::bare(argv, search_path.as_ref(), env).map_err(failed)?;
+        command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(failed)?;
         let mut started = Self { child };
