@@ -9,12 +9,15 @@ use crate::client::Client;
 use crate::command::plain;
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
+use crate::handoff::TrustArguments;
 use belljar_contract::id::JobId;
 use belljar_contract::result::Artifact;
-use fetching::{Destination, Wanted};
+use fetching::{Destination, Stage, Wanted};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+const WITHOUT_OUTPUT: &str = "--trust and --trust-all say yes to files that --output DIR fetches";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ArtifactsArguments {
@@ -30,6 +33,8 @@ pub(super) struct ArtifactsArguments {
     /// Print them as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    trust: TrustArguments,
 }
 
 // === impl ArtifactsArguments ===
@@ -43,6 +48,7 @@ impl ArtifactsArguments {
         let artifacts = job.outcome.map(|outcome| outcome.artifacts).unwrap_or_default();
         match &self.output {
             Some(output) => self.fetch(client, &artifacts, output)?,
+            None if !self.trust.is_empty() => return Err(CliError::usage(WITHOUT_OUTPUT.to_owned())),
             None if self.json => print_json(&artifacts)?,
             None => print(&table(&artifacts))?,
         }
@@ -61,9 +67,15 @@ impl ArtifactsArguments {
         for wanted in &wanted {
             destination.must_be_free(wanted)?;
         }
+        // Nothing is in the directory before all of it was reviewed.
+        let stage = Stage::new()?;
+        for wanted in &wanted {
+            stage.fetch(client, &self.id, wanted)?;
+        }
+        self.trust.with_yes(|trust| destination.review(&stage, trust))?;
         let mut fetched = Vec::new();
         for (wanted, artifact) in wanted.iter().zip(artifacts) {
-            destination.fetch(client, &self.id, wanted)?;
+            destination.take(&stage, wanted)?;
             let file = output.join(wanted.path());
             match self.json {
                 true => fetched.push(json!({

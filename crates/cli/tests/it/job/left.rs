@@ -120,3 +120,36 @@ fn what_is_not_what_the_job_has_left_is_not_kept() {
     fetch(&world, &json!([artifact("a", b"good")]), b"good", &[]).succeeded();
     assert_eq!(entries(&world, "out"), ["a"]);
 }
+
+#[test]
+fn files_of_a_job_that_gain_trust_where_they_go_take_a_yes() {
+    let world = World::new(crate::BELLJAR);
+    let config = b"[core]\n\tfsmonitor = touch mark\n";
+    let one = |path: &str| json!([artifact(path, config)]);
+    let repository = json!([
+        artifact("/job/artifacts/.git/HEAD", config),
+        artifact("/job/artifacts/.git/config", config),
+        artifact("/job/artifacts/bare/HEAD", config),
+        artifact("/job/artifacts/bare/objects/x", config),
+        artifact("/job/artifacts/bare/refs/x", config),
+        artifact("/job/artifacts/bare/config", config),
+    ]);
+    let bad =
+        [one("Makefile"), one(".envrc"), one(".newtoolrc"), one("/workspace/.vscode/tasks.json"), repository];
+    for artifacts in &bad {
+        let ran = fetch(&world, artifacts, config, &[]);
+        assert!(ran.code == 3 && ran.stderr.contains("--trust"), "{artifacts}: {} {}", ran.code, ran.stderr);
+        assert!(entries(&world, "out").is_empty(), "{artifacts}");
+    }
+    // Beside what is there already: a link of a trusted name leads to it.
+    std::fs::create_dir_all(world.path().join("linked")).unwrap();
+    symlink("rules.txt", world.path().join("linked/Makefile")).unwrap();
+    let into_linked = |name, more: &[&str]| fetch_into(&world, "linked", (&one(name), config), more);
+    assert_eq!(into_linked("rules.txt", &["--force"]).code, 3);
+    // The controls: a yes to it, one to all, and what gains no trust.
+    into_linked("notes.txt", &[]).succeeded();
+    assert_eq!(fetch(&world, &bad[1], config, &["--trust", ".env"]).code, 3);
+    fetch(&world, &bad[1], config, &["--trust", ".envrc"]).succeeded();
+    fetch(&world, &bad[4], config, &["--trust-all"]).succeeded();
+    assert_eq!(entries(&world, "out"), [".envrc", ".git", "bare"]);
+}

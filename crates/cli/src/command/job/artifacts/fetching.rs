@@ -2,17 +2,23 @@
 //!
 //! What they are called was said inside a sandbox, and what is in them comes over the network. A name leads only down, each
 //! directory is opened in the one before and through no link, and a file has its name when its digest is the right one, not
-//! before.
+//! before. All of them are fetched into a folder of the state directory first, and reviewed there as every change of a sandbox is.
 
 use crate::client::{Ask, Client, PATIENCE, Piece};
 use crate::error::CliError;
 use crate::lending::given_place;
-use belljar_confine::plan::HostPath;
+use crate::state;
+use belljar_confine::plan::{HostPath, Identity};
 use belljar_contract::id::JobId;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::result::Artifact;
+use belljar_policy::handoff::Trust;
 use belljar_sandbox::artifact::ARTIFACTS;
 use belljar_sandbox::directory::{Directory, DirectoryError};
+use belljar_sandbox::state::RunFolder;
+use belljar_sandbox::workspace::apply::ApplyError;
+use belljar_sandbox::workspace::changes::ChangeSet;
+use belljar_sandbox::workspace::handoff;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, unlinkat};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
@@ -59,6 +65,12 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Destination {
     directory: Directory,
     replaces: bool,
+}
+
+/// Where they are until they were reviewed. Dropping it removes them.
+pub(super) struct Stage {
+    files: Destination,
+    _folder: RunFolder,
 }
 
 /// A file that has no name of its own yet. Dropping it removes it.
@@ -122,33 +134,42 @@ impl Destination {
         }
     }
 
-    /// Fetches one.
-    pub(super) fn fetch(&self, client: &Client, job: &JobId, wanted: &Wanted<'_>) -> Result<(), CliError> {
-        let Wanted { artifact, names } = wanted;
+    /// Reviews what is to come here, as what a sandbox changes is reviewed before it is applied.
+    ///
+    /// # Errors
+    /// [`ApplyError::Handoff`] if some of it takes a yes.
+    pub(super) fn review(&self, stage: &Stage, trust: &Trust) -> Result<(), CliError> {
+        let (staged, here) = (&stage.files.directory, &self.directory);
+        let set = ChangeSet::read(here, staged)?;
+        let findings = trust.without(handoff::review(&set, staged, here)?.findings);
+        match findings.is_empty() {
+            true => Ok(()),
+            false => Err(ApplyError::Handoff { findings }.into()),
+        }
+    }
+
+    /// Takes one from where it was reviewed.
+    pub(super) fn take(&self, stage: &Stage, wanted: &Wanted<'_>) -> Result<(), CliError> {
+        let refuse = |source| refused(wanted.artifact, source);
+        let staged = stage.files.directory.open_file(&wanted.path());
+        let mut staged = staged.map_err(|source| refuse(ArtifactError::Place(source)))?;
+        self.write(wanted, |file| {
+            std::io::copy(&mut staged, file).map_err(|source| refuse(ArtifactError::Write(source)))?;
+            Ok(())
+        })
+    }
+
+    /// Makes one with its directories, and gives it its name when its content is written.
+    fn write(
+        &self,
+        Wanted { artifact, names }: &Wanted<'_>,
+        fill: impl FnOnce(&mut File) -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
         let refuse = |source| refused(artifact, source);
         let Some((name, folders)) = names.split_last() else { return Err(refuse(ArtifactError::Outside)) };
         let parent = self.make(folders).map_err(|source| refuse(ArtifactError::Place(source)))?;
         let mut draft = Draft::begin(&parent).map_err(|errno| refuse(ArtifactError::Write(errno.into())))?;
-        let path = format!("/jobs/{job}/artifacts/{}", artifact.sha256);
-        let mut answer = client.ask(&Ask { path: &path, ..Ask::default() })?;
-        let (mut digest, mut left) = (Sha256::new(), artifact.size_bytes);
-        loop {
-            let bytes = match answer.next(PATIENCE)? {
-                Piece::Bytes(bytes) => bytes,
-                Piece::Nothing => continue,
-                Piece::End => break,
-            };
-            let Some(rest) = left.checked_sub(bytes.len() as u64) else {
-                return Err(refuse(ArtifactError::TooMuch { size_bytes: artifact.size_bytes }));
-            };
-            left = rest;
-            digest.update(&bytes);
-            draft.file.write_all(&bytes).map_err(|source| refuse(ArtifactError::Write(source)))?;
-        }
-        let found: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        if found != artifact.sha256 {
-            return Err(refuse(ArtifactError::OtherContent { found }));
-        }
+        fill(&mut draft.file)?;
         draft.finish(name, self.replaces).map_err(refuse)
     }
 
@@ -159,6 +180,23 @@ impl Destination {
             directory = directory.make(Path::new(name), 0o777)?;
         }
         Ok(directory)
+    }
+}
+
+// === impl Stage ===
+
+impl Stage {
+    pub(super) fn new() -> Result<Self, CliError> {
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let owner = Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid };
+        let folder = state::open().begin_run(owner)?;
+        let directory = Directory::open_meant(&folder.make("fetched", owner)?)?;
+        Ok(Self { files: Destination { directory, replaces: false }, _folder: folder })
+    }
+
+    /// Fetches one.
+    pub(super) fn fetch(&self, client: &Client, job: &JobId, wanted: &Wanted<'_>) -> Result<(), CliError> {
+        self.files.write(wanted, |file| receive(client, job, wanted.artifact, file))
     }
 }
 
@@ -191,6 +229,32 @@ impl Drop for Draft<'_> {
     fn drop(&mut self) {
         // One that has its name is not there under this one any more.
         let _ = unlinkat(self.parent, self.name.as_str(), AtFlags::empty());
+    }
+}
+
+/// Writes into a file what comes for an artifact, which must be what it is.
+fn receive(client: &Client, job: &JobId, artifact: &Artifact, file: &mut File) -> Result<(), CliError> {
+    let refuse = |source| refused(artifact, source);
+    let path = format!("/jobs/{job}/artifacts/{}", artifact.sha256);
+    let mut answer = client.ask(&Ask { path: &path, ..Ask::default() })?;
+    let (mut digest, mut left) = (Sha256::new(), artifact.size_bytes);
+    loop {
+        let bytes = match answer.next(PATIENCE)? {
+            Piece::Bytes(bytes) => bytes,
+            Piece::Nothing => continue,
+            Piece::End => break,
+        };
+        let Some(rest) = left.checked_sub(bytes.len() as u64) else {
+            return Err(refuse(ArtifactError::TooMuch { size_bytes: artifact.size_bytes }));
+        };
+        left = rest;
+        digest.update(&bytes);
+        file.write_all(&bytes).map_err(|source| refuse(ArtifactError::Write(source)))?;
+    }
+    let found: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    match found == artifact.sha256 {
+        true => Ok(()),
+        false => Err(refuse(ArtifactError::OtherContent { found })),
     }
 }
 
