@@ -8,6 +8,7 @@ mod alias;
 mod hidden;
 mod link;
 mod mention;
+mod python;
 mod repository;
 mod resolve;
 mod rows;
@@ -186,11 +187,17 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     }
     let mut is_known = is_git_data;
     let rows = ROWS.into_iter().flatten().filter(|_| !is_git_data);
-    for row in rows.filter(|row| row.at.holds(&parts, (is_link, is_alias))) {
+    // Also those that count by the own path only say what the name is.
+    for row in rows.filter(|row| row.at.holds(&parts, (is_link, false))) {
         is_known = true;
-        note(row.kind, row.why);
+        if row.at.holds(&parts, (is_link, is_alias)) {
+            note(row.kind, row.why);
+        }
     }
-    if let Some(reason) = hidden::review(&parts).filter(|_| !is_known && !is_alias) {
+    if let Some(reason) = hidden::review(&parts).filter(|_| !is_known) {
+        note(HandoffKind::Build, reason);
+    }
+    if let Some(reason) = python::review(&parts, (before, after)) {
         note(HandoffKind::Build, reason);
     }
     if parts.iter().any(|part| is_short_name(part)) {
@@ -222,7 +229,9 @@ fn review_at(place: &[String], touched: &Touched<'_>) -> Vec<(HandoffKind, &'sta
     let is_link = touched.is_link();
     let holds = |row: &&rows::Row, parts: &[&str]| row.at.holds(parts, (is_link, false));
     let rows = ROWS.into_iter().flatten().filter(|row| holds(row, &parts) && !holds(row, &own));
-    rows.map(|row| (row.kind, row.why)).collect()
+    let found: Vec<_> = rows.map(|row| (row.kind, row.why)).collect();
+    let of_hidden = hidden::review_at(place, &own).filter(|_| found.is_empty());
+    found.into_iter().chain(of_hidden.map(|reason| (HandoffKind::Build, reason))).collect()
 }
 
 /// `GITMOD~1`: up to eight characters, a tilde and a number, with a short ending at most.

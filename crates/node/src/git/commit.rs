@@ -257,6 +257,9 @@ fn context_of(tree: &Tree) -> TreeContext {
         if let Kind::Link { target } = &entry.kind {
             links.insert(path.as_bytes(), target.as_bytes());
         }
+        if matches!(entry.kind, Kind::File { is_executable: true, .. }) {
+            context.add_program(path);
+        }
         path.match_indices('/').for_each(|(at, _)| context.add_path(&path[..at]));
         context.add_path(path);
     }

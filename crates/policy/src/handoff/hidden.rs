@@ -19,15 +19,60 @@ const HARMLESS: [&str; 12] = [
     ".nyc_output",
 ];
 
+/// Directories that are hidden and in which people work, or keep what no tool runs.
+const PLACES_OF_WORK: [&str; 3] = [".cache", ".worktrees", ".worktree"];
+
+/// Temporary directories, which many programs call so.
+const TEMPORARY: &str = ".tmp";
+
+/// A directory of this name below a hidden one holds work trees, such as `.claude/worktrees`. What a tool runs by the name of the hidden
+/// one isn't in there.
+const WORK_TREES: &str = "worktrees";
+
 /// Why a path needs a yes by a hidden name in it, if it does. The parts are folded.
 pub(super) fn review(parts: &[&str]) -> Option<&'static str> {
     // A repository has rules of its own.
     if parts.iter().any(|part| is_dot_git(part)) {
         return None;
     }
-    let is_hidden = |part: &&&str| part.len() > 1 && part.starts_with('.') && !HARMLESS.contains(part);
+    let mut parts = parts.iter();
     parts
-        .iter()
-        .find(is_hidden)
+        .find(|part| is_hidden(part))
         .map(|_| "a hidden file or directory is for tools, which run or obey many of them")
+}
+
+/// Why a path of a tree needs a yes by a hidden directory above the tree, if it does. The names are folded.
+pub(super) fn review_at(place: &[String], own: &[&str]) -> Option<&'static str> {
+    // A repository has rules of its own.
+    if own.iter().any(|part| is_dot_git(part)) {
+        return None;
+    }
+    let is_state = |at: usize| {
+        place.get(at).is_some_and(|part| part == ".local")
+            && place.get(at + 1).is_some_and(|part| part == "state")
+    };
+    let counts = |(at, part): (usize, &String)| {
+        let is_of_work = PLACES_OF_WORK.contains(&part.as_str()) || part.starts_with(TEMPORARY);
+        is_hidden(part) && !is_dot_git(part) && !is_of_work && !is_state(at)
+    };
+    let is_counted = place.iter().enumerate().any(counts);
+    is_counted.then_some(
+        "the tree is below a hidden directory, which is for tools, and they run or obey much of it",
+    )
+}
+
+/// The names above a tree by which it may be trusted: those below the last directory of work trees that is in a hidden directory.
+pub(super) fn above(place: &[String]) -> &[String] {
+    let is_of_work_trees = |at: &usize| {
+        let above = place.get(..*at).unwrap_or_default();
+        let is_in_hidden =
+            above.iter().any(|part| is_hidden(part)) && !above.iter().any(|part| is_dot_git(part));
+        is_in_hidden && place.get(*at).is_some_and(|part| part == WORK_TREES)
+    };
+    let last = (0..place.len()).rev().find(is_of_work_trees);
+    last.and_then(|at| place.get(at + 1..)).unwrap_or(place)
+}
+
+fn is_hidden(part: &str) -> bool {
+    part.len() > 1 && part.starts_with('.') && !HARMLESS.contains(&part)
 }

@@ -1,6 +1,7 @@
 //! Names of many ecosystems, each with who trusts it.
 
 use super::tests::kinds;
+use super::{Entry, Touched, review};
 
 #[test]
 fn names_that_gain_trust_are_known_in_every_ecosystem() {
@@ -120,6 +121,46 @@ fn names_of_further_tools_that_gain_trust_are_known() {
         ),
         ("agent", ".amp/x .qoder/rules .copilot/x"),
     ]);
+}
+
+#[test]
+fn names_of_tools_that_run_commands_or_templates_gain_trust() {
+    assert_known(&[
+        (
+            "build",
+            "toxfile.py idf_ext.py pyocd_user.py Rexfile Argcfile.sh tusk.yml copier.yml hooks/pre_gen_project.py platform.txt \
+             mise/config.toml config/storage.yml config/sidekiq.yml bin/rails bin/console tauri.conf.json5 Tauri.toml \
+             src-tauri/tauri.linux.conf.json cypress/support/e2e.js zephyr/module.yml x.csolution.yml x.wapproj x.xproj x.vcxitems \
+             task_tool.cue META-INF/services/a.B inc/Module/Install.pm spec/spec_helper.rb test/runtests.jl main.nf meta.yaml \
+             sitecustomize/__init__.py usercustomize/__init__.py a/sitecustomize/x.py process-compose.override.yaml",
+        ),
+        ("executable", "x.com x.vbe x.jse x.wsf x.hta x.msc autorun.inf x.terminal x.inetloc x.scpt"),
+    ]);
+}
+
+#[test]
+fn a_new_module_that_takes_the_place_of_a_known_one_takes_a_yes() {
+    assert_known(&[(
+        "build",
+        "json.py json/__init__.py JSON.py http.py http/__main__.py unittest/__init__.py pdb/__init__.py build.py build/__main__.py \
+         timeit.py zipfile.py argparse.py random.pyw logging/__init__.py mypy/__init__.py coverage/__init__.py ensurepip/__init__.py",
+    )]);
+    let file = || Some(Entry::File { is_executable: false });
+    let kinds_of =
+        |touched| review([touched]).into_iter().map(|finding| finding.kind.code()).collect::<Vec<_>>();
+    let link = || Some(Entry::Link { target: "lib".to_owned() });
+    for path in ["json", "json.py"] {
+        assert_eq!(kinds_of(Touched::new(path, None, link())), ["build"], "{path}");
+    }
+    // The controls: other names, modules of packages, and those that are there already.
+    for path in
+        ["app.py", "app/__init__.py", "app/json.py", "src/types.py", "json/x.txt", "test/test_x.py", "json"]
+    {
+        assert_eq!(kinds(path), [""; 0], "{path}");
+    }
+    for path in ["types.py", "test/__init__.py"] {
+        assert_eq!(kinds_of(Touched::new(path, file(), file())), [""; 0], "{path}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod building;
 mod caches;
 mod compiled;
 mod documents;
+mod further;
 mod git;
 mod host;
 mod infrastructure;
@@ -50,7 +51,7 @@ pub(super) enum At {
 use At::{Begins, Below, Ends, In, Inside, Named, Under, Wraps};
 
 /// All of them. Of those of one kind the first that holds gives the reason.
-pub(super) const ROWS: [&[Row]; 16] = [
+pub(super) const ROWS: [&[Row]; 17] = [
     host::ROWS,
     git::ROWS,
     servers::ROWS,
@@ -67,6 +68,7 @@ pub(super) const ROWS: [&[Row]; 16] = [
     packaging::ROWS,
     caches::ROWS,
     tools::ROWS,
+    further::ROWS,
 ];
 
 const fn row(at: At, kind: HandoffKind, why: &'static str) -> Row {

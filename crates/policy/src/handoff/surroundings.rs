@@ -3,7 +3,7 @@
 use super::alias::{Aliases, folded_path};
 use super::mention::Mentions;
 use super::resolve::{Landing, Outside, Resolved, TreeLinks};
-use super::{Entry, Finding, GitSetting, HandoffKind, Touched, review_at, review_one};
+use super::{Entry, Finding, GitSetting, HandoffKind, Touched, hidden, review_at, review_one};
 use crate::git::{folded, is_dot_git};
 use crate::untrusted::Untrusted;
 use std::borrow::Cow;
@@ -16,6 +16,10 @@ pub struct TreeContext {
     /// Why links need a yes by where they lead through other links, by the paths of all links that are followed.
     leading: BTreeMap<String, &'static str>,
     unresolved: BTreeSet<String>,
+    /// Where links lead in the tree, by the paths of the links.
+    ends: BTreeMap<String, String>,
+    /// The programs to which links may lead, by folded paths.
+    programs: BTreeSet<String>,
     /// What of a repository is in each directory, by folded paths.
     repositories: BTreeMap<String, RepositoryNames>,
     place: Place,
@@ -74,7 +78,10 @@ impl TreeContext {
                 _ => None,
             };
             match end {
-                Landing::Within(path) => self.aliases.add(&link, &text(&path)),
+                Landing::Within(path) => {
+                    self.aliases.add(&link, &text(&path));
+                    self.ends.insert(link, text(&path));
+                }
                 Landing::Unknown => drop(self.unresolved.insert(link)),
                 Landing::Outside | Landing::Nowhere => {}
             }
@@ -89,7 +96,7 @@ impl TreeContext {
     pub fn set_place(&mut self, path: &str, is_in_repository: bool) {
         let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(folded).collect();
         let is_in_repository = is_in_repository || parts.iter().any(|part| is_dot_git(part));
-        self.place = Place { parts, is_in_repository };
+        self.place = Place { parts: hidden::above(&parts).to_vec(), is_in_repository };
     }
 
     /// Adds a path of the tree that settings of Git name: hooks, an included file, a program.
@@ -137,6 +144,24 @@ impl TreeContext {
         }
     }
 
+    /// Where a link leads in the tree, if it does.
+    pub fn end_of(&self, link: &str) -> Option<&str> {
+        self.ends.get(link).map(String::as_str)
+    }
+
+    /// Adds a file that can be run when the change is made. Those to which links of the change lead are enough.
+    pub fn add_program(&mut self, path: &str) {
+        self.programs.insert(folded_path(path));
+    }
+
+    /// Whether a link leads to a program, or to a directory with one.
+    fn leads_to_program(&self, link: &str) -> bool {
+        let Some(end) = self.ends.get(link).map(|end| folded_path(end)) else { return false };
+        let below = if end.is_empty() { end.clone() } else { format!("{end}/") };
+        let is_below = |program: &String| program.starts_with(&below);
+        self.programs.contains(&end) || self.programs.range(below.clone()..).next().is_some_and(is_below)
+    }
+
     /// The links of which it can't be told where they lead.
     pub fn unresolved(&self) -> impl Iterator<Item = &str> {
         self.unresolved.iter().map(String::as_str)
@@ -151,6 +176,12 @@ impl TreeContext {
         };
         if let (Some(Entry::Link { .. }), Some(reason)) = (&touched.after, self.leading.get(touched.path)) {
             note(HandoffKind::Link, (*reason).into());
+        }
+        if matches!(touched.after, Some(Entry::Link { .. })) && self.leads_to_program(touched.path) {
+            note(
+                HandoffKind::Executable,
+                "it leads to a program, which can be run by this name from now on".into(),
+            );
         }
         if touched.is_something() && self.is_in_repository(touched.path) {
             note(
@@ -349,7 +380,7 @@ mod tests {
         context.add_named("scripts/hooks");
         assert_eq!(kinds(&context, "other/hooks/pre-commit", file()), ["git"]);
         assert_eq!(kinds(&context, "scripts", link("other")), ["git"]);
-        assert_eq!(kinds(&context, "script", link("other")), [""; 0]);
+        assert_eq!(kinds(&context, "scripted", link("other")), [""; 0]);
         assert_eq!(kinds(&context, "other/file", file()), [""; 0]);
     }
 
@@ -378,5 +409,69 @@ mod tests {
         assert_eq!(kinds(&context(&links, &[]), "file", file()), ["link"]);
         // The control.
         assert_eq!(kinds(&context(&links, &[]), "other", file()), [""; 0]);
+    }
+
+    #[test]
+    fn a_link_to_a_program_or_to_a_directory_with_one_is_a_program_of_its_own() {
+        let links =
+            [("bin/make", "../scripts/x"), ("tools", "scripts"), ("notes", "doc/x"), ("texts", "doc")];
+        let mut context = context(&links, &[]);
+        context.add_program("scripts/x");
+        let link = || Some(Entry::Link { target: "x".to_owned() });
+        for path in ["bin/make", "tools"] {
+            assert_eq!(kinds(&context, path, link()), ["executable"], "{path}");
+        }
+        // The controls.
+        for path in ["notes", "texts"] {
+            assert_eq!(kinds(&context, path, link()), [""; 0], "{path}");
+        }
+    }
+
+    #[test]
+    fn a_hidden_link_that_leads_to_a_path_counts_and_links_to_packages_do_not() {
+        let links = [
+            (".newtoolrc", "conf/my.conf"),
+            (".oh-my-zsh", "conf/dir"),
+            ("node_modules/.bin/a", "../../a/x.js"),
+        ];
+        for path in ["conf/my.conf", "conf/dir/x.zsh"] {
+            assert_eq!(kinds(&context(&links, &[]), path, file()), ["build"], "{path}");
+        }
+        // The controls.
+        for path in ["conf/other.conf", "a/x.js"] {
+            assert_eq!(kinds(&context(&links, &[]), path, file()), [""; 0], "{path}");
+        }
+    }
+
+    #[test]
+    fn a_tree_below_a_hidden_directory_takes_a_yes_unless_people_work_there() {
+        let at = |place: &str, path: &str| {
+            let mut context = TreeContext::default();
+            context.set_place(place, false);
+            kinds(&context, path, file())
+        };
+        for place in [
+            "/home/me/.oh-my-zsh/custom",
+            "/home/me/.hammerspoon",
+            "/home/me/.local/share/nvim/site/plugin",
+            "/home/me/.newtool/a",
+            "/home/me/.claude/worktrees/a/.newtool",
+        ] {
+            assert_eq!(at(place, "plainfile"), ["build"], "{place}");
+        }
+        for place in [
+            "/home/me/app",
+            "/home/me/.cache/app",
+            "/home/me/.local/state/app",
+            "/home/me/.local/share/tool/worktrees/a",
+            "/home/me/app/.claude/worktrees/a",
+            "/home/me/app/.worktrees/a",
+            "/tmp/.tmpAbC123",
+        ] {
+            assert_eq!(at(place, "plainfile"), [""; 0], "{place}");
+        }
+        assert_eq!(at("/home/me/app/.claude/worktrees/a", "Makefile"), ["build"]);
+        assert_eq!(at("/home/me/app/.claude/commands", "a.txt"), ["agent"]);
+        assert_eq!(at("/home/me/.newtool", ".git/index"), [""; 0]);
     }
 }

@@ -53,6 +53,7 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
         }
     };
     let Surroundings { mut context, repositories } = surroundings.unwrap_or_default();
+    links::note_programs(&mut context, (set, &links), target)?;
     if let Some((path, is_in_repository)) = place::of(target) {
         context.set_place(&path.to_string_lossy(), is_in_repository);
         if let Some(reason) = settings::note(&path, &repositories, &mut context) {

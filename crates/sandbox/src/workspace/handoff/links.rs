@@ -8,7 +8,7 @@ use belljar_policy::git::is_dot_git;
 use belljar_policy::handoff::{TreeContext, TreeLinks};
 use belljar_trusted::in_use::Identity;
 use rustix::fs::FileType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -70,6 +70,51 @@ pub(super) fn find(
     }
     context.add_links(&links, &mut host);
     Ok(Some(Surroundings { context, repositories }))
+}
+
+/// Adds the programs to which new links lead, or that are below where they lead: as they are to be when the change is made. A directory
+/// that can't be looked through counts as one.
+pub(super) fn note_programs(
+    context: &mut TreeContext,
+    (set, new_links): (&ChangeSet, &Links),
+    tree: &Directory,
+) -> Result<(), DirectoryError> {
+    let end = |link: &PathBuf| context.end_of(&link.to_string_lossy()).map(PathBuf::from);
+    let ends: BTreeSet<PathBuf> = new_links.keys().filter_map(end).collect();
+    let is_at_end = |path: &Path| path.ancestors().any(|above| ends.contains(above));
+    for (path, changed) in set.iter().filter(|(path, _)| is_at_end(path)) {
+        let is_program = |after: super::State| after.kind == FileType::RegularFile && after.mode & 0o111 != 0;
+        if changed.after.is_some_and(is_program) {
+            context.add_program(&path.to_string_lossy());
+        }
+    }
+    let mut names_left = MOST_NAMES;
+    let mut pending: Vec<PathBuf> = ends.iter().cloned().collect();
+    while let Some(path) = pending.pop() {
+        let stat = match path.as_os_str().is_empty() {
+            true => Some(tree.stat_itself()?),
+            false => tree.stat(&path)?,
+        };
+        let Some(stat) = stat else { continue };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if stat.st_mode & 0o111 != 0 && set.get(&path).is_none() => {
+                context.add_program(&path.to_string_lossy());
+            }
+            FileType::Directory if path != Path::new(LEFT_OUT) => {
+                let opened = if path.as_os_str().is_empty() { tree.try_clone() } else { tree.open(&path) };
+                match opened.and_then(|directory| directory.names(names_left)) {
+                    Ok(names) => {
+                        names_left -= names.len();
+                        let names = names.iter().map(|Name { name, .. }| OsStr::from_bytes(name.as_bytes()));
+                        pending.extend(names.map(|name| path.join(name)));
+                    }
+                    Err(_) => context.add_program(&path.to_string_lossy()),
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 // === impl Survey ===

@@ -5,7 +5,7 @@ mod links;
 
 use super::*;
 use belljar_testkit::skip::skip;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -120,7 +120,6 @@ fn an_object_that_is_there_keeps_its_content_and_a_new_one_has_its_hash_as_name(
 
 #[test]
 fn program_that_is_replaced_by_a_compiled_one_takes_a_yes() {
-    use std::os::unix::fs::PermissionsExt;
     for (content, asked) in [("#!/bin/sh\n", vec![]), ("\x7fELF evil", vec!["app executable".to_owned()])] {
         let trees = Trees::new();
         for (name, content) in [("tree/app", "#!/bin/sh\nold\n"), ("layer/app", content)] {
@@ -188,4 +187,25 @@ fn a_directory_that_is_mounted_at_a_trusted_place_has_its_trust() {
         Some(1 | 77) if !rustix::process::geteuid().is_root() => skip(NAME, "nothing can be mounted here"),
         _ => panic!("{ran:?}"),
     }
+}
+
+#[test]
+fn link_to_a_program_takes_a_yes() {
+    let trees = Trees::new();
+    trees.write("tree/scripts/x", "#!/bin/sh\n");
+    trees.write("tree/doc/x", "");
+    trees.write("layer/scripts/y", "#!/bin/sh\n");
+    let link = |target: &str, name: &str| symlink(target, trees.path(&format!("layer/{name}"))).unwrap();
+    link("scripts/x", "one");
+    link("scripts", "all");
+    link("scripts/y", "new");
+    link("doc/x", "text");
+    link("doc", "texts");
+    // The control: none of them can be run.
+    assert_eq!(trees.asked(), [""; 0]);
+    for name in ["tree/scripts/x", "layer/scripts/y"] {
+        std::fs::set_permissions(trees.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let of_links = ["all executable", "new executable", "one executable"];
+    assert_eq!(trees.asked(), [&of_links[..], &["scripts/y executable"]].concat());
 }
