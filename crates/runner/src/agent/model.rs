@@ -39,6 +39,9 @@ pub(super) enum NoModel {
     Interrupted(#[from] Interrupted),
     #[error("what may be spent on models is spent: {said}")]
     Spent { said: String },
+    /// The run's own calls keep the agent from calling. A job can bring that about, so it is no failure of the provider.
+    #[error("other calls of this run use what it may use of models at once: {said}")]
+    Held { said: String },
     /// It is to be tried with less.
     #[error("the request is too long: {said}")]
     TooLong { said: String },
@@ -98,9 +101,10 @@ impl Models {
         turn: u32,
         deadline: &Deadline<'_>,
     ) -> Result<Answered, NoModel> {
-        let mut why = Vec::new();
+        let (mut why, mut held) = (Vec::new(), None);
         for pause in ROUNDS {
             why.clear();
+            held = None;
             let (mut soonest, mut too_long): (Option<Duration>, _) = (None, None);
             for at in self.order() {
                 if let Some(reason) = self.reason_to_pass_over(at, deadline)? {
@@ -121,6 +125,7 @@ impl Models {
                     Next::Shorter => too_long = Some(said.clone()),
                     Next::Never => self.candidates[at].is_out = Some(said.clone()),
                     Next::Later => {
+                        held = error.is_held_by_run().then(|| said.clone()).or(held);
                         let wait = retry_after.unwrap_or(pause).max(pause);
                         soonest = Some(soonest.map_or(wait, |other| other.min(wait)));
                     }
@@ -135,7 +140,10 @@ impl Models {
                 _ => break,
             }
         }
-        Err(NoModel::Unreachable { why: why.join("; ") })
+        match held {
+            Some(said) => Err(NoModel::Held { said }),
+            None => Err(NoModel::Unreachable { why: why.join("; ") }),
+        }
     }
 
     /// Who answered last first, then the others as the job names them.
@@ -257,7 +265,7 @@ impl Fault for NoModel {
     fn code(&self) -> FailureCode {
         match self {
             Self::Interrupted(interrupted) => interrupted.code(),
-            Self::Spent { .. } => FailureCode::BudgetExhausted,
+            Self::Spent { .. } | Self::Held { .. } => FailureCode::BudgetExhausted,
             Self::TooLong { .. } => FailureCode::ConstraintViolation,
             Self::Unreachable { .. } => FailureCode::InferenceUnavailable,
         }

@@ -58,6 +58,11 @@ impl Unusable {
         matches!(self, Self::Refused { said, .. } if said.contains(name))
     }
 
+    /// Returns true if the host refused because other calls of this run use what the run may use at once.
+    pub(super) fn is_held_by_run(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if ["budget_reserved", "too_many_calls"].contains(&code.as_str()))
+    }
+
     pub(super) fn next(&self) -> Next {
         let Self::Refused { status, code, said } = self else { return Next::Later };
         const TOO_LONG: [&str; 4] = [
@@ -70,7 +75,7 @@ impl Unusable {
             || *status == 413
             || TOO_LONG.iter().any(|text| said.contains(text));
         match (code.as_str(), *status) {
-            ("budget_exceeded" | "cost_unknown", _) => Next::Spent,
+            ("budget_exceeded" | "cost_unknown" | "audit_quota", _) => Next::Spent,
             // That is one provider's account, and another may have some left.
             ("insufficient_quota", _) => Next::Never,
             _ if is_too_long => Next::Shorter,
@@ -101,6 +106,7 @@ mod tests {
         assert_eq!(next(403, r#"{"error": "not allowed", "code": "model_not_allowed"}"#), Next::Never);
         assert_eq!(next(429, r#"{"error": {"code": "budget_exceeded"}}"#), Next::Spent);
         assert_eq!(next(403, r#"{"error": {"code": "cost_unknown"}}"#), Next::Spent);
+        assert_eq!(next(403, r#"{"error": {"code": "audit_quota"}}"#), Next::Spent);
         assert_eq!(next(400, r#"{"error": {"code": "context_length_exceeded"}}"#), Next::Shorter);
     }
 }

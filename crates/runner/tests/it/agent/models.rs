@@ -77,10 +77,28 @@ fn one_that_is_busy_is_asked_again() {
 
 #[test]
 fn when_nothing_may_be_spent_any_more_nobody_is_asked_again() {
-    let body = r#"{"error": {"message": "all is spent", "code": "budget_exceeded"}}"#;
-    let house = House::listing(&["first", "second"], each(move |_, _| Answer::own(429, &[], body)));
-    let ran = house.run(&allowing(&["first", "second"]));
-    assert_eq!((ran.outcome(), house.asked().len()), ("budget_exhausted", 1), "{}", ran.result);
+    for code in ["budget_exceeded", "audit_quota"] {
+        let body = format!(r#"{{"error": {{"message": "all is spent", "code": "{code}"}}}}"#);
+        let house =
+            House::listing(&["first", "second"], each(move |_, _| Answer::own(429, &[], body.as_str())));
+        let ran = house.run(&allowing(&["first", "second"]));
+        assert_eq!((ran.outcome(), house.asked().len()), ("budget_exhausted", 1), "{code}: {}", ran.result);
+    }
+}
+
+#[test]
+fn agent_kept_from_calling_by_its_runs_own_calls_has_used_up_its_budget() {
+    let outcome_of = |code: &str| {
+        let body = format!(r#"{{"error": {{"message": "not now", "code": "{code}"}}}}"#);
+        let house = House::listing(&["first"], each(move |_, _| Answer::own(429, &[], body.as_str())));
+        house.run(&allowing(&["first"])).outcome().to_owned()
+    };
+    std::thread::scope(|scope| {
+        let held = ["too_many_calls", "budget_reserved"].map(|code| scope.spawn(move || outcome_of(code)));
+        // Control: a provider that is busy for good is a failure of the provider.
+        assert_eq!(outcome_of("rate_limit_exceeded"), "inference_unavailable");
+        held.into_iter().for_each(|outcome| assert_eq!(outcome.join().unwrap(), "budget_exhausted"));
+    });
 }
 
 #[test]
