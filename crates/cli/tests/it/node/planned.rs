@@ -102,6 +102,44 @@ fn one_that_plans_submits_a_job_follows_it_and_sees_it_among_its_tasks() {
 }
 
 #[test]
+fn agent_bound_to_a_task_is_not_told_of_another_tasks_sessions() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let (task, other_task, session) = (new_id(), new_id(), new_id());
+    Planner::new(&node).done("sandbox.create", &json!({ "task_id": other_task, "job_id": session }));
+    let of_task = |task: &str| Planner {
+        node: &node,
+        token: token(&node, json!({ "kind": "project_manager", "task_id": task })),
+    };
+    let calls = |task: &str| {
+        let ids = json!({ "task_id": task, "job_id": session });
+        let with = |more: Value| {
+            let mut all = ids.clone();
+            more.as_object().unwrap().iter().for_each(|(name, value)| all[name] = value.clone());
+            all
+        };
+        [
+            ("sandbox.exec", with(json!({ "argv": ["true"] }))),
+            ("sandbox.put_file", with(json!({ "path": "/workspace/a", "content_bytes_base64": "aGVsbG8K" }))),
+            ("sandbox.get_file", with(json!({ "path": "/workspace/a" }))),
+            ("sandbox.create", with(json!({}))),
+            ("sandbox.destroy", with(json!({ "confirm": true, "reason": "it has served" }))),
+        ]
+    };
+    let bound = of_task(&task);
+    for (name, arguments) in calls(&task) {
+        let answer = bound.call(name, &arguments);
+        assert_eq!(envelope(&answer)["domain_code"], "not_found", "{name}: {answer}");
+        assert!(!answer.to_string().contains(&other_task), "{name}: {answer}");
+    }
+    // Control: for the agent of the session's task each of them is done.
+    let own = of_task(&other_task);
+    for (name, arguments) in calls(&other_task) {
+        own.done(name, &arguments);
+    }
+}
+
+#[test]
 fn what_somebody_prefers_and_knows_reaches_the_agent_of_their_job_and_nobody_elses() {
     let world = World::new(crate::BELLJAR);
     let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));

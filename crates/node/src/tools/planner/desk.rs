@@ -107,7 +107,8 @@ impl Desk {
         }
     }
 
-    /// Whether that job is of the task that the caller is bound to, if they are bound to one.
+    /// Checks that a job or a session with that id is of the task that the caller is bound to, if the caller is bound to one. Ids of
+    /// other tasks are answered as ids that nothing has.
     pub(super) async fn check_job(&self, caller: &Caller, arguments: &Arguments) -> Result<(), Failure> {
         let (Some(task), Some(job)) = (&caller.task_id, arguments.get("job_id")) else { return Ok(()) };
         if caller.job_id.is_some() {
@@ -116,11 +117,14 @@ impl Desk {
         let job = job.as_str().unwrap_or_default();
         let unknown = || Failure::new(DomainCode::NotFound, format!("there is no job {job}"));
         let job_id = belljar_contract::id::JobId::parse(job).map_err(|_| unknown())?;
-        let found = self.api()?.workplace.jobs.find(&job_id).await;
-        let found = found.map_err(|error| Failure::unreachable(&error))?;
+        let api = self.api()?;
+        let found = api.workplace.jobs.find(&job_id).await;
+        let found = found.map_err(|error| Failure::unreachable(&error))?.map(|job| job.task_id);
+        let session = SessionId::parse(job).ok().and_then(|id| api.sessions.find(&id).ok());
+        let session = session.map(|session| session.request().task_id.clone());
         // One that isn't there yet may be made.
-        let is_of = |of: &TaskId| of.key() == task.key();
-        if found.is_none_or(|found| is_of(&found.task_id)) { Ok(()) } else { Err(unknown()) }
+        let is_own = |of: TaskId| of.key() == task.key();
+        if found.into_iter().chain(session).all(is_own) { Ok(()) } else { Err(unknown()) }
     }
 }
 
@@ -181,12 +185,17 @@ impl Tool for Endpoint {
 
     fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
+            self.desk.check_job(caller, &arguments).await?;
             if self.definition.name.as_str() == EXEC {
                 self.desk.check_level(caller, &arguments)?;
             }
-            self.desk.check_job(caller, &arguments).await?;
             let arguments = self.of_agent(caller, self.of_task(caller, arguments));
-            let mut told = self.desk.ask((self.ask)(&arguments)).await?;
+            let told = self.desk.ask((self.ask)(&arguments)).await;
+            if told.is_err() {
+                // A session of another task may have been made meanwhile: what the endpoint says of it is not passed on.
+                self.desk.check_job(caller, &arguments).await?;
+            }
+            let mut told = told?;
             leave_out_others(caller, &mut told);
             Ok(Success::of(told))
         }

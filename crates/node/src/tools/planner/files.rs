@@ -85,6 +85,7 @@ impl Tool for Put {
 
     fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
+            self.desk.check_job(caller, &arguments).await?;
             self.desk.check_level(caller, &arguments)?;
             let bytes = STANDARD.decode(text(&arguments, "content_bytes_base64"));
             let bytes = bytes.map_err(|error| Failure::argument(format!("content_bytes_base64: {error}")))?;
@@ -115,6 +116,7 @@ impl Tool for Get {
 
     fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
+            self.desk.check_job(caller, &arguments).await?;
             self.desk.check_level(caller, &arguments)?;
             let path = text(&arguments, "path");
             let most = (LARGEST_OUT_BYTES + 1).to_string();
