@@ -16,7 +16,7 @@ use belljar_contract::worker::event::{Happening, JobEvent};
 use belljar_egress::callback::{Destination, Message, Sender, SigningKey};
 use belljar_gateway::apart;
 use belljar_store::jobs::{Callback, Heard};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -37,7 +37,8 @@ pub struct Callbacks {
 pub(crate) struct Deliverer {
     workplace: Arc<Workplace>,
     sender: Sender,
-    room: Semaphore,
+    /// By origin: one that never answers keeps no other waiting. There are no more than the configuration and accepted jobs name.
+    slots: Mutex<HashMap<String, Arc<Semaphore>>>,
     stop: CancellationToken,
     following: Mutex<Following>,
 }
@@ -49,7 +50,7 @@ struct Following {
     tasks: JoinSet<()>,
 }
 
-/// Messages that are under way at once.
+/// Maximum number of messages that are under way to one origin at once.
 const MOST_AT_ONCE: usize = 16;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -85,7 +86,7 @@ impl Callbacks {
 impl Deliverer {
     pub(crate) fn start(workplace: Arc<Workplace>, stop: CancellationToken) -> std::io::Result<Self> {
         let sender = Sender::start()?;
-        Ok(Self { workplace, sender, room: Semaphore::new(MOST_AT_ONCE), stop, following: Mutex::default() })
+        Ok(Self { workplace, sender, slots: Mutex::default(), stop, following: Mutex::default() })
     }
 
     /// Tells of a job from now on, until it is over and they know.
@@ -113,6 +114,12 @@ impl Deliverer {
         if let Ok(own) = self.workplace.jobs.callbacks_of(&self.workplace.owner.instance).await {
             own.into_iter().for_each(|callback| self.follow(callback));
         }
+    }
+
+    fn slots_of(&self, origin: &str) -> Arc<Semaphore> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_origin = slots.entry(origin.to_owned());
+        Arc::clone(of_origin.or_insert_with(|| Arc::new(Semaphore::new(MOST_AT_ONCE))))
     }
 
     fn locked(&self) -> MutexGuard<'_, Following> {
@@ -212,8 +219,9 @@ impl Deliverer {
         key: &SigningKey,
         (job_id, event): (&belljar_contract::id::JobId, &JobEvent),
     ) -> Result<u16, String> {
-        // Nobody ever closes it.
-        let _room = self.room.acquire().await.map_err(|error| error.to_string())?;
+        // It is never closed.
+        let slots = self.slots_of(destination.origin());
+        let _slot = slots.acquire().await.map_err(|error| error.to_string())?;
         let jobs = &self.workplace.jobs;
         let found = jobs.find(job_id).await.map_err(|error| crate::chain(&error))?;
         let job = found.ok_or_else(|| "the job is not kept any more".to_owned())?;

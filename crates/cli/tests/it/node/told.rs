@@ -8,6 +8,9 @@ use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SECRET: &str = "a-secret-for-signatures";
@@ -143,6 +146,37 @@ fn what_a_node_could_not_tell_is_told_by_the_next_one() {
     orchestrator.refuse(0);
     wait::until(|| node.job(&id)["acknowledged_at"].is_string());
     assert_eq!(story(&orchestrator.taken(), &id), ["accepted", "in_progress", "completed"]);
+}
+
+#[test]
+fn origin_that_never_answers_keeps_no_other_waiting() {
+    const MOST_AT_ONCE: usize = 16;
+    let world = World::new(crate::BELLJAR);
+    let orchestrator = Orchestrator::start();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (origin, held) = (format!("http://{}", silent.local_addr().unwrap()), Arc::<AtomicUsize>::default());
+    let counted = Arc::clone(&held);
+    std::thread::spawn(move || {
+        let mut connections = Vec::new();
+        for connection in silent.incoming() {
+            connections.push(connection);
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let mut section = configuration(&world, &orchestrator.url("/status"));
+    section["callback"]["allowed_origins"] = json!([origin]);
+    let config = world.write("config.yaml", json!({ "node": section }).to_string());
+    let node = start(&world, &["--config".to_owned(), config.display().to_string()]);
+    for _ in 0..MOST_AT_ONCE + 4 {
+        let mut job = command(&["true"]);
+        job["callback_url"] = json!(format!("{origin}/status"));
+        node.submit(job);
+    }
+    wait::until(|| held.load(Ordering::SeqCst) >= MOST_AT_ONCE);
+    let id = node.submit(command(&["true"]));
+    wait::until(|| node.job(&id)["acknowledged_at"].is_string());
+    // No message to the origin that doesn't answer had been given up by then, so none had made room.
+    assert_eq!(held.load(Ordering::SeqCst), MOST_AT_ONCE);
 }
 
 #[test]
