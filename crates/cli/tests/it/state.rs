@@ -50,6 +50,57 @@ fn state_directory_below_one_that_others_can_write_is_refused() {
 }
 
 #[test]
+fn database_that_another_user_could_write_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = TempDir::new().unwrap();
+    let (state, shared) = (place.path().join("state"), place.path().join("shared"));
+    std::fs::create_dir(&shared).unwrap();
+    let database = shared.join("node.db");
+    let list = || {
+        let mut list = Command::new(BELLJAR);
+        list.args(["trust", "list", "--database"]).arg(format!("sqlite:{}", database.display()));
+        list.env("BELLJAR_STATE_DIR", &state).output().unwrap()
+    };
+    let refused = |why: &str| {
+        let refused = list();
+        assert_eq!(refused.status.code(), Some(125), "{why}: {}", errors(&refused));
+        assert!(errors(&refused).contains(why), "{why}: {}", errors(&refused));
+    };
+    // Control, before and after each: that of this user is used.
+    let is_used = || assert!(list().status.success(), "{}", errors(&list()));
+    let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    is_used();
+    for suffix in ["", "-wal", "-shm"] {
+        let file = shared.join(format!("node.db{suffix}"));
+        std::fs::File::options().create(true).append(true).open(&file).unwrap();
+        chown(&file, Some(UNKNOWN), None).unwrap();
+        refused("belongs to the user with the id 54321");
+        chown(&file, Some(0), None).unwrap();
+        set(&file, 0o666);
+        refused("other users can write");
+        set(&file, 0o600);
+        is_used();
+    }
+    chown(&shared, Some(UNKNOWN), None).unwrap();
+    refused("belongs to the user with the id 54321");
+    chown(&shared, Some(0), None).unwrap();
+    // With a sticky bit others could still put a log beside it.
+    for mode in [0o777, 0o1777] {
+        set(&shared, mode);
+        refused("other users can write");
+    }
+    set(&shared, 0o755);
+    is_used();
+    // A pipe, at which SQLite would wait for ever.
+    std::fs::remove_file(&database).unwrap();
+    let pipe = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &database, rustix::fs::FileType::Fifo, pipe, 0).unwrap();
+    refused("is no regular file");
+}
+
+#[test]
 fn command_without_home_names_what_to_set() {
     if !rustix::process::geteuid().is_root() {
         return;

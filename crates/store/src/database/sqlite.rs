@@ -18,13 +18,13 @@ mod reading;
 use super::row::{Row, Value};
 use super::{DatabaseError, Failing};
 use batch::{Batch, Committed};
+use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use committer::Committer;
 use reading::Readers;
 use rusqlite::{Connection, OpenFlags};
 use rusqlite_migration::{M, Migrations};
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
@@ -81,7 +81,7 @@ impl Sqlite {
     }
 
     fn open_now(path: &Path, steps: Steps) -> Result<Self, DatabaseError> {
-        make_private(path).map_err(|error| DatabaseError::of("open the database", error))?;
+        let path = &trusted(path).map_err(|error| DatabaseError::of("open the database", error))?;
         let open = || connect(path).map_err(|error| DatabaseError::of("open the database", error));
         let mut connection = open()?;
         belljar_failpoint::reached("migrate.before");
@@ -169,9 +169,25 @@ impl Drop for Turn {
     }
 }
 
-/// Makes an empty file if there is none. What SQLite makes beside it has the same mode.
-fn make_private(path: &Path) -> std::io::Result<()> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path).map(drop)
+/// Makes an empty file if there is none, and returns its path without links. What SQLite makes beside it has the same mode and owner.
+///
+/// # Errors
+/// [`UntrustedFileError`] as the source if another user or a sandbox could write the database, or put files of SQLite's beside it.
+fn trusted(path: &Path) -> std::io::Result<PathBuf> {
+    trusted_file::create_new(path)?;
+    trusted_file::check(path)?;
+    // SQLite follows links, and has its other files beside the target.
+    let path = path.canonicalize()?;
+    trusted_file::check_directory(path.parent().unwrap_or(Path::new("/")))?;
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let mut beside = path.clone().into_os_string();
+        beside.push(suffix);
+        match trusted_file::check(Path::new(&beside)) {
+            Ok(_) | Err(UntrustedFileError::Look { source: Errno::NOENT, .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(path)
 }
 
 /// A connection that writes, and whose commits are on the disk when they are said to be.
