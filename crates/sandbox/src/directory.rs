@@ -53,6 +53,15 @@ impl Directory {
         openat(CWD, path, flags, Mode::empty()).map(Self::from).map_err(at(path))
     }
 
+    /// As [`Self::open_host`], where `path` is no link: the permissions of what a link leads to are not ours to change.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when there is none, or a link in its place.
+    pub fn open_host_itself(path: &Path) -> Result<Self, DirectoryError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(CWD, path, flags, Mode::empty()).map(Self::from).map_err(at(path))
+    }
+
     /// Opens the directory of the host that was meant, and no other that has come to its place.
     ///
     /// # Errors

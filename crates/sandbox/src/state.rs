@@ -138,7 +138,7 @@ fn give_directory(path: &Path, owner: Identity) -> Result<(), StateError> {
             .map_err(|source| StateError::Give { path: path.to_owned(), source })?;
     }
     // The umask may have taken something away.
-    Ok(Directory::open_host(path)?.set_mode(0o700)?)
+    Ok(Directory::open_host_itself(path)?.set_mode(0o700)?)
 }
 
 fn lost(path: &Path, error: &std::io::Error) -> DirectoryError {
@@ -251,8 +251,7 @@ impl State {
     /// # Errors
     /// [`StateError`] with the directory that can't be made.
     pub fn begin_run(&self, owner: Identity) -> Result<RunFolder, StateError> {
-        // What others left is cleared away when there is something to do anyway. If it can't be, that is no reason not
-        // to begin.
+        // What others left is cleared away on the way. If it can't be, that is no reason not to begin.
         let _ = self.reconcile();
         let id = Self::new_id();
         let path = self.run_folder(&id);
@@ -262,7 +261,7 @@ impl State {
         std::fs::create_dir(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
         // The sandbox's user must get through to what is its own; nobody gets to look around.
         for closed in [path.parent().unwrap_or(&path), &path] {
-            Directory::open_host(closed)?.set_mode(0o711)?;
+            Directory::open_host_itself(closed)?.set_mode(0o711)?;
         }
         let lock = make_lock(&path).map_err(|source| StateError::Make { path: path.join(LOCK), source })?;
         drop(making);
@@ -333,10 +332,13 @@ impl State {
                 Ok(lock) if lock.try_lock().is_ok() && is_at(&lock, &run.path().join(LOCK)) => lock,
                 // Its owner lives, or has just removed it.
                 Ok(_) => continue,
-                Err(_) if making.is_none() => continue,
-                // It was cleared away meanwhile.
-                Err(_) if !run.path().exists() => continue,
-                Err(_) => make_lock(&run.path()).map_err(|error| lost(&run.path(), &error))?,
+                // It is being made, or was cleared away meanwhile.
+                Err(_) if making.is_none() || !run.path().exists() => continue,
+                Err(_) => match make_lock(&run.path()) {
+                    Ok(lock) => lock,
+                    // No sandbox has been in it, so it takes no room; where there is none for its lock, it stays for now.
+                    Err(_) => continue,
+                },
             };
             if !run.path().join(KEPT).exists() {
                 let folder = RunFolder { id: id.clone(), path: run.path(), kept: true, lock };
@@ -368,7 +370,7 @@ impl State {
     pub fn artifacts(&self) -> Result<Directory, StateError> {
         let path = self.path.join("artifacts");
         std::fs::create_dir_all(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
-        let artifacts = Directory::open_host(&path)?;
+        let artifacts = Directory::open_host_itself(&path)?;
         artifacts.set_mode(0o700)?;
         Ok(artifacts)
     }

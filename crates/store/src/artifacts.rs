@@ -14,7 +14,8 @@ use object_store::buffered::BufWriter;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt};
-use std::os::unix::fs::PermissionsExt;
+use rustix::fs::{Mode, OFlags, fchmod, open};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -241,13 +242,43 @@ impl Artifacts {
     }
 }
 
-/// Makes a folder that no other user can list, also of one that an earlier version made.
+/// Makes a folder that no other user can list, also of one that an earlier version made. A link in its place is refused: its target
+/// may be used by others.
 fn make_private(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700))
+    if let Some(parent) = folder.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = open(folder, flags, Mode::empty())?;
+    Ok(fchmod(opened, Mode::RWXU)?)
 }
 
 /// Where a content lies in a folder.
 fn path_in(folder: &Path, sha256: &str) -> PathBuf {
     folder.join(sha256.get(..2).unwrap_or_default()).join(sha256)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn link_in_the_place_of_the_folder_is_refused_and_its_target_keeps_its_mode() {
+        let place = tempfile::tempdir().unwrap();
+        let [target, link] = ["target", "artifacts"].map(|name| place.path().join(name));
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+        std::fs::create_dir(&target).unwrap();
+        std::fs::set_permissions(&target, PermissionsExt::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(matches!(Artifacts::in_folder(&link), Err(ArtifactsError::Place { .. })));
+        assert_eq!(mode(&target), 0o755);
+        // Control: the directory itself is used, and closed.
+        Artifacts::in_folder(&target).unwrap();
+        assert_eq!(mode(&target), 0o700);
+    }
 }

@@ -43,6 +43,19 @@ pub enum UntrustedStateError {
         /// That user.
         owner: u32,
     },
+    /// A link to a directory stands in the place of one of the directories in it.
+    #[error(
+        "{} is a link to a directory; what belljar keeps in the state directory {} lies in directories of its own, whose permissions it \
+         sets: mount (--bind) the other directory there, or move the whole state directory",
+        at.display(),
+        state.display()
+    )]
+    Link {
+        /// The state directory, as it was named.
+        state: PathBuf,
+        /// The link.
+        at: PathBuf,
+    },
     /// Other users can write the directory, a directory on the way to it, or an entry in it.
     #[error(
         "other users can write {} (mode {mode:04o}), and so replace what belljar keeps in the state directory {}; \
@@ -235,7 +248,9 @@ impl<'a> Walk<'a> {
             FileType::Symlink => {
                 let mut target = Walk::begin(self.state, path, false)?;
                 match target.walk_on()? && !target.ends_at_file {
-                    true => target.check_directory(false),
+                    true => {
+                        Err(UntrustedStateError::Link { state: self.state.to_owned(), at: path.to_owned() })
+                    }
                     false => Ok(()),
                 }
             }
@@ -353,20 +368,24 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_and_their_targets_checked() {
+    fn links_to_the_state_are_followed_and_links_to_directories_in_it_are_refused() {
         let (place, state) = place();
         let elsewhere = place.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
-        symlink("../../elsewhere", state.join("artifacts")).unwrap();
         symlink(&state, place.path().join("link")).unwrap();
         let by_link = place.path().join("link/../state");
         check(&by_link).unwrap();
-        fs::set_permissions(&elsewhere, Permissions::from_mode(0o777)).unwrap();
-        let refused = check(&by_link);
-        assert!(
-            matches!(&refused, Err(UntrustedStateError::Mode { at, .. }) if *at == elsewhere),
-            "{refused:?}"
-        );
+        for name in ["artifacts", "runs", "node"] {
+            let at = state.join(name);
+            let _ = fs::remove_dir(&at);
+            symlink("../../elsewhere", &at).unwrap();
+            let refused = check(&by_link);
+            assert!(matches!(&refused, Err(UntrustedStateError::Link { .. })), "{name}: {refused:?}");
+            fs::remove_file(&at).unwrap();
+            // Control: a directory there is used.
+            fs::create_dir(&at).unwrap();
+            check(&by_link).unwrap();
+        }
         symlink(place.path().join("loop"), place.path().join("loop")).unwrap();
         let refused = check(&place.path().join("loop"));
         assert!(matches!(refused, Err(UntrustedStateError::Look { source: Errno::LOOP, .. })), "{refused:?}");
