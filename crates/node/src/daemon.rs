@@ -1,7 +1,7 @@
 //! The node as a daemon: it accepts jobs by the Worker API, carries them out in sandboxes, and keeps what came of them.
 //!
 //! ```text
-//! start ─► lock the state ─► open the database ─► clear away what a former instance left ─► serve, dispatch, beat ─► stop
+//! start ─► lock the state ─► clear away what a former instance left ─► open the database ─► serve, dispatch, beat ─► stop
 //! ```
 //! One instance lives at a time for each state directory, held by a lock of the kernel's. What another instance of this node has in the
 //! database is taken over only when that instance is gone: a copied state directory has the same node id.
@@ -40,7 +40,7 @@ use belljar_store::database::Database;
 use belljar_store::jobs::Jobs;
 use belljar_tools::bridge::Bridge;
 use heart::Heart;
-use identity::Identity;
+use identity::{Identity, StateLock};
 use jiff::Timestamp;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -88,8 +88,12 @@ impl Daemon {
         if allowed < LEAST_DESCRIPTORS {
             return Err(DaemonError::Descriptors { allowed });
         }
-        let identity = Identity::take(settings.state.path())?;
+        let lock = StateLock::take(settings.state.path())?;
+        // Before anything is written: what sandboxes have left may fill the disk.
+        recovery::clear(&settings).await?;
+        let identity = Identity::of(lock)?;
         let (listener, address) = listen(settings.listen).await?;
+        former::warn_of_lost_database(&settings.database, &identity);
         let database = Database::open(&settings.database).await?;
         let is_own = former::is_own(&settings.database, settings.state.path());
         let gone = former::gone(&Jobs::new(database.clone()), &identity, is_own).await?;

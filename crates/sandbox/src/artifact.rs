@@ -4,14 +4,16 @@
 //! reports is the hash of the bytes that it stored.
 
 use crate::directory::{Directory, DirectoryError};
+use crate::reserve::Room;
 use belljar_contract::path::{WORKSPACE, WorkspacePath};
 use belljar_contract::result::Artifact;
 use rustix::fs::{FileType, Mode, OFlags, fsync, openat, renameat};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How much a run may leave behind.
@@ -179,8 +181,12 @@ impl<'a> Collector<'a> {
     /// the same cap.
     fn store(&self, file: &mut File) -> std::io::Result<Option<(String, u64)>> {
         // Before anything is copied: a file with holes is as large as it likes.
-        if file.metadata()?.len() > self.bytes_left {
+        let metadata = file.metadata()?;
+        if metadata.len() > self.bytes_left {
             return Ok(None);
+        }
+        if !Room::of(self.store)?.takes(metadata.blocks().saturating_mul(512)) {
+            return Err(ErrorKind::StorageFull.into());
         }
         let temporary = format!(".incoming-{}", uuid::Uuid::now_v7());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -240,7 +246,6 @@ fn copy_and_hash(from: &mut File, to: &mut File, most: u64) -> std::io::Result<O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt;
 
     #[test]
     fn file_with_holes_counts_by_its_size_before_it_is_read_and_its_copy_takes_no_more_disk() {

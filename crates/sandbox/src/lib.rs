@@ -27,6 +27,7 @@ pub mod lifecycle;
 pub mod limits;
 pub mod lock_file;
 pub mod native;
+mod reserve;
 mod rooms;
 pub mod run;
 pub mod session;

@@ -95,7 +95,7 @@ impl Subcommand for NodeArguments {
 
 impl NodeArguments {
     fn settings(&self) -> Result<Settings, CliError> {
-        let state = self.state_dir.as_ref().map_or_else(usual_state, State::at);
+        let state = cleared(self.state_dir.as_ref().map_or_else(usual_state, State::at))?;
         state.begin_use();
         obeyed::check_secret(&self.token_file)?;
         let token = Token::read(&self.token_file)?;
@@ -123,6 +123,15 @@ impl NodeArguments {
         let format = tracing_subscriber::fmt().json().with_max_level(self.log_level);
         format.with_writer(crate::output::json_log).finish().with(targets).init();
     }
+}
+
+/// A state that may be used, without what runs that are gone have left in it. Nothing is written before: they may have filled the disk.
+pub(super) fn cleared(state: State) -> Result<State, CliError> {
+    let refused = |source| CliError::StateDirectory { path: state.path().to_owned(), source };
+    state.check().map_err(refused)?;
+    // The node tells what can't be cleared away.
+    let _ = state.reconcile();
+    Ok(state)
 }
 
 /// The state of a node that was told no other. What a node has left it also removes: it shares nothing with what is run

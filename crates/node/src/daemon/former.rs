@@ -51,6 +51,20 @@ pub(super) async fn gone(
     Ok(former.into_iter().map(|instance| instance.id).collect())
 }
 
+/// Warns of a database that isn't there, or is empty, though a node has used the state directory before: its jobs, tokens, approvals
+/// and trust are gone, while the audit log and artifacts are not.
+pub(super) fn warn_of_lost_database(database: &Location, identity: &Identity) {
+    let Location::File(path) = database else { return };
+    let is_empty = path.metadata().is_ok_and(|file| file.len() == 0);
+    if !identity.is_new && (is_empty || !path.exists()) {
+        tracing::warn!(
+            database = %path.display(),
+            "the database is new or empty, but a node has used this state directory before: what it held of jobs, tokens, approvals and trust \
+             is not there; put a backup back, or pass the --database that it had"
+        );
+    }
+}
+
 /// Whether the database lies in the state directory, where no other instance can have it open.
 pub(super) fn is_own(database: &Location, state: &Path) -> bool {
     matches!(database, Location::File(path) if path.parent() == Some(state))

@@ -9,14 +9,22 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// The lock on a state directory. The kernel lets go of it when this process is gone, however it ended.
+#[derive(Debug)]
+pub(super) struct StateLock {
+    state: PathBuf,
+    file: File,
+}
+
 /// The lock on a state directory, and who has it.
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) owner: Owner,
     /// Former instances that are known to be gone: they had this very lock on this host.
     pub(super) gone: Vec<String>,
-    /// The kernel lets go of it when this process is gone, however it ended.
-    _lock: File,
+    /// Whether no node has used the state directory before.
+    pub(super) is_new: bool,
+    _lock: StateLock,
 }
 
 /// For nobody but whoever runs the node.
@@ -39,28 +47,40 @@ struct Held {
     instances: Vec<String>,
 }
 
-// === impl Identity ===
+// === impl StateLock ===
 
-impl Identity {
+impl StateLock {
+    /// Takes the lock. Nothing else is written: the disk may be full of what former instances have left.
     pub(super) fn take(state: &Path) -> Result<Self, DaemonError> {
-        let failed = |path: &Path, source| DaemonError::State { path: path.to_owned(), source };
         // Sandboxes get through to what is theirs; nobody else looks around.
         State::at(state).create().map_err(|error| failed(state, error))?;
         let path = state.join(LOCK);
-        let lock = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(&path);
-        let lock = lock.map_err(|error| failed(&path, error))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DaemonError::Taken { path: state.to_owned() }),
-            Err(TryLockError::Error(error)) => return Err(failed(&path, error)),
+        let file = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(&path);
+        let file = file.map_err(|error| failed(&path, error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { state: state.to_owned(), file }),
+            Err(TryLockError::WouldBlock) => Err(DaemonError::Taken { path: state.to_owned() }),
+            Err(TryLockError::Error(error)) => Err(failed(&path, error)),
         }
-        let path = state.join(NODE_ID);
-        let node = node_id(&path).map_err(|error| failed(&path, error))?;
-        let instance = uuid::Uuid::now_v7().to_string();
-        let path = state.join(INSTANCES);
-        let gone = Held::succeed(&path, &lock, &instance).map_err(|error| failed(&path, error))?;
-        Ok(Self { owner: Owner { instance, node }, gone, _lock: lock })
     }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    /// A new instance of the node whose state directory it is.
+    pub(super) fn of(lock: StateLock) -> Result<Self, DaemonError> {
+        let path = lock.state.join(NODE_ID);
+        let (node, is_new) = node_id(&path).map_err(|error| failed(&path, error))?;
+        let instance = uuid::Uuid::now_v7().to_string();
+        let path = lock.state.join(INSTANCES);
+        let gone = Held::succeed(&path, &lock.file, &instance).map_err(|error| failed(&path, error))?;
+        Ok(Self { owner: Owner { instance, node }, gone, is_new, _lock: lock })
+    }
+}
+
+fn failed(path: &Path, source: std::io::Error) -> DaemonError {
+    DaemonError::State { path: path.to_owned(), source }
 }
 
 // === impl Held ===
@@ -91,10 +111,10 @@ impl Held {
     }
 }
 
-/// The id that is in the file, or a new one, which is on the disk then.
-fn node_id(path: &PathBuf) -> std::io::Result<String> {
+/// The id that is in the file, or a new one, which is on the disk then; and whether it is new.
+fn node_id(path: &Path) -> std::io::Result<(String, bool)> {
     match std::fs::read_to_string(path) {
-        Ok(id) if uuid::Uuid::try_parse(id.trim()).is_ok() => return Ok(id.trim().to_owned()),
+        Ok(id) if uuid::Uuid::try_parse(id.trim()).is_ok() => return Ok((id.trim().to_owned(), false)),
         // A crash may have left it empty: then nobody has ever heard of it.
         Ok(id) if id.trim().is_empty() => {}
         Ok(_) => return Err(std::io::Error::other("there is no id in it")),
@@ -108,21 +128,25 @@ fn node_id(path: &PathBuf) -> std::io::Result<String> {
     if let Some(folder) = path.parent() {
         File::open(folder)?.sync_all()?;
     }
-    Ok(id)
+    Ok((id, true))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn take(state: &Path) -> Result<Identity, DaemonError> {
+        StateLock::take(state).and_then(Identity::of)
+    }
+
     #[test]
     fn a_second_one_is_refused_as_long_as_the_first_lives_and_the_node_is_the_same_afterwards() {
         let state = tempfile::tempdir().unwrap();
-        let first = Identity::take(state.path()).unwrap();
-        assert!(matches!(Identity::take(state.path()), Err(DaemonError::Taken { .. })));
+        let first = take(state.path()).unwrap();
+        assert!(matches!(take(state.path()), Err(DaemonError::Taken { .. })));
         let (was, first_gone) = (first.owner.clone(), first.gone.clone());
         drop(first);
-        let second = Identity::take(state.path()).unwrap();
+        let second = take(state.path()).unwrap();
         assert_eq!(second.owner.node, was.node);
         assert_ne!(second.owner.instance, was.instance);
         assert_eq!((first_gone, second.gone), (Vec::new(), vec![was.instance]));
@@ -132,17 +156,17 @@ mod tests {
     fn instance_of_a_copied_state_directory_is_not_known_to_be_gone() {
         let place = tempfile::tempdir().unwrap();
         let [state, copy] = ["state", "copy"].map(|name| place.path().join(name));
-        let first = Identity::take(&state).unwrap();
+        let first = take(&state).unwrap();
         std::fs::create_dir(&copy).unwrap();
         for name in [LOCK, NODE_ID, INSTANCES] {
             std::fs::copy(state.join(name), copy.join(name)).unwrap();
         }
-        let copied = Identity::take(&copy).unwrap();
+        let copied = take(&copy).unwrap();
         assert_eq!((&copied.owner.node, copied.gone), (&first.owner.node, Vec::new()));
         // Control: the list of the state directory itself is believed.
         let instance = first.owner.instance.clone();
         drop(first);
-        assert_eq!(Identity::take(&state).unwrap().gone, [instance]);
+        assert_eq!(take(&state).unwrap().gone, [instance]);
     }
 
     #[test]
@@ -153,10 +177,10 @@ mod tests {
             |mode| std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(mode)).unwrap();
         let state = place.path().join("node");
         set(0o777);
-        assert!(matches!(Identity::take(&state), Err(DaemonError::State { .. })));
+        assert!(matches!(take(&state), Err(DaemonError::State { .. })));
         assert!(!state.exists());
         set(0o755);
-        Identity::take(&state).unwrap();
+        take(&state).unwrap();
         assert_eq!(state.metadata().unwrap().permissions().mode() & 0o7777, 0o711);
     }
 
@@ -164,7 +188,7 @@ mod tests {
     fn what_is_no_id_is_not_taken_for_one_and_not_written_over() {
         let state = tempfile::tempdir().unwrap();
         std::fs::write(state.path().join(NODE_ID), "something else").unwrap();
-        assert!(matches!(Identity::take(state.path()), Err(DaemonError::State { .. })));
+        assert!(matches!(take(state.path()), Err(DaemonError::State { .. })));
         assert_eq!(std::fs::read_to_string(state.path().join(NODE_ID)).unwrap(), "something else");
     }
 }

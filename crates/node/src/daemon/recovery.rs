@@ -1,32 +1,38 @@
 //! What a start finds of instances that are gone: their sandboxes are destroyed, and their jobs are given up.
 
-use super::DaemonError;
+use super::{DaemonError, Settings};
+use crate::images::Images;
 use crate::job::Workplace;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::native;
+use belljar_sandbox::state::State;
 use belljar_store::database::DatabaseError;
 use belljar_store::jobs::{ChangeError, Left};
 use std::path::Path;
-use std::sync::Arc;
 
-/// Clears away what former instances of this node have left that are gone. Nothing of it is done twice if it is done again.
-pub(super) async fn recover(workplace: &Arc<Workplace>, gone: &[String]) -> Result<(), DaemonError> {
-    // First what runs, then what is said of it: a job that may be begun again must not meet itself.
-    let place = Arc::clone(workplace);
-    let cleared = tokio::task::spawn_blocking(move || clear(&place)).await;
+/// Clears away the sandboxes of former instances, and what they have written. Nothing of it is done twice if it is done again.
+///
+/// This comes first of all, as it needs no room on the disk and makes some. And a job that is begun again must not meet itself.
+pub(super) async fn clear(settings: &Settings) -> Result<(), DaemonError> {
+    let (state, images) = (settings.state.clone(), Images::of(settings)?);
+    let cleared = tokio::task::spawn_blocking(move || clear_now(&state, &images)).await;
     cleared.map_err(|died| DaemonError::Clear(BackendError::Clear(died.into())))??;
     belljar_failpoint::reached("recovery.cleared");
+    Ok(())
+}
+
+/// Gives the jobs of former instances up. Nothing of it is done twice if it is done again.
+pub(super) async fn recover(workplace: &Workplace, gone: &[String]) -> Result<(), DaemonError> {
     for instance in gone {
         give_up(workplace, instance).await?;
     }
     Ok(())
 }
 
-fn clear(workplace: &Workplace) -> Result<(), DaemonError> {
-    let state = &workplace.settings.state;
+fn clear_now(state: &State, images: &Images) -> Result<(), DaemonError> {
     // Before the folders, which containers may still work in. Who has lost their host's end of the line ends by themselves:
     // an engine that is away keeps nobody from starting.
-    if let Err(error) = workplace.images.reconcile() {
+    if let Err(error) = images.reconcile() {
         tracing::warn!(error = crate::chain(&error), "containers are not cleared away");
     }
     native::reconcile(state).map_err(DaemonError::Clear)?;

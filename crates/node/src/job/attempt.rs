@@ -1,10 +1,11 @@
 //! One attempt at a job, by the instance that has claimed it.
 //!
 //! ```text
-//! claimed ─► thread: sandbox, watched ──────────────► ended ─► recorded, until it is ─► folder removed
-//!               │ begun, steps, what is printed ─► recorder ─► events, in progress
+//! claimed ─► thread: sandbox, watched ──────────────► ended ─┬─► recorded, until it is
+//!               │                                            └─► folder removed
+//!               └─ begun, steps, what is printed ─► recorder ─► events, in progress
 //! ```
-//! What came of it is in the database before the run's folder goes.
+//! The run's folder doesn't wait for the record: it may be what fills the disk that the record needs.
 
 use super::Workplace;
 use super::outcome::Came;
@@ -15,6 +16,7 @@ use crate::trust::NodeTrust;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::worker::state::JobState;
 use belljar_gateway::apart;
+use belljar_sandbox::state::RunFolder;
 use belljar_store::artifacts::ArtifactsError;
 use belljar_store::jobs::{ChangeError, Claimed, Ended, Left, Report, Told};
 use std::error::Error;
@@ -73,6 +75,7 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     // The thread is gone, and with it the other end of what the recorder hears.
     let untold = recording.await.unwrap_or_default();
     let Run { came, folder, has_begun, ran } = ran.unwrap_or_else(|died| Run::of_fault(&died, true));
+    let removed = folder.map(|folder| tokio::task::spawn_blocking(move || remove(folder)));
     let (mut kept, failure) = (Instant::now(), came.outcome.failure_code);
     let mut ended_as = None;
     let recorded = match stop.why() {
@@ -102,11 +105,9 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     let told = traces::Ended { kept, recorded: Instant::now(), state: ended_as, failure };
     workplace.traces.tell(&noted, ran.as_ref(), &told);
     workplace.hub.ring(&job_id);
-    belljar_failpoint::reached("folder.before_removal");
-    if let Some(folder) = folder {
-        // A leftover is found by its name, and cleared away by whoever begins the next run.
-        let _ = tokio::task::spawn_blocking(move || folder.remove()).await;
-        belljar_failpoint::reached("folder.after_removal");
+    if let Some(removed) = removed {
+        // Until then the run counts as one that takes room.
+        let _ = removed.await;
     }
     match recorded {
         Ok(()) | Err(ChangeError::Refused(_) | ChangeError::Unknown { .. }) => true,
@@ -115,6 +116,17 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
             false
         }
     }
+}
+
+/// Removes what a run has left in its folder. Nothing of it is needed any more: what is kept was taken out before.
+fn remove(folder: RunFolder) {
+    belljar_failpoint::reached("folder.before_removal");
+    let run_id = folder.id().clone();
+    if let Err(error) = folder.remove() {
+        // The next run that begins here finds it by its name, and tries again.
+        tracing::warn!(%run_id, error = crate::chain(&error), "the folder of a run is not removed");
+    }
+    belljar_failpoint::reached("folder.after_removal");
 }
 
 /// Puts what the job has left where it is kept, before anybody is told of it.

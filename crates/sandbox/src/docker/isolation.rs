@@ -4,6 +4,7 @@ use super::backend::DockerBackend;
 use super::container::User;
 use super::measured::{Measured, namespace};
 use crate::limits::{Bytes, Limits};
+use crate::reserve::OR_LESS;
 use belljar_contract::isolation::{Isolation, Layer};
 
 /// What the report is about.
@@ -137,7 +138,7 @@ fn limits(measured: &Measured, asked: &Asked<'_>) -> Vec<Layer> {
             (scratch, layer("disk_limit", true, "nothing on the host's disk can be written"))
         }
         (Disk::Watched, Some(most)) => {
-            let detail = format!("{} by looking how much there is, now and then", Bytes(most));
+            let detail = format!("{}{OR_LESS}, by looking how much there is, now and then", Bytes(most));
             (scratch, layer("disk_limit", true, detail))
         }
         (Disk::Watched, None) | (Disk::Free, _) => {

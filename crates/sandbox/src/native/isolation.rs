@@ -7,6 +7,7 @@ use super::HostUser;
 use super::groups::Held;
 use crate::host;
 use crate::limits::{Bytes, Limits};
+use crate::reserve::OR_LESS;
 use crate::spec::{SandboxSpec, Workspace};
 use belljar_confine::plan::{Identity, Plan};
 use belljar_contract::isolation::{Isolation, Layer};
@@ -119,7 +120,8 @@ fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Ke
         (false, _) => layer("disk_limit", true, "nothing on disk may be written".to_owned()),
         (true, None) => layer("disk_limit", false, "not asked for".to_owned()),
         (true, Some(most)) => {
-            layer("disk_limit", true, format!("{} by looking how much there is, now and then", Bytes(most)))
+            let detail = format!("{}{OR_LESS}, by looking how much there is, now and then", Bytes(most));
+            layer("disk_limit", true, detail)
         }
     };
     let scratch = format!("{} in memory", Bytes(scratch_bytes));

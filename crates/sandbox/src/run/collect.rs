@@ -6,6 +6,7 @@ use crate::artifact::{ArtifactError, Caps, Collector};
 use crate::backend::with_causes;
 use crate::directory::{Directory, DirectoryError};
 use crate::limits::{Bytes, Limit, Limits};
+use crate::reserve::OR_LESS;
 use crate::spec::Workspace;
 use crate::state::{JOB, RunFolder, State};
 use crate::workspace::changes::{ChangeSet, ChangesError};
@@ -18,7 +19,7 @@ use belljar_policy::admission::Admitted;
 use jiff::Timestamp;
 use rustix::io::Errno;
 use std::error::Error;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -138,6 +139,10 @@ pub(super) fn code_of(error: &ArtifactError) -> FailureCode {
     match error {
         ArtifactError::Open { .. } | ArtifactError::Name { .. } => FailureCode::StepFailed,
         ArtifactError::Folder { .. } | ArtifactError::TooMuch { .. } => FailureCode::ConstraintViolation,
+        // A run decides itself how much it leaves, and has filled the disk before.
+        ArtifactError::Store { source, .. } if source.kind() == ErrorKind::StorageFull => {
+            FailureCode::ConstraintViolation
+        }
         ArtifactError::Store { .. } => FailureCode::InternalError,
     }
 }
@@ -195,11 +200,11 @@ pub(super) fn exceeded(result: &mut JobResult, limit: Limit, limits: &Limits) {
 
 /// The failure of what ran into a limit of its sandbox.
 pub(super) fn out_of_room(limit: Limit, limits: &Limits) -> Failure {
-    let most = match limit {
-        Limit::Memory => limits.memory_bytes,
-        Limit::Disk => limits.disk_bytes,
+    let (most, or_less) = match limit {
+        Limit::Memory => (limits.memory_bytes, ""),
+        Limit::Disk => (limits.disk_bytes, OR_LESS),
     };
-    let most = most.map_or(String::new(), |most| format!(" ({})", Bytes(most)));
+    let most = most.map_or(String::new(), |most| format!(" ({}{or_less})", Bytes(most)));
     Failure::new(FailureCode::ConstraintViolation, format!("the sandbox was ended: {limit}{most}"))
 }
 

@@ -6,11 +6,14 @@
 //! such as a descriptor that was sent and not received, shows in that the file system has lost more than is found. Others
 //! may have taken that. So it counts if the sandbox has written more than it may have, or if it holds something out of
 //! sight at several looks in a row, for which it is stopped.
+//!
+//! However much it may write, it leaves a reserve of the disk to the host ([`Room`]).
 
 mod processes;
 mod standstill;
 
 use crate::directory::{Directory, DirectoryError};
+use crate::reserve::Room;
 use belljar_confine::sealed::Handle;
 use rustix::fs::{AtFlags, FileType, fstatvfs, statat};
 use rustix::io::Errno;
@@ -176,25 +179,34 @@ impl Growth {
             bytes: self.free_at_first.bytes.saturating_sub(now.bytes),
             files: self.free_at_first.files.saturating_sub(now.files),
         };
-        let grown = match self.estimate(lost.with_files()) {
-            Some(grown) => grown,
-            None => self.measure(sandbox, lost),
+        let room = self.room();
+        let (grown, most) = match self.estimate(lost.with_files(), room) {
+            // What others have written counts in here, too: no reason to blame it for what is left.
+            Some(grown) => (grown, self.most_bytes),
+            None => (self.measure(sandbox, lost), self.most_bytes.min(room.most_bytes())),
         };
         let pause = match self.suspicions {
-            0 => pause(self.most_bytes.saturating_sub(grown)),
+            0 => pause(most.saturating_sub(grown).min(room.left_bytes(grown))),
             _ => SHORTEST_PAUSE,
         };
         self.next_look = Instant::now() + pause;
-        grown > self.most_bytes
+        grown > most
+    }
+
+    /// What is left of the disk; nothing, where that can't be told.
+    fn room(&self) -> Room {
+        let rooms = self.trees.iter().map(Room::of);
+        let none = Room { available_bytes: 0, reserve_bytes: 1 };
+        rooms.map(|room| room.unwrap_or(none)).min_by_key(|room| room.available_bytes).unwrap_or(none)
     }
 
     /// As much as it can have grown at most since it was measured; nothing if it is to be measured again. Looking at every
     /// file must not become the work itself, unless it may have outgrown.
-    fn estimate(&self, lost: u64) -> Option<u64> {
+    fn estimate(&self, lost: u64, room: Room) -> Option<u64> {
         let last = self.last?;
         let grown = last.grown.saturating_add(lost.saturating_sub(last.lost));
         let since = last.at.elapsed();
-        let is_near = lost >= self.most_bytes / 2 || !last.is_whole;
+        let is_near = lost >= self.most_bytes / 2 || !last.is_whole || !room.takes(0);
         let is_due = (is_near || since >= LONGEST_UNMEASURED) && since >= last.took.saturating_mul(4);
         (!is_due && grown <= self.most_bytes).then_some(grown)
     }

@@ -40,10 +40,11 @@ pub(super) enum Purpose {
 
 impl Embedded {
     pub(super) fn start(config: Option<&Path>, purpose: Purpose) -> Result<Self, CliError> {
+        let state = node::cleared(node::usual_state())?;
         let shown = ShownToken::new();
         let runner = HostPath::resolve(state::own_program()?)?;
         let listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-        let mut settings = Settings::new(listen, node::usual_state(), token(&shown)?, runner);
+        let mut settings = Settings::new(listen, state, token(&shown)?, runner);
         node::configure(&mut settings, config)?;
         if purpose == Purpose::Reading {
             settings.max_concurrency = 0;

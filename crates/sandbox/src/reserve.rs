@@ -1,0 +1,81 @@
+//! The part of a disk that is kept free of what sandboxes write, so that the host can still record what became of them.
+
+use rustix::fd::AsFd;
+use rustix::fs::fstatvfs;
+use rustix::io::Errno;
+
+/// What is left of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// What every user may still use, in bytes.
+    pub(crate) available_bytes: u64,
+    /// What is to stay available, in bytes.
+    pub(crate) reserve_bytes: u64,
+}
+
+/// As much of a disk is kept free, in bytes.
+const RESERVE_BYTES: u64 = 64 << 20;
+
+/// What stands behind a disk limit where people read it.
+pub(crate) const OR_LESS: &str = ", or less where the disk has less left";
+
+/// Of a small disk, one part of so many.
+const PART: u64 = 8;
+
+/// A sandbox that has written no more than this is not ended because others have filled the disk, in bytes.
+const HARMLESS_BYTES: u64 = 1 << 20;
+
+// === impl Room ===
+
+impl Room {
+    /// What is left of the file system that a file is on.
+    pub(crate) fn of(file: impl AsFd) -> Result<Self, Errno> {
+        let found = fstatvfs(file)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        let reserve_bytes = RESERVE_BYTES.min(bytes(found.f_blocks) / PART);
+        Ok(Self { available_bytes: bytes(found.f_bavail), reserve_bytes })
+    }
+
+    /// Returns true if so much more can be written and the reserve is left.
+    pub(crate) fn takes(self, bytes: u64) -> bool {
+        self.available_bytes.saturating_sub(bytes) >= self.reserve_bytes
+    }
+
+    /// How much a sandbox may have written at most while there is no more than this left. Once the reserve is touched that is as much
+    /// as is left, so those that have written most are ended first, and give back what they took.
+    pub(crate) fn most_bytes(self) -> u64 {
+        match self.takes(0) {
+            true => u64::MAX,
+            false => self.available_bytes.max(HARMLESS_BYTES),
+        }
+    }
+
+    /// How much can be written before a sandbox that has written `grown` bytes is to be looked at again.
+    pub(crate) fn left_bytes(self, grown: u64) -> u64 {
+        match self.takes(0) {
+            true => self.available_bytes - self.reserve_bytes,
+            // What it writes is also taken from what is left.
+            false => self.most_bytes().saturating_sub(grown) / 2,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sandbox_is_limited_by_what_is_left_once_the_reserve_is_touched() {
+        let room = |available_bytes| Room { available_bytes, reserve_bytes: 64 << 20 };
+        assert_eq!(room(64 << 20).most_bytes(), u64::MAX);
+        assert_eq!(room(63 << 20).most_bytes(), 63 << 20);
+        assert_eq!(room(0).most_bytes(), HARMLESS_BYTES, "one that wrote next to nothing is not the cause");
+        assert!(room(65 << 20).takes(1 << 20) && !room(65 << 20).takes(2 << 20));
+    }
+
+    #[test]
+    fn reserve_of_a_disk_is_no_larger_than_a_part_of_it() {
+        let room = Room::of(std::fs::File::open("/").unwrap()).unwrap();
+        assert!(room.reserve_bytes > 0 && room.reserve_bytes <= RESERVE_BYTES);
+    }
+}
