@@ -32,6 +32,7 @@ use context::Library;
 use hub::Hub;
 use jiff::Timestamp;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tokio_util::sync::CancellationToken;
 
 /// Where jobs are carried out, and where they are kept.
@@ -62,6 +63,8 @@ pub(crate) struct Workplace {
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: WallClock,
     pub(crate) owner: Owner,
+    /// Whether the last heartbeat was written to the database.
+    pub(crate) is_recording: AtomicBool,
 }
 
 // === impl Workplace ===

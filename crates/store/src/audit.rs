@@ -41,6 +41,7 @@ use queue::Queue;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tail::Tail;
 
 /// A log that is open for appending. Several processes, and several of these, may have the same one open.
@@ -144,6 +145,12 @@ impl AuditLog {
         let targets: Vec<String> = self.anchors.iter().map(|anchor| anchor.target.to_string()).collect();
         statuses.retain(|status| targets.contains(&status.target));
         statuses
+    }
+
+    /// What has kept the last records from being written; `None` once one was written, or if none was tried for half a minute.
+    pub fn failing(&self) -> Option<Arc<AuditError>> {
+        const WITHIN: Duration = Duration::from_secs(30);
+        self.queue.failing(WITHIN)
     }
 
     /// The key that signs this log.

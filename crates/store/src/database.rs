@@ -15,6 +15,8 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where the database is.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum Location {
 #[derive(Debug, Clone)]
 pub struct Database {
     engine: Engine,
+    /// Whether something in it could not be read for what it should be.
+    is_damaged: Arc<AtomicBool>,
 }
 
 /// Which engine it is.
@@ -163,12 +167,26 @@ impl Database {
             Location::File(path) => Engine::Sqlite(sqlite::Sqlite::open(path, sqlite::JOBS).await?),
             Location::Server(url) => Engine::Postgres(postgres::Postgres::open(url).await?),
         };
-        Ok(Self { engine })
+        Ok(Self { engine, is_damaged: Arc::default() })
     }
 
     /// Opens that of a node's telemetry, which is a file wherever jobs are.
     pub(crate) async fn open_telemetry(path: &Path) -> Result<Self, DatabaseError> {
-        Ok(Self { engine: Engine::Sqlite(sqlite::Sqlite::open(path, sqlite::TELEMETRY).await?) })
+        let engine = Engine::Sqlite(sqlite::Sqlite::open(path, sqlite::TELEMETRY).await?);
+        Ok(Self { engine, is_damaged: Arc::default() })
+    }
+
+    /// Returns true if a read or write since it was opened has met what is damaged.
+    pub fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
+    }
+
+    /// Remembers a failure that is due to damage.
+    fn noted<T>(&self, done: Result<T, DatabaseError>) -> Result<T, DatabaseError> {
+        if done.as_ref().is_err_and(|error| failing::is_damage(&*error.source)) {
+            self.is_damaged.store(true, Ordering::Relaxed);
+        }
+        done
     }
 
     /// Which engine it is.
@@ -182,7 +200,7 @@ impl Database {
     /// Begins to write.
     pub(crate) async fn begin(&self) -> Result<Transaction, DatabaseError> {
         Ok(match &self.engine {
-            Engine::Sqlite(sqlite) => Transaction::Sqlite(sqlite.begin().await?),
+            Engine::Sqlite(sqlite) => Transaction::Sqlite(self.noted(sqlite.begin().await)?),
             Engine::Postgres(postgres) => Transaction::Postgres(postgres.begin().await?),
         })
     }
@@ -201,7 +219,7 @@ impl Database {
             return Ok(changed);
         }
         let mut transaction = self.begin().await?;
-        let changed = transaction.execute(sql, values).await?;
+        let changed = self.noted(transaction.execute(sql, values).await)?;
         transaction.commit(write).await?;
         Ok(changed)
     }
@@ -220,7 +238,7 @@ impl Database {
             return Ok(rows.into_iter().next());
         }
         let mut transaction = self.begin().await?;
-        let rows = transaction.fetch(sql, values).await?;
+        let rows = self.noted(transaction.fetch(sql, values).await)?;
         transaction.commit(write).await?;
         Ok(rows.into_iter().next())
     }
@@ -232,7 +250,7 @@ impl Database {
         values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.fetch(sql.into().sqlite, values).await,
+            Engine::Sqlite(sqlite) => self.noted(sqlite.fetch(sql.into().sqlite, values).await),
             Engine::Postgres(postgres) => postgres.fetch(sql.into().postgres, values).await,
         }
     }
@@ -331,6 +349,34 @@ impl DatabaseError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn damage_is_remembered_from_the_first_statement_that_meets_it() {
+        use std::os::unix::fs::FileExt;
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("node.db");
+        let location = Location::File(path.clone());
+        let count =
+            |database: Database| async move { database.fetch("SELECT * FROM jobs", Vec::new()).await };
+        let sound = Database::open(&location).await.unwrap();
+        count(sound.clone()).await.unwrap();
+        assert!(!sound.is_damaged());
+        sound.close().await;
+        drop(sound);
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let sql = "SELECT rootpage - 1, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = 'jobs'";
+        let (page, size): (i64, i64) =
+            connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        drop(connection);
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.write_all_at(&vec![0xff; usize::try_from(size).unwrap()], (page * size).cast_unsigned())
+            .unwrap();
+        let damaged = Database::open(&location).await.unwrap();
+        assert!(!damaged.is_damaged());
+        count(damaged.clone()).await.unwrap_err();
+        assert!(damaged.is_damaged());
+    }
 
     #[test]
     fn passwords_in_urls_are_seen() {

@@ -48,6 +48,11 @@ impl Jobs {
         Self { database, room: Arc::default() }
     }
 
+    /// Returns true if something in the database was found to be damaged since it was opened.
+    pub fn is_damaged(&self) -> bool {
+        self.database.is_damaged()
+    }
+
     /// Carries something out to its end, also when nobody waits for it any more: a client that hangs up must not leave a
     /// change in the middle.
     async fn to_the_end<T: Send + 'static, E: From<DatabaseError> + Send + 'static>(

@@ -3,19 +3,17 @@
 use super::Shared;
 use axum::extract::State;
 use axum::http::StatusCode;
+use std::sync::atomic::Ordering;
 
 /// `GET /healthz`: it answers, so it lives.
 pub(super) async fn alive() -> &'static str {
     "ok"
 }
 
-/// `GET /readyz`: what it checked at its start stands, and it is not about to stop.
+/// `GET /readyz`: what it checked at its start stands, what it does can be recorded, and it is not about to stop.
 pub(super) async fn ready(State(api): State<Shared>) -> (StatusCode, String) {
-    if api.stop.is_cancelled() {
-        return (StatusCode::SERVICE_UNAVAILABLE, "the node is stopping".to_owned());
-    }
-    if api.workplace.jobs.instances().await.is_err() {
-        return (StatusCode::SERVICE_UNAVAILABLE, "the node can't reach its database".to_owned());
+    if let Some(why) = why_unready(&api).await {
+        return (StatusCode::SERVICE_UNAVAILABLE, why.to_owned());
     }
     let audit = std::sync::Arc::clone(&api.workplace.audit);
     // The files of statuses are small, and on a disk.
@@ -26,4 +24,22 @@ pub(super) async fn ready(State(api): State<Shared>) -> (StatusCode, String) {
         Some(false) => (StatusCode::OK, "ready; an audit anchor fails".to_owned()),
         None => (StatusCode::OK, "ready".to_owned()),
     }
+}
+
+/// Why the node can't work. Nothing is written for it: any client may ask, also without a token.
+async fn why_unready(api: &Shared) -> Option<&'static str> {
+    let workplace = &api.workplace;
+    if api.stop.is_cancelled() {
+        return Some("the node is stopping");
+    }
+    if workplace.jobs.instances().await.is_err() {
+        return Some("the node can't reach its database");
+    }
+    if workplace.jobs.is_damaged() {
+        return Some("the node's database is damaged");
+    }
+    if !workplace.is_recording.load(Ordering::Relaxed) {
+        return Some("the node can't write to its database");
+    }
+    workplace.audit.failing().map(|_| "the node can't write to its audit log")
 }

@@ -7,6 +7,7 @@ use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +54,9 @@ impl Heart {
     async fn once(&self, heard: &mut Heard, beats: &mut u64) {
         let Self { workplace, dispatcher, deliverer } = self;
         let instance = &workplace.owner.instance;
-        match workplace.jobs.beat(instance).await {
+        let beaten = workplace.jobs.beat(instance).await;
+        workplace.is_recording.store(beaten.is_ok(), Ordering::Relaxed);
+        match beaten {
             Ok(true) => {}
             // Others have taken this one for dead: what it has is not its own any more, and is to be stopped.
             Ok(false) => {

@@ -22,6 +22,7 @@ use belljar_store::images::Images as AddedImages;
 use belljar_store::jobs::{Jobs, Owner};
 use belljar_store::tokens::Tokens;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tokio_util::sync::CancellationToken;
 
 /// All of it, for an instance that may not have begun yet, and what follows the policy that it lives by.
@@ -81,6 +82,7 @@ pub(super) async fn furnish(
         settings: Arc::new(settings),
         clock,
         owner: owner.clone(),
+        is_recording: AtomicBool::new(true),
     };
     Ok((Arc::new(workplace), following))
 }

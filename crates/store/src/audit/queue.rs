@@ -76,6 +76,11 @@ impl Queue {
         done(Err(refusal));
     }
 
+    /// What has kept the last records from being written, if that was no longer ago than `within`.
+    pub(super) fn failing(&self, within: Duration) -> Option<Arc<AuditError>> {
+        self.failure().filter(|(_, at)| at.elapsed() <= within).map(|(error, _)| error)
+    }
+
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.something.notify_one();

@@ -1,6 +1,7 @@
 //! What kind of failure each engine's errors are: of those that may pass, whatever they hindered may be tried again.
 
 use super::{Failing, Failure};
+use std::error::Error;
 use std::io;
 
 /// PostgreSQL's codes of what may be otherwise later have five characters, of which two are the class.
@@ -13,6 +14,13 @@ const PASSING: [&str; 7] = [
     "57", // shutdown, or time that is over
     "58", // the system around it
 ];
+
+/// Returns true for an error of a database whose file is not what SQLite has written.
+pub(super) fn is_damage(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    let code = error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);
+    matches!(code, Some(DatabaseCorrupt | NotADatabase))
+}
 
 impl Failure for sqlx::Error {
     fn kind(&self) -> Failing {

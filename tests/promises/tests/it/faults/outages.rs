@@ -67,6 +67,7 @@ fn while_a_database_says_nothing_clients_are_told_so_at_once_and_jobs_go_on() {
             }
         }
         assert_eq!(node.get("/healthz").status, 200, "it lives");
+        wait::until(|| node.get("/readyz").status == 503);
         std::thread::sleep(Duration::from_millis(100));
     }
     server.hold(false);
@@ -172,6 +173,7 @@ fn on_a_full_disk_nothing_new_is_accepted_and_what_runs_ends_as_it_should() {
     std::thread::sleep(Duration::from_secs(5));
     std::fs::remove_file(&filler).unwrap();
     wait::until(|| attempt(&node) == 202);
+    wait::until(|| node.get("/readyz").status == 200);
     assert!(pursue_all(&node, &mut wanted).is_ok());
     assert_eq!(node.job(wanted[last].id())["status"], "completed");
     let mut more = Vec::from(ground.jobs());
@@ -193,6 +195,47 @@ fn on_a_full_disk_nothing_new_is_accepted_and_what_runs_ends_as_it_should() {
         Command::new("python3").args(["-c", CHECK]).arg(state.join("node/node.db")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&checked.stdout).trim(), "ok", "{checked:?}");
     tell(&format!("a disk that was full: {jobs} jobs, 0 lost, 0 ended twice, and it went on by itself"));
+}
+
+#[test]
+fn job_that_fills_the_disk_is_ended_and_the_node_goes_on() {
+    const NAME: &str = "faults::outages::job_that_fills_the_disk_is_ended_and_the_node_goes_on";
+    const FILL: &str =
+        "cat /dev/zero > /job/artifacts/x; while :; do echo x >> /job/artifacts/y; done 2>/dev/null";
+    let ground = Ground::lay("filled", None);
+    let state = ground.world.path().join("small");
+    std::fs::create_dir(&state).unwrap();
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=48m", "tmpfs"]).arg(&state);
+    if !mount.status().is_ok_and(|status| status.success()) {
+        return skip(NAME, "nothing may be mounted here");
+    }
+    let _mounted = Mounted(&state);
+    let arguments = [ground.arguments(), vec!["--state-dir", "small/node"]].concat();
+    let mut node = Node::start(&ground.world, &arguments);
+    // Control: a job that leaves little is done.
+    let ends_as = |node: &Node<'_>, text: &str| node.run(&script(text)).json()["status"].clone();
+    assert_eq!(ends_as(&node, "echo kept > /job/artifacts/x"), "completed");
+    let id = node.submit(script(FILL));
+    let job = node.wait_for(&id, "failed");
+    assert_eq!(job["failure_code"], "constraint_violation", "{job}");
+    let runs = || std::fs::read_dir(state.join("node/runs")).unwrap().flatten().map(|run| run.path());
+    wait::until(|| runs().next().is_none());
+    assert_eq!(ends_as(&node, "true"), "completed");
+
+    // A node that was killed while a run had filled the disk.
+    let id = node.submit(script("sleep 600"));
+    node.wait_for(&id, "in_progress");
+    signal(&node, Signal::KILL);
+    node.ended();
+    let left = runs().next().unwrap().join("private/job/filler");
+    let _ = std::fs::write(&left, vec![1_u8; 64 << 20]);
+    assert!(std::fs::write(state.join("control"), [1_u8; 64 << 10]).is_err(), "the disk is full");
+    node.killed_and_started();
+    assert!(!left.exists());
+    assert_eq!(node.get("/readyz").status, 200);
+    assert_eq!(node.job(&id)["failure_code"], "node_failure");
+    assert_eq!(ends_as(&node, "true"), "completed");
 }
 
 /// A file system that is there until the test is over.
