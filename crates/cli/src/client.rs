@@ -7,11 +7,13 @@ mod answer;
 mod error;
 pub(crate) mod events;
 mod place;
+mod server;
 mod token;
 
 pub(crate) use answer::{Answer, Piece};
 pub(crate) use error::ClientError;
 pub(crate) use place::Place;
+pub(crate) use server::NodeUser;
 pub(crate) use token::ShownToken;
 
 use belljar_contract::id::JobId;
@@ -27,6 +29,7 @@ use zeroize::Zeroizing;
 pub(crate) struct Client {
     place: Place,
     token: ShownToken,
+    user: NodeUser,
 }
 
 /// A request.
@@ -62,8 +65,9 @@ const LARGEST_DOCUMENT_BYTES: usize = 64 << 20;
 // === impl Client ===
 
 impl Client {
-    pub(crate) fn new(place: Place, token: ShownToken) -> Self {
-        Self { place, token }
+    /// A client that shows the token to a node of `user`, where the node is on this machine.
+    pub(crate) fn new(place: Place, token: ShownToken, user: NodeUser) -> Self {
+        Self { place, token, user }
     }
 
     /// Where the node is, as it was written.
@@ -73,7 +77,7 @@ impl Client {
 
     /// Sends a request; the answer, if it is none that tells of a problem.
     pub(crate) fn ask(&self, ask: &Ask<'_>) -> Result<Answer, ClientError> {
-        let mut answer = Answer::to(&self.place, &self.request(ask))?;
+        let mut answer = Answer::to(&self.place, self.user, &self.request(ask))?;
         match answer.status() {
             200..=299 => Ok(answer),
             status => Err(self.refused(status, &answer.whole(LARGEST_DOCUMENT_BYTES)?)),

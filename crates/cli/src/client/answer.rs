@@ -1,5 +1,6 @@
 //! One request by a connection of its own, and the answer as it comes.
 
+use super::server::{self, NodeUser, UntrustedServerError};
 use super::{ClientError, PATIENCE, Place, WHOLE};
 use belljar_egress::http1::limits::{RESPONSE_HEAD_BYTES, Times};
 use belljar_egress::http1::{BodyLength, Chunks, Malformed, ResponseHead, head};
@@ -36,8 +37,8 @@ const PORTION: usize = 64 << 10;
 // === impl Answer ===
 
 impl Answer {
-    /// Sends a request there, and reads the head of what is answered.
-    pub(super) fn to(place: &Place, request: &[u8]) -> Result<Self, ClientError> {
+    /// Sends a request there, and reads the head of what is answered. On this machine nothing is sent to a node of another user.
+    pub(super) fn to(place: &Place, user: NodeUser, request: &[u8]) -> Result<Self, ClientError> {
         let node = place.as_str().to_owned();
         let mut stream = connect(place.addresses())
             .map_err(|source| ClientError::Unreachable { node: node.clone(), source })?;
@@ -45,6 +46,10 @@ impl Answer {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::Silent { node: node.clone() },
             _ => ClientError::Broken { node: node.clone(), source },
         };
+        server::check(&stream, user).map_err(|error| match error {
+            UntrustedServerError::Gone(source) => broken(source),
+            source => ClientError::Untrusted { node: node.clone(), source },
+        })?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(broken)?;
         // A node that refuses what is too large hangs up before it has heard all of it: then its answer counts.

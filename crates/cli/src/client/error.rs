@@ -1,5 +1,6 @@
 //! Why a node has not done what it was asked for.
 
+use super::server::UntrustedServerError;
 use belljar_contract::worker::problem::{ProblemDetails, ProblemKind};
 use belljar_egress::http1::Malformed;
 use std::io;
@@ -13,6 +14,13 @@ pub(crate) enum ClientError {
         node: String,
         #[source]
         source: io::Error,
+    },
+    /// A process on this machine listens there that may be another user's.
+    #[error("nothing was sent to {node}")]
+    Untrusted {
+        node: String,
+        #[source]
+        source: UntrustedServerError,
     },
     /// Somebody was there, and hung up.
     #[error("the connection to {node} broke")]
@@ -77,6 +85,10 @@ impl ClientError {
             Self::Unreachable { .. } => Some(
                 "is it running? `belljar node --listen 127.0.0.1:12090 --token-file FILE` starts one; without --node \
                  and BELLJAR_NODE the job is run here",
+            ),
+            Self::Untrusted { .. } => Some(
+                "any user of this machine can listen where a node was; `--node-user UID` names the user whose node it is, \
+                 and `--node-user any` is for one in a container or another network namespace",
             ),
             Self::NoNode { .. } | Self::Malformed { .. } | Self::Document { .. } => {
                 Some("--node is where `belljar node` listens, such as http://127.0.0.1:12090")

@@ -7,7 +7,7 @@ mod show;
 mod source;
 
 use super::Subcommand;
-use crate::client::Place;
+use crate::client::{NodeUser, Place};
 use crate::error::CliError;
 use belljar_contract::approval::{is_digest, is_reason};
 use belljar_contract::id::ApprovalId;
@@ -33,6 +33,9 @@ struct Reach {
     /// The file with the token that the node takes
     #[arg(long, global = true, value_name = "FILE", env = "BELLJAR_NODE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
+    /// The id of a user whose node may be asked on this machine, besides yours and root's; `any` for a node in a container
+    #[arg(long, global = true, value_name = "UID", env = "BELLJAR_NODE_USER", value_parser = NodeUser::parse)]
+    node_user: Option<NodeUser>,
 }
 
 #[derive(Debug, clap::Subcommand)]

@@ -16,7 +16,7 @@ mod watch;
 pub(crate) use artifacts::ArtifactError;
 
 use super::Subcommand;
-use crate::client::{Client, Place, ShownToken};
+use crate::client::{Client, NodeUser, Place, ShownToken};
 use crate::error::CliError;
 use belljar_contract::id::JobId;
 use embedded::{Embedded, Purpose};
@@ -41,6 +41,9 @@ struct Reach {
     /// The file with the token that the node takes
     #[arg(long, global = true, value_name = "FILE", env = "BELLJAR_NODE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
+    /// The id of a user whose node may be asked on this machine, besides yours and root's; `any` for a node in a container
+    #[arg(long, global = true, value_name = "UID", env = "BELLJAR_NODE_USER", value_parser = NodeUser::parse)]
+    node_user: Option<NodeUser>,
     /// The configuration of what is run here [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's
     /// configuration]
     #[arg(long, global = true, value_name = "FILE")]
@@ -125,7 +128,8 @@ impl Reach {
             let what = "--node also needs --token-file FILE, or BELLJAR_NODE_TOKEN_FILE: the node's token";
             return Err(CliError::usage(what.to_owned()));
         };
-        act(&Client::new(node.clone(), ShownToken::read(token_file)?))
+        let user = self.node_user.unwrap_or_default();
+        act(&Client::new(node.clone(), ShownToken::read(token_file)?, user))
     }
 }
 

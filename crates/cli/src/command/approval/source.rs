@@ -35,7 +35,10 @@ pub(super) struct Said {
 impl Source {
     pub(super) fn open(reach: &Reach) -> Result<Self, CliError> {
         match (&reach.node, &reach.token_file) {
-            (Some(node), Some(file)) => Ok(Self::Node(Client::new(node.clone(), ShownToken::read(file)?))),
+            (Some(node), Some(file)) => {
+                let user = reach.node_user.unwrap_or_default();
+                Ok(Self::Node(Client::new(node.clone(), ShownToken::read(file)?, user)))
+            }
             (Some(_), None) => {
                 let what =
                     "--node also needs --token-file FILE, or BELLJAR_NODE_TOKEN_FILE: the node's token";

@@ -1,9 +1,61 @@
 //! What is refused, by whom, and how that is said.
 
 use super::{Liar, ask, ask_as_on_a_terminal, command};
-use belljar_testkit::node::{Node, new_id, steps};
+use belljar_testkit::node::{Node, TOKEN, new_id, steps};
 use belljar_testkit::world::{Ran, World};
 use serde_json::json;
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::mpsc;
+
+/// A user id that no database of users knows.
+const UNKNOWN: u32 = 54_321;
+
+/// A server that belongs to another user, and what each connection to it has brought.
+fn server_of_another_user(at: &str) -> Option<(SocketAddr, mpsc::Receiver<String>)> {
+    let listener = TcpListener::bind(at).ok()?;
+    std::os::unix::fs::fchown(&listener, Some(UNKNOWN), None).unwrap();
+    let (address, (heard, hears)) = (listener.local_addr().unwrap(), mpsc::channel());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut portion = [0; 4_096];
+            let count = stream.read(&mut portion).unwrap_or_default();
+            heard.send(String::from_utf8_lossy(&portion[..count]).into_owned()).unwrap();
+        }
+    });
+    Some((address, hears))
+}
+
+#[test]
+fn token_is_not_shown_to_another_user_who_listens_where_a_node_was() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let world = World::new(crate::BELLJAR);
+    world.write("token", TOKEN);
+    for at in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0", "[::]:0"] {
+        let Some((address, heard)) = server_of_another_user(at) else { continue };
+        let node = match address.is_ipv6() {
+            true => format!("http://[::1]:{}", address.port()),
+            false => format!("http://localhost:{}", address.port()),
+        };
+        let ask = |command: &[&str], more: &[&str]| {
+            world.run(&[command, &["--node", &node, "--token-file", "token"], more].concat())
+        };
+        for command in [["job", "list"], ["approval", "list"]] {
+            let ran = ask(&command, &[]);
+            let why = "the user with the id 54321 serves it";
+            assert!(ran.code == 125 && ran.stderr.contains(why), "{at}: {}", ran.stderr);
+            assert!(ran.stderr.contains("--node-user UID"), "{at}: {}", ran.stderr);
+            assert_eq!(heard.recv().unwrap(), "", "{at}");
+        }
+        // Control: a node of a user who is named is asked, and shown the token.
+        for user in ["54321", "any"] {
+            ask(&["job", "list"], &["--node-user", user]);
+            assert!(heard.recv().unwrap().contains(TOKEN), "{at}: {user}");
+        }
+    }
+}
 
 #[test]
 fn every_mistake_in_what_is_submitted_is_told_with_its_place_and_nothing_is_submitted() {
