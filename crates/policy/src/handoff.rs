@@ -99,6 +99,17 @@ pub enum HandoffKind {
     Alias,
 }
 
+// === impl Finding ===
+
+impl Finding {
+    /// Adds it to others, unless it is there.
+    pub fn add_to(self, findings: &mut Vec<Self>) {
+        if !findings.contains(&self) {
+            findings.push(self);
+        }
+    }
+}
+
 // === impl Touched ===
 
 impl<'t> Touched<'t> {
@@ -153,9 +164,14 @@ impl fmt::Display for HandoffKind {
     }
 }
 
-/// What of a change gains trust, in the order in which it comes: one finding for each path and kind.
+/// What of a change gains trust, in the order in which it comes: one finding for each path and kind. All that Git goes by in the tree's
+/// own repository, and that runs nothing by itself, has one finding together, with the path of the repository.
 pub fn review<'t>(touched: impl IntoIterator<Item = Touched<'t>>) -> Vec<Finding> {
-    touched.into_iter().flat_map(|touched| review_one(&touched, false)).collect()
+    let mut findings = Vec::new();
+    for finding in touched.into_iter().flat_map(|touched| review_one(&touched, false)) {
+        finding.add_to(&mut findings);
+    }
+    findings
 }
 
 /// `is_alias` says that the path leads there through a link.
@@ -179,9 +195,10 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
         is_link || [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::File { .. })));
     let of_directory = repository::review_directory(&parts).filter(|_| is_directory);
     let of_file = repository::review(&parts, *is_new_git_object).filter(|_| is_file);
+    let of_file = of_file.or_else(|| repository::review_link(&parts).filter(|_| is_link));
     let of_repository = of_directory.or(of_file);
     // Branches have names of their own.
-    let is_git_data = of_repository.is_none() && path.starts_with(".git/");
+    let is_git_data = of_repository.is_none() && repository::is_own(&parts);
     if let Some(reason) = of_repository {
         note(HandoffKind::Git, reason);
     }
@@ -212,10 +229,12 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     if matches!(after, Some(Entry::File { is_executable: true })) && !could_run {
         note(HandoffKind::Executable, "it can be run, and couldn't before");
     }
-    found
-        .into_iter()
-        .map(|(kind, reason)| Finding { path: (*path).to_owned(), kind, reason: reason.into() })
-        .collect()
+    let of_data = repository::review_data(&parts).filter(|_| is_git_data);
+    // One for all of them.
+    let repository = path.split('/').next().unwrap_or_default();
+    let of_data = of_data.map(|reason| (repository, HandoffKind::Git, reason));
+    let found = found.into_iter().map(|(kind, reason)| (*path, kind, reason)).chain(of_data);
+    found.map(|(path, kind, reason)| Finding { path: path.to_owned(), kind, reason: reason.into() }).collect()
 }
 
 /// What gains trust by the names of directories above the tree, which are folded.

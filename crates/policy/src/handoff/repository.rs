@@ -32,6 +32,23 @@ pub(super) fn review_directory(parts: &[&str]) -> Option<&'static str> {
     }
 }
 
+/// Returns true for a path in the tree's own repository.
+pub(super) fn is_own(parts: &[&str]) -> bool {
+    matches!(parts, [first, _, ..] if is_dot_git(first))
+}
+
+/// Why data of the tree's own repository needs a yes, if it does. A new object is nothing before something names it.
+pub(super) fn review_data(parts: &[&str]) -> Option<&'static str> {
+    (is_own(parts) && parts.get(1) != Some(&"objects")).then_some(
+        "git goes by its index, HEAD, references and their logs, and what it will write by them is not all shown",
+    )
+}
+
+/// Why a link needs a yes that takes the place of data in the tree's own repository, if it does.
+pub(super) fn review_link(parts: &[&str]) -> Option<&'static str> {
+    is_own(parts).then_some("git reads and writes what it leads to")
+}
+
 /// Directories that Git itself makes and removes as branches and objects come and go. No repository is one without `refs` and `objects`,
 /// and a name that ends with `.lock` keeps Git from writing.
 fn is_directory_of_data(inside: &[&str]) -> bool {

@@ -53,7 +53,11 @@ pub fn review_in_tree<'t>(
     touched: impl IntoIterator<Item = Touched<'t>>,
     context: &TreeContext,
 ) -> Vec<Finding> {
-    touched.into_iter().flat_map(|touched| context.review(&touched)).collect()
+    let mut findings = Vec::new();
+    for finding in touched.into_iter().flat_map(|touched| context.review(&touched)) {
+        finding.add_to(&mut findings);
+    }
+    findings
 }
 
 // === impl TreeContext ===
@@ -170,7 +174,7 @@ impl TreeContext {
     fn review(&self, touched: &Touched<'_>) -> Vec<Finding> {
         let mut found = review_one(touched, false);
         let mut note = |kind, reason: Cow<'static, str>| {
-            if !found.iter().any(|known: &Finding| known.kind == kind) {
+            if !found.iter().any(|known: &Finding| known.kind == kind && known.path == touched.path) {
                 found.push(Finding { path: touched.path.to_owned(), kind, reason });
             }
         };
@@ -333,7 +337,7 @@ mod tests {
             assert_eq!(kinds(&context(&[], names), "a/config", file()), [""; 0], "{names:?}");
         }
         let own = [".git/HEAD", ".git/objects", ".git/refs"];
-        assert_eq!(kinds(&context(&[], &own), ".git/index", file()), [""; 0]);
+        assert_eq!(kinds(&context(&[], &own), ".git/objects/ab", Some(Entry::Directory)), [""; 0]);
     }
 
     #[test]
@@ -353,7 +357,7 @@ mod tests {
         }
         let mut context = TreeContext::default();
         context.set_place("/home/me/app", false);
-        for path in ["src/main.rs", "settings.rb", ".git/index", "a/b"] {
+        for path in ["src/main.rs", "settings.rb", "a/b"] {
             assert_eq!(kinds(&context, path, file()), [""; 0], "{path}");
         }
         context.set_place("/srv/git/app/hooks", true);
@@ -472,6 +476,6 @@ mod tests {
         }
         assert_eq!(at("/home/me/app/.claude/worktrees/a", "Makefile"), ["build"]);
         assert_eq!(at("/home/me/app/.claude/commands", "a.txt"), ["agent"]);
-        assert_eq!(at("/home/me/.newtool", ".git/index"), [""; 0]);
+        assert_eq!(at("/home/me/.newtool", ".git/index"), ["git"]);
     }
 }

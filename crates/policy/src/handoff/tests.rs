@@ -138,10 +138,23 @@ fn a_branch_may_be_called_like_a_file_that_gains_trust() {
     for path in
         [".git/refs/heads/makefile", ".git/refs/heads/fix/cleanup", ".git/logs/refs/heads/package.json"]
     {
-        assert_eq!(kinds(path), [""; 0], "{path}");
+        assert_eq!(kinds(path), ["git"], "{path}");
     }
     // The control.
     assert_eq!(kinds("refs/heads/makefile"), ["build"]);
+}
+
+#[test]
+fn what_git_goes_by_has_one_finding_together() {
+    let file = || Some(Entry::File { is_executable: false });
+    let paths =
+        [".git/index", ".git/HEAD", ".git/refs/heads/a", ".git/logs/HEAD", "a.txt", ".git/hooks/update"];
+    let found = review(paths.map(|path| Touched::new(path, None, file())));
+    let found: Vec<_> = found.iter().map(|finding| (finding.path.as_str(), finding.kind.code())).collect();
+    assert_eq!(found, [(".git", "git"), (".git/hooks/update", "git")]);
+    let link = Some(Entry::Link { target: "../a.txt".into() });
+    let found = review([Touched::new(".git/COMMIT_EDITMSG", None, link)]);
+    assert!(found.iter().any(|finding| finding.path == ".git/COMMIT_EDITMSG"), "{found:?}");
 }
 
 #[test]
@@ -222,9 +235,8 @@ fn names_in_the_table_are_as_they_are_compared() {
 fn file_in_the_place_of_a_directory_is_judged_as_both() {
     let file = || Some(Entry::File { is_executable: false });
     let asks = |path: &str, before, after| !review([Touched::new(path, before, after)]).is_empty();
-    for (path, is_file_asked) in [(".git/objects/ab", true), (".git/index", false), ("docs", false)] {
-        assert_eq!(asks(path, None, file()), is_file_asked, "{path}");
-        let is_asked = is_file_asked || path == ".git/index";
+    for (path, is_asked) in [(".git/objects/ab", true), (".git/index", true), ("docs", false)] {
+        assert_eq!(asks(path, None, file()), is_asked, "{path}");
         assert_eq!(asks(path, Some(Entry::Directory), file()), is_asked, "{path}");
         assert_eq!(asks(path, file(), Some(Entry::Directory)), is_asked, "{path}");
     }

@@ -75,7 +75,8 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
         let mut found = policy::review_in_tree([touched], &context);
         if is_alone && changed.as_shown().is_empty() {
             // As it is listed, and so that a yes to all that is in it covers it.
-            found.iter_mut().for_each(|finding| finding.path.push('/'));
+            let own = found.iter_mut().filter(|finding| Path::new(&finding.path) == path);
+            own.for_each(|finding| finding.path.push('/'));
         }
         if !found.iter().any(|finding| finding.kind == HandoffKind::Executable)
             && is_program(changed, copy, path)
@@ -86,7 +87,7 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
                 reason: "it is a compiled program that can be run, and no review shows what it does".into(),
             });
         }
-        findings.extend(found);
+        found.into_iter().for_each(|finding| finding.add_to(&mut findings));
     }
     let (context, objects) = (&context, &objects.into_found());
     findings.extend(git_content::find(&Ground { set, copy, target, context, objects })?);

@@ -33,7 +33,7 @@ impl Trees {
         std::fs::write(path, content).unwrap();
     }
 
-    /// What takes a yes, as `PATH KIND`.
+    /// What takes a yes, as `PATH KIND`, besides all data of Git's together.
     pub(super) fn asked(&self) -> Vec<String> {
         asked_in(self.folder.path())
     }
@@ -53,7 +53,12 @@ pub(super) fn asked_in(folder: &Path) -> Vec<String> {
     let [tree, layer] = ["tree", "layer"].map(|name| Directory::open_host(&folder.join(name)).unwrap());
     let set = ChangeSet::read(&tree, &layer).unwrap();
     let findings = review(&set, &layer, &tree).unwrap().findings;
-    findings.iter().map(|finding| format!("{} {}", finding.path, finding.kind)).collect()
+    let others = findings.iter().filter(|finding| !is_of_data(finding));
+    others.map(|finding| format!("{} {}", finding.path, finding.kind)).collect()
+}
+
+fn is_of_data(finding: &Finding) -> bool {
+    finding.path == ".git" && finding.reason.starts_with("git goes by its index")
 }
 
 fn object_of(name: &str) -> String {
@@ -75,7 +80,7 @@ fn lay_over(from: &Path, tree: &Path, layer: &Path) {
 }
 
 #[test]
-fn a_commit_takes_no_yes() {
+fn what_git_goes_by_takes_one_yes_and_a_new_object_alone_takes_none() {
     let trees = Trees::new();
     trees.write("tree/a.txt", "a\n");
     trees.git("tree", &["init", "--quiet", "--initial-branch=main", "."]);
@@ -84,13 +89,44 @@ fn a_commit_takes_no_yes() {
     trees.git("", &["clone", "--quiet", "--no-hardlinks", "tree", "copy"]);
     std::fs::copy(trees.path("tree/.git/config"), trees.path("copy/.git/config")).unwrap();
     std::fs::remove_file(trees.path("copy/.git/packed-refs")).unwrap();
-    trees.write("copy/a.txt", "b\n");
-    trees.write("copy/src/b.txt", "b\n");
+    std::fs::remove_dir_all(trees.path("copy/.git/refs/remotes")).unwrap();
+    std::fs::remove_dir_all(trees.path("copy/.git/logs")).unwrap();
+    let copied =
+        Command::new("cp").args(["-a", "tree/.git/logs", "copy/.git/"]).current_dir(trees.path("")).status();
+    assert!(copied.unwrap().success());
+    for same in ["index", "HEAD", "refs/heads/main"] {
+        std::fs::copy(trees.path("tree/.git").join(same), trees.path("copy/.git").join(same)).unwrap();
+    }
+    let all = || {
+        let [tree, layer] = ["tree", "layer"].map(|name| Directory::open_host(&trees.path(name)).unwrap());
+        let findings = review(&ChangeSet::read(&tree, &layer).unwrap(), &layer, &tree).unwrap().findings;
+        assert!(findings.iter().all(is_of_data), "{findings:?}");
+        findings.into_iter().map(|finding| finding.path).collect::<Vec<_>>()
+    };
+    trees.write("copy/b.txt", "b\n");
+    trees.git("copy", &["hash-object", "-w", "b.txt"]);
+    lay_over(&trees.path("copy"), &trees.path("tree"), &trees.path("layer"));
+    assert_eq!(all(), [""; 0], "an object that nothing names");
     trees.git("copy", &["add", "."]);
     trees.git("copy", &["commit", "--quiet", "-m", "two"]);
     lay_over(&trees.path("copy"), &trees.path("tree"), &trees.path("layer"));
     assert!(trees.path("layer/.git/refs/heads/main").exists());
-    assert_eq!(trees.asked(), [""; 0]);
+    assert_eq!(all(), [".git"]);
+    for path in
+        ["index", "HEAD", "refs/heads/other", "logs/HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "refs/tags/v1"]
+    {
+        std::fs::remove_dir_all(trees.path("layer")).unwrap();
+        let known = trees.path("tree/.git").join(path);
+        let content = std::fs::read(&known).unwrap_or_default();
+        trees.write(&format!("layer/.git/{path}"), [content.as_slice(), b"\n"].concat());
+        let [tree, layer] = ["tree", "layer"].map(|name| Directory::open_host(&trees.path(name)).unwrap());
+        let findings = review(&ChangeSet::read(&tree, &layer).unwrap(), &layer, &tree).unwrap().findings;
+        assert_eq!(findings.iter().filter(|finding| is_of_data(finding)).count(), 1, "{path}: {findings:?}");
+    }
+    std::fs::remove_dir_all(trees.path("layer/.git")).unwrap();
+    std::fs::create_dir_all(trees.path("layer/.git")).unwrap();
+    symlink("../Makefile", trees.path("layer/.git/COMMIT_EDITMSG")).unwrap();
+    assert_eq!(trees.asked(), [".git/COMMIT_EDITMSG git"], "a link");
 }
 
 #[test]
