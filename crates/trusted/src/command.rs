@@ -94,6 +94,11 @@ pub fn check_texts<'t>(texts: impl IntoIterator<Item = &'t OsStr>) -> Result<(),
     check_all(texts.into_iter().map(|text| (text, Role::Mentioned)), &Variables::default())
 }
 
+/// The paths that a text names by which a program of the host's is told what to do, those that wildcards match included.
+pub fn paths_named_in(text: &OsStr) -> Vec<PathBuf> {
+    paths_in(text, &Variables::default())
+}
+
 fn check_all<'t>(
     texts: impl IntoIterator<Item = (&'t OsStr, Role)>,
     variables: &Variables,

@@ -1,5 +1,8 @@
 //! The paths that a text names by which a program of the host's is told what to do: an argument, a variable, a setting, a first line.
 
+mod expansion;
+mod wildcards;
+
 use crate::trusted_file::Role;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -8,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// What stands between paths.
 const BETWEEN: &[u8] = b" \t\r\n:;,='\"()<>|&`[]{}@";
+
+/// What stands between words with wildcards.
+const BETWEEN_NAMES: &[u8] = b" \t\r\n;='\"()<>|&`";
 
 /// Variables that name a directory of the user's: a workspace may be below it, but not the other way round.
 const USER_DIRECTORIES: [&str; 9] = [
@@ -40,60 +46,16 @@ impl Variables {
             false => Role::Mentioned,
         }
     }
-
-    /// The home directories that a program may take for its own: the one that it is given, and that of this process, which is the
-    /// user's.
-    fn homes(&self) -> impl Iterator<Item = PathBuf> {
-        let given = self.0.get("HOME").map(PathBuf::from);
-        let own = std::env::var_os("HOME").map(PathBuf::from);
-        given.into_iter().chain(own).filter(|home| !home.as_os_str().is_empty())
-    }
-
-    /// The text as a shell or a configuration would read it: `$NAME` and `${NAME}` are their values. Returns `None` if it names none.
-    fn expanded(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut expanded = Vec::with_capacity(text.len());
-        let (mut left, mut is_changed) = (text, false);
-        while let Some((first, rest)) = left.split_first() {
-            let found = (*first == b'$').then(|| self.named_at(rest)).flatten();
-            match found {
-                Some((value, rest)) => {
-                    expanded.extend_from_slice(value.as_bytes());
-                    left = rest;
-                    is_changed = true;
-                }
-                None => {
-                    expanded.push(*first);
-                    left = rest;
-                }
-            }
-        }
-        is_changed.then_some(expanded)
-    }
-
-    /// The value of the variable whose name stands first in a text, and what follows it.
-    fn named_at<'t>(&self, text: &'t [u8]) -> Option<(&str, &'t [u8])> {
-        let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        let inner = text.strip_prefix(b"{").unwrap_or(text);
-        let end = inner.iter().position(|byte| !is_of_name(byte)).unwrap_or(inner.len());
-        let (name, rest) = inner.split_at_checked(end)?;
-        let value = self.0.get(std::str::from_utf8(name).ok()?)?;
-        match inner.len() < text.len() {
-            // What stands behind the name in the braces says what is meant without a value.
-            true => rest.iter().position(|byte| *byte == b'}').and_then(|at| rest.get(at + 1..)),
-            false => Some(rest),
-        }
-        .map(|rest| (value.as_str(), rest))
-    }
 }
 
-/// The paths in a text, which a program may read or run. One that is relative begins at the root, where programs of the host's start.
-/// What a shell makes of other variables isn't seen.
+/// The paths in a text, which a program may read or run: also below what variables, users and tokens stand for, and those that
+/// wildcards match. One that is relative begins at the root, where programs of the host's start. What a shell makes of variables that
+/// the program isn't given isn't seen, but for those of the user's directories.
 pub(crate) fn paths_in(text: &OsStr, variables: &Variables) -> Vec<PathBuf> {
-    let bytes = text.as_bytes();
-    let expanded = variables.expanded(bytes);
     let mut paths = Vec::new();
-    for text in spellings(bytes).iter().chain(expanded.iter()) {
-        note_paths(text, variables, &mut paths);
+    for spelling in spellings(text.as_bytes()) {
+        note_paths(&spelling, false, &mut paths);
+        variables.readings(&spelling).iter().for_each(|reading| note_paths(reading, true, &mut paths));
     }
     paths
 }
@@ -107,7 +69,8 @@ pub(crate) fn spellings(text: &[u8]) -> Vec<Vec<u8>> {
     spellings
 }
 
-fn note_paths(text: &[u8], variables: &Variables, paths: &mut Vec<PathBuf>) {
+/// Adds the paths in a text. `is_read` says that variables and tokens have their values, so that what is left of them matches all names.
+fn note_paths(text: &[u8], is_read: bool, paths: &mut Vec<PathBuf>) {
     let value = text.iter().position(|byte| *byte == b'=').and_then(|at| text.get(at + 1..));
     let whole = [Some(text), value].into_iter().flatten();
     let mut parts: Vec<&[u8]> = whole.chain(text.split(|byte| BETWEEN.contains(byte))).collect();
@@ -118,33 +81,53 @@ fn note_paths(text: &[u8], variables: &Variables, paths: &mut Vec<PathBuf>) {
         .filter_map(|part| part.get(part.iter().position(|byte| *byte == b'/')?..))
         .collect();
     parts.extend(of_flags);
-    for path in parts.into_iter().flat_map(|part| paths_of(part, variables)) {
-        if !paths.contains(&path) {
-            paths.push(path);
+    // What is in quotes is one word, whatever is in it.
+    for quotes in [b"\"".as_slice(), b"'", b"\"'"] {
+        parts.extend(text.split(|byte| quotes.contains(byte)));
+    }
+    let escaped = with_escaped_blanks(text);
+    parts.extend(escaped.iter().map(Vec::as_slice));
+    // `[ab]` and `{a,b}` are one name.
+    parts.extend(text.split(|byte| BETWEEN_NAMES.contains(byte)).filter(|_| is_read));
+    for path in parts.into_iter().filter_map(path_of) {
+        let matching = if is_read { wildcards::matches(&path) } else { Vec::new() };
+        for path in std::iter::once(path).chain(matching) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
         }
     }
 }
 
-/// The paths that one word means: it begins at the root, at a home directory, or where the program starts.
-fn paths_of(word: &[u8], variables: &Variables) -> Vec<PathBuf> {
-    let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
-    if word.starts_with(b"/") {
-        return vec![path(word)];
+/// The words of a text in which a backslash makes blanks part of a name, as in `my\ link/x`.
+fn with_escaped_blanks(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut words = vec![Vec::new()];
+    let mut left = text.iter().copied();
+    while let Some(byte) = left.next() {
+        let Some(word) = words.last_mut() else { break };
+        match byte {
+            b'\\' => word.extend(left.next()),
+            byte if BETWEEN.contains(&byte) => words.push(Vec::new()),
+            byte => word.push(byte),
+        }
     }
-    let below = ["~/", "$HOME/", "${HOME}/"].iter().find_map(|home| word.strip_prefix(home.as_bytes()));
-    if let Some(below) = below {
-        return variables.homes().map(|home| home.join(path(below))).collect();
+    words.retain(|word| word.contains(&b' '));
+    words
+}
+
+/// The path that one word means: it begins at the root, or where the program starts.
+fn path_of(word: &[u8]) -> Option<PathBuf> {
+    let path = Path::new(OsStr::from_bytes(word));
+    if path.is_absolute() {
+        return Some(path.to_owned());
     }
     if word.iter().any(|byte| BETWEEN.contains(byte)) || word.starts_with(b"-") {
-        return Vec::new();
+        return None;
     }
     // Only root can make another name at the root. Most other words with a slash are no paths, and may be secrets.
-    let from_root = Path::new("/").join(path(word));
     let begins_there = |first: &OsStr| Path::new("/").join(first).symlink_metadata().is_ok();
-    match word.contains(&b'/') && path(word).iter().next().is_some_and(begins_there) {
-        true => vec![from_root],
-        false => Vec::new(),
-    }
+    let is_there = word.contains(&b'/') && path.iter().next().is_some_and(begins_there);
+    is_there.then(|| Path::new("/").join(path))
 }
 
 fn percent_decoded(text: &[u8]) -> Vec<u8> {
@@ -187,7 +170,11 @@ mod tests {
             assert!(seen(argument, &[]).contains(&"/etc/env.sh".to_owned()), "{argument}");
         }
         assert_eq!(seen("no-such-directory/env.sh", &[]), [""; 0]);
-        assert!(seen("--env=/w/a b", &[]).contains(&"/w/a b".to_owned()));
+        for argument in
+            ["--env=/w/a b", ". \"/w/a b\"; x", ". '/w/a b'", ". /w/a\\ b; x", "sh -c \". '/w/a b'\""]
+        {
+            assert!(seen(argument, &[]).contains(&"/w/a b".to_owned()), "{argument}");
+        }
         assert!(seen("/w/a b", &[]).contains(&"/w/a b".to_owned()));
         assert_eq!(seen("print --format=text env.sh", &[]), [""; 0]);
     }
@@ -204,5 +191,43 @@ mod tests {
             assert!(seen(text, &variables).contains(&"/h/x".to_owned()), "{text}");
         }
         assert!(!seen("$AB/x", &variables).contains(&"/w/x".to_owned()));
+    }
+
+    #[test]
+    fn home_directories_are_seen_by_all_their_names_and_within_longer_texts() {
+        let variables = [("HOME", "/h")];
+        for text in [
+            ". ${HOME}/x; echo k",
+            "!sh ${HOME}/x",
+            "sh \"${HOME}\"/x",
+            "sh \"$HOME\"/x",
+            "sh ${HOME%/}/x",
+            "sh ${A:-$HOME}/x",
+            "-S sh \"${HOME}/x\"",
+            "sh ${A:-${HOME}}/x",
+            "ssh -F ~/x",
+            "ssh -F~/x",
+            "ssh -F${HOME}/x",
+            "Match exec \"sh %d/x\"",
+            "IdentityFile=%d/x",
+            "%h/x",
+        ] {
+            assert!(seen(text, &variables).contains(&"/h/x".to_owned()), "{text}");
+            // The control: another home.
+            assert!(!seen(text, &[("HOME", "/g")]).contains(&"/h/x".to_owned()), "{text}");
+        }
+        for text in ["a~/x", "ProxyCommand nc %h %p", "cd $HOME", "date +%d/x", "/a/%d/x"] {
+            assert!(!seen(text, &variables).iter().any(|path| path.starts_with("/h/")), "{text}");
+        }
+        let Some(own) = crate::homes::own() else { return };
+        let below = |name: &str| own.home.join(name).display().to_string();
+        for text in [format!("~{}/x", own.name), format!("a: ~{}/x", own.name), "~/x".to_owned()] {
+            assert!(seen(&text, &variables).contains(&below("x")), "{text}");
+        }
+        assert!(!seen("~no-such-user/x", &variables).contains(&below("x")));
+        assert!(seen("/home/%u/x", &[]).contains(&format!("/home/{}/x", own.name)));
+        // A token that stands for something else matches all names.
+        assert!(seen("Include /et%n/passwd", &[]).contains(&"/etc/passwd".to_owned()));
+        assert!(seen("sh /et[c]/pass*", &[]).contains(&"/etc/passwd".to_owned()));
     }
 }

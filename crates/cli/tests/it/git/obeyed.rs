@@ -11,16 +11,22 @@ const PLACES: [&str; 2] = ["project", "own"];
 
 /// A setting or variable by which git or ssh runs or believes something.
 struct Way {
-    /// Lines of the user's settings of git, of ssh, and a variable. `@` stands for the place.
+    /// Lines of the user's settings of git, of ssh, and a variable. `@` stands for the place, and `+` for its name below the home
+    /// directory.
     git: &'static str,
     ssh: &'static str,
+    /// Lines of a further file of settings of ssh, `~/.ssh/conf.d/work`.
+    further: &'static str,
     variable: (&'static str, &'static str),
     scheme: &'static str,
 }
 
-const NONE: Way = Way { git: "", ssh: "", variable: ("NONE", ""), scheme: "https" };
+const NONE: Way = Way { git: "", ssh: "", further: "", variable: ("NONE", ""), scheme: "https" };
 
-const WAYS: [Way; 14] = [
+/// A line of ssh by which it runs a program.
+const RUNS: &str = "Match exec @/helper\n";
+
+const WAYS: [Way; 24] = [
     Way { git: "[include]\n\tpath = @/gitconfig\n", ..NONE },
     Way { git: "[credential]\n\thelper = @/helper\n", ..NONE },
     Way { git: "[credential]\n\thelper = \"!f() { @/helper; }; f\"\n", ..NONE },
@@ -34,7 +40,17 @@ const WAYS: [Way; 14] = [
     Way { git: "[core]\n\tsshCommand = @/helper\n", scheme: "ssh", ..NONE },
     Way { variable: ("GIT_SSH", "@/helper"), scheme: "ssh", ..NONE },
     Way { variable: ("GIT_SSH_COMMAND", "env A=b @/helper"), scheme: "ssh", ..NONE },
-    Way { ssh: "Match exec @/helper\n", scheme: "ssh", ..NONE },
+    Way { ssh: RUNS, scheme: "ssh", ..NONE },
+    Way { ssh: "Include conf.d/*\n", further: RUNS, scheme: "ssh", ..NONE },
+    Way { ssh: "Host a\n\tinclude=\"~/.ssh/conf.d/work\"\n", further: RUNS, scheme: "ssh", ..NONE },
+    Way { ssh: "Include %d/.ssh/conf.d/w?rk\n", further: RUNS, scheme: "ssh", ..NONE },
+    Way { git: "[core]\n\tsshCommand = ssh -F ~/.ssh/conf.d/work\n", further: RUNS, scheme: "ssh", ..NONE },
+    Way { ssh: "Match exec \"sh %d/+/helper\"\n", scheme: "ssh", ..NONE },
+    Way { ssh: "Match exec \"sh ${HOME}/+/helper\"\n", scheme: "ssh", ..NONE },
+    Way { ssh: "Match exec \"sh ~/./+/helper\"\n", scheme: "ssh", ..NONE },
+    Way { git: "[credential]\n\thelper = \"!sh ${HOME}/+/helper\"\n", ..NONE },
+    Way { git: "[http]\n\tsslCAInfo = ~/+/ca.pem\n", ..NONE },
+    Way { git: "[credential]\n\thelper = \"!sh \\\"${HOME}\\\"/+/helper\"\n", ..NONE },
 ];
 
 /// A server, a sandbox that writes one of the places, and both filled alike.
@@ -77,9 +93,10 @@ impl Obeyed {
 
     /// Clones with a way that leads to a place.
     fn clone(&self, way: &Way, place: &str) -> Ran {
-        let to = |text: &str| text.replace('@', &self.path(place).display().to_string());
+        let to = |text: &str| text.replace('@', &self.path(place).display().to_string()).replace('+', place);
         self.rig.world.write(".gitconfig", format!("{}{}", self.settings, to(way.git)));
         self.rig.world.write(".ssh/config", to(way.ssh));
+        self.rig.world.write(".ssh/conf.d/work", to(way.further));
         let url = match way.scheme {
             "ssh" => "ssh://127.0.0.1:9/a.git",
             _ => &self.rig.url,

@@ -57,6 +57,9 @@ fn what_a_sandbox_puts_where_a_credential_is_looked_for_is_not_run_on_the_host()
         (shell(format!("cd {project} && ./tok")), "tok"),
         (shell(format!(". ${{NONE:-{project}/tok}}")), "tok"),
         (json!({"command": ["sh", "-c", format!(". \\{project}/tok")]}), "tok"),
+        (shell(". ${HOME}/project/tok; echo".to_owned()), "tok"),
+        (shell(". \"${HOME%/}\"/project/tok".to_owned()), "tok"),
+        (shell(". ~/pro[j]ect/tok".to_owned()), "tok"),
     ] {
         configuration(&world, "own/config.yaml", &credential);
         let ran = ask(&world, config, &self::planted(&world, planted), &[]);

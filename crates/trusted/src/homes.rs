@@ -1,0 +1,94 @@
+//! Home directories of users, by the host's database of accounts (`passwd`). ssh takes its user's from there, whatever `HOME` says, and
+//! `~NAME` stands for that of the named user.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// An account of the host's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The user's name.
+    pub name: String,
+    /// The user's home directory, an absolute path.
+    pub home: PathBuf,
+}
+
+/// The accounts of the host itself.
+const PASSWD: &str = "/etc/passwd";
+
+/// Programs that look an account up wherever the host keeps some, such as in LDAP. A static program can't do that itself.
+const LOOKUPS: [&str; 3] = ["/usr/bin/getent", "/bin/getent", "/run/current-system/sw/bin/getent"];
+
+/// The column with the name, and that with the user's number.
+const NAME: usize = 0;
+const NUMBER: usize = 2;
+
+/// The account of the user that runs this process. Returns `None` if there is none.
+pub fn own() -> Option<&'static Account> {
+    static OWN: OnceLock<Option<Account>> = OnceLock::new();
+    OWN.get_or_init(|| find(NUMBER, &rustix::process::getuid().as_raw().to_string())).as_ref()
+}
+
+/// The home directory that `~NAME` stands for. Returns `None` if the host has no such user.
+pub fn of_user(name: &str) -> Option<PathBuf> {
+    let is_name = !name.is_empty() && !name.starts_with('-');
+    is_name.then(|| find(NAME, name)).flatten().map(|account| account.home)
+}
+
+/// The home directories that programs of this process's user may take for the user's: that of `HOME`, and that of the account.
+pub fn of_process() -> Vec<PathBuf> {
+    let variable = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let mut homes: Vec<PathBuf> =
+        variable.into_iter().chain(own().map(|account| account.home.clone())).collect();
+    homes.dedup();
+    homes
+}
+
+fn find(column: usize, value: &str) -> Option<Account> {
+    let text = std::fs::read(PASSWD).unwrap_or_default();
+    account(&String::from_utf8_lossy(&text), column, value).or_else(|| look_up(column, value))
+}
+
+fn look_up(column: usize, value: &str) -> Option<Account> {
+    let program = LOOKUPS.iter().find(|program| std::fs::exists(program).unwrap_or(false))?;
+    let mut command = Command::new(program);
+    command.args(["passwd", value]).env_clear().current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
+    account(&String::from_utf8_lossy(&command.output().ok()?.stdout), column, value)
+}
+
+/// The account in lines of the form `name:password:uid:gid:comment:home:shell`.
+fn account(lines: &str, column: usize, value: &str) -> Option<Account> {
+    lines.lines().find_map(|line| {
+        let columns: Vec<&str> = line.split(':').collect();
+        let (name, home) = (*columns.get(NAME)?, PathBuf::from(columns.get(5)?));
+        let is_it = columns.get(column) == Some(&value) && home.is_absolute();
+        is_it.then(|| Account { name: name.to_owned(), home })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn account_is_found_by_name_and_by_number() {
+        let lines =
+            "root:x:0:0:root:/root:/bin/sh\nno-home:x:7:7::\nann:x:1001:1001:Ann,,,:/srv/ann:/bin/sh\n";
+        let ann = Account { name: "ann".to_owned(), home: "/srv/ann".into() };
+        assert_eq!(account(lines, NAME, "ann"), Some(ann.clone()));
+        assert_eq!(account(lines, NUMBER, "1001"), Some(ann));
+        for (column, value) in [(NAME, "an"), (NAME, "1001"), (NUMBER, "1"), (NUMBER, "7"), (NAME, "")] {
+            assert_eq!(account(lines, column, value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn own_account_is_one_of_the_homes_whatever_the_variable_says() {
+        let Some(own) = own() else { return };
+        assert!(of_process().contains(&own.home));
+        assert_eq!(of_user(&own.name).as_ref(), Some(&own.home));
+        assert_eq!(of_user("no-such-user"), None);
+        assert_eq!(of_user("--help"), None);
+    }
+}
