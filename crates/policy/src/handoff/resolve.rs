@@ -104,10 +104,31 @@ impl TreeLinks {
 
     /// Follows a path of the tree to its end, also through its last name.
     pub fn resolve(&self, path: &[u8], outside: &mut dyn Outside) -> Resolved {
+        self.follow(None, path, outside)
+    }
+
+    /// Follows an absolute path of the host, which may lead into the tree.
+    pub fn resolve_absolute(&self, path: &[u8], outside: &mut dyn Outside) -> Resolved {
+        self.follow(Some(Exit::Root), path, outside)
+    }
+
+    fn follow(&self, begin: Option<Exit>, path: &[u8], outside: &mut dyn Outside) -> Resolved {
         let mut resolved = Resolved { passed: Vec::new(), has_left: false, end: Landing::Nowhere };
         let (mut at, mut names, mut links_left) = (Vec::new(), names_of(path), MOST_LINKS);
-        while let Some(name) = names.pop_front() {
-            let exit = match name.as_slice() {
+        let mut exit = begin;
+        loop {
+            if let Some(exit) = exit.take() {
+                resolved.has_left = true;
+                match outside.follow(exit, &mut names, &mut links_left) {
+                    Landing::Within(directory) => at = directory,
+                    end => {
+                        resolved.end = end;
+                        return resolved;
+                    }
+                }
+            }
+            let Some(name) = names.pop_front() else { break };
+            exit = match name.as_slice() {
                 b"." => None,
                 b".." if at.is_empty() => Some(Exit::Above),
                 b".." => {
@@ -132,15 +153,6 @@ impl TreeLinks {
                     link.target.starts_with(b"/").then_some(Exit::Root)
                 }
             };
-            let Some(exit) = exit else { continue };
-            resolved.has_left = true;
-            match outside.follow(exit, &mut names, &mut links_left) {
-                Landing::Within(directory) => at = directory,
-                end => {
-                    resolved.end = end;
-                    return resolved;
-                }
-            }
         }
         resolved.end = Landing::Within(at);
         resolved

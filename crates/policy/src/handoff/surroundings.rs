@@ -25,6 +25,8 @@ pub struct TreeContext {
     place: Place,
     /// Paths that settings of Git name, folded, as they are told.
     named: BTreeMap<String, String>,
+    /// Links on the way to those, by folded paths.
+    ways_to_named: BTreeSet<String>,
     /// Command lines of settings of Git, which name files by words.
     mentions: Mentions,
 }
@@ -103,9 +105,14 @@ impl TreeContext {
         self.place = Place { parts: hidden::above(&parts).to_vec(), is_in_repository };
     }
 
-    /// Adds a path of the tree that settings of Git name: hooks, an included file, a program.
+    /// Adds a path of the tree that settings of Git name: hooks, an included file, a program. An empty path is the whole tree.
     pub fn add_named(&mut self, path: &str) {
         self.named.insert(folded_path(path), path.to_owned());
+    }
+
+    /// Adds a link of the tree on the way to what settings of Git name. It counts only for itself, not for what else is where it leads.
+    pub fn add_way_to_named(&mut self, link: &str) {
+        self.ways_to_named.insert(folded_path(link));
     }
 
     /// Adds the command line of a setting of Git, if it is one. It counts for paths below a directory of the tree, which is empty for all.
@@ -224,14 +231,21 @@ impl TreeContext {
             return None;
         }
         let path = folded_path(touched.path);
-        let mut above = path.match_indices('/').map(|(at, _)| &path[..at]).chain([path.as_str()]);
+        let above = path.match_indices('/').map(|(at, _)| &path[..at]);
+        let mut above = [""].into_iter().chain(above).chain([path.as_str()]);
         let named = above.find_map(|path| self.named.get(path)).or_else(|| {
             let below = format!("{path}/");
             let (named, says) = self.named.range(below.clone()..).next()?;
             (touched.is_link() && named.starts_with(&below)).then_some(says)
         });
         if let Some(named) = named {
-            return Some(format!("the settings of git name {}", Untrusted(named)));
+            return Some(match named.as_str() {
+                "" => "the settings of git name the whole directory".to_owned(),
+                named => format!("the settings of git name {}", Untrusted(named)),
+            });
+        }
+        if touched.is_link() && self.ways_to_named.contains(&path) {
+            return Some("it leads to what the settings of git name".to_owned());
         }
         let (setting, name) = self.mentions.of(&path, &self.place.parts, touched.is_link())?;
         Some(format!("the setting {} of git names {}", Untrusted(setting), Untrusted(&name)))

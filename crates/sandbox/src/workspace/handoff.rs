@@ -52,11 +52,11 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
             unresolved(context, set).map(|reason| about_links(first, reason)).into_iter().collect()
         }
     };
-    let Surroundings { mut context, repositories } = surroundings.unwrap_or_default();
+    let Surroundings { mut context, repositories, ways } = surroundings.unwrap_or_default();
     links::note_programs(&mut context, (set, &links), target)?;
     if let Some((path, is_in_repository)) = place::of(target) {
         context.set_place(&path.to_string_lossy(), is_in_repository);
-        if let Some(reason) = settings::note(&path, &repositories, &mut context) {
+        if let Some(reason) = settings::note((&path, target), (&repositories, &ways), &mut context) {
             let path = first.to_string_lossy().into_owned();
             findings.push(Finding { path, kind: HandoffKind::Git, reason: reason.into() });
         }

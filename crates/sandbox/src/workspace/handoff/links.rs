@@ -5,7 +5,7 @@ use super::outside::Host;
 use crate::directory::{Directory, DirectoryError, Name};
 use crate::workspace::changes::ChangeSet;
 use belljar_policy::git::is_dot_git;
-use belljar_policy::handoff::{TreeContext, TreeLinks};
+use belljar_policy::handoff::{Landing, Resolved, TreeContext, TreeLinks};
 use belljar_trusted::in_use::Identity;
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +37,26 @@ pub(super) struct Surroundings {
     pub(super) context: TreeContext,
     /// The directories below the tree that have a `.git`.
     pub(super) repositories: Vec<PathBuf>,
+    pub(super) ways: Ways,
+}
+
+/// By which ways paths of the host lead into a tree.
+#[derive(Debug, Default)]
+pub(super) struct Ways {
+    /// The links of the tree as they will be, and as they are if they are changed.
+    links: Vec<TreeLinks>,
+    directories: BTreeMap<Identity, PathBuf>,
+}
+
+/// Where a path of the host leads.
+#[derive(Debug, Default)]
+pub(super) struct WayIn {
+    /// The paths in the tree to which it leads, whether there is something or not; empty for the tree itself.
+    pub(super) ends: BTreeSet<PathBuf>,
+    /// The links of the tree on the way.
+    pub(super) passed: BTreeSet<PathBuf>,
+    /// Whether it can't be told.
+    pub(super) is_unknown: bool,
 }
 
 /// Walks the tree, and adds to it what a change brings; `new_links` are the links of the change with what they say. What can't be read
@@ -53,8 +73,10 @@ pub(super) fn find(
         let is_link = |state: super::State| state.kind == FileType::Symlink;
         changed.before.is_some_and(is_link) || changed.after.is_some_and(is_link)
     });
+    let mut ways = Vec::new();
     // Where the links lead now counts as where they will lead: what is removed counts as what is written.
     if changes_links {
+        ways.push(links.clone());
         let mut before = TreeContext::default();
         before.add_links(&links, &mut host);
         context.add_aliases_of(before);
@@ -69,7 +91,8 @@ pub(super) fn find(
         links.insert(path.as_os_str().as_bytes(), says.to_bytes());
     }
     context.add_links(&links, &mut host);
-    Ok(Some(Surroundings { context, repositories }))
+    ways.push(links);
+    Ok(Some(Surroundings { context, repositories, ways: Ways { links: ways, directories } }))
 }
 
 /// Adds the programs to which new links lead, or that are below where they lead: as they are to be when the change is made. A directory
@@ -115,6 +138,26 @@ pub(super) fn note_programs(
         }
     }
     Ok(())
+}
+
+// === impl Ways ===
+
+impl Ways {
+    /// Follows an absolute path as the kernel does: through links outside of the tree and in it, also where its last names aren't there.
+    pub(super) fn follow(&self, tree: &Directory, path: &Path) -> WayIn {
+        let mut host = Host::new(tree, &self.directories);
+        let mut way = WayIn::default();
+        for links in &self.links {
+            let Resolved { passed, end, .. } = links.resolve_absolute(path.as_os_str().as_bytes(), &mut host);
+            way.passed.extend(passed.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))));
+            match end {
+                Landing::Within(path) => drop(way.ends.insert(PathBuf::from(OsStr::from_bytes(&path)))),
+                Landing::Unknown => way.is_unknown = true,
+                Landing::Outside | Landing::Nowhere => {}
+            }
+        }
+        way
+    }
 }
 
 // === impl Survey ===

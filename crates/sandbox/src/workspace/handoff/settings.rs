@@ -2,23 +2,29 @@
 //! scripts.
 
 mod environment;
+mod hooks;
 mod syntax;
 
+use super::links::{WayIn, Ways};
 use crate::directory::Directory;
 use belljar_policy::handoff::{GitSetting, TreeContext};
 use environment::Variables;
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
 /// The settings of Git that count in a tree, followed from file to file.
 struct Settings<'a> {
     place: &'a Path,
+    tree: &'a Directory,
+    ways: &'a Ways,
     home: Option<PathBuf>,
     context: &'a mut TreeContext,
     /// Files still to be read.
     pending: Vec<Source>,
     seen: BTreeSet<Source>,
+    /// Why it can't be told what settings name, if it can't.
+    untold: Option<String>,
 }
 
 /// A file with settings.
@@ -37,24 +43,26 @@ const MOST_FILES: usize = 10_000;
 /// Maximum length of a file with settings.
 const LONGEST_FILE: u64 = 1 << 20;
 
-/// Notes what settings name in the tree that is at a place; `repositories` are the directories in it that have a `.git`. Returns why
+/// Notes what settings name in a tree, which is at a place; `repositories` are the directories in it that have a `.git`. Returns why
 /// that can't be told, if it can't.
-pub(super) fn note(place: &Path, repositories: &[PathBuf], context: &mut TreeContext) -> Option<String> {
-    Settings::read(place, repositories, context, &|name| std::env::var_os(name))
+pub(super) fn note(
+    (place, tree): (&Path, &Directory),
+    (repositories, ways): (&[PathBuf], &Ways),
+    context: &mut TreeContext,
+) -> Option<String> {
+    let variables: Variables<'_> = &|name| std::env::var_os(name);
+    let home = variables("HOME").map(|home| place.join(home));
+    let (pending, seen) = (Vec::new(), BTreeSet::new());
+    let settings = Settings { place, tree, ways, home, context, pending, seen, untold: None };
+    settings.read(repositories, variables)
 }
 
 // === impl Settings ===
 
-impl<'a> Settings<'a> {
+impl Settings<'_> {
     /// Those of the repositories that the tree is in and of those in it, of the user, of the system and of the environment.
-    fn read(
-        place: &'a Path,
-        repositories: &[PathBuf],
-        context: &'a mut TreeContext,
-        variables: Variables<'_>,
-    ) -> Option<String> {
-        let home = variables("HOME").map(PathBuf::from);
-        let mut settings = Self { place, home, context, pending: Vec::new(), seen: BTreeSet::new() };
+    fn read(mut self, repositories: &[PathBuf], variables: Variables<'_>) -> Option<String> {
+        let place = self.place;
         let mut worktrees = vec![place.to_owned()];
         let above = place.ancestors().map(|directory| (directory.to_owned(), PathBuf::new()));
         let within = repositories.iter().map(|below| (place.join(below), below.clone()));
@@ -63,18 +71,26 @@ impl<'a> Settings<'a> {
             for git in &places {
                 for file in ["config", "config.worktree"].map(|name| git.join(name)) {
                     let worktrees = vec![directory.clone()];
-                    settings.pending.push(Source { file, worktrees, below: below.clone() });
+                    self.pending.push(Source { file, worktrees, below: below.clone() });
                 }
+                self.note_file(&git.join("info/attributes"));
+                self.note_hooks(&git.join("hooks"));
             }
             if !places.is_empty() && !worktrees.contains(&directory) {
                 worktrees.push(directory);
             }
         }
         let source = |file| Source { file, worktrees: worktrees.clone(), below: PathBuf::new() };
-        settings.pending.extend(environment::files(variables).into_iter().map(source));
+        // Git may be started at the top of each.
+        let places = |file: PathBuf| worktrees.iter().map(move |worktree| worktree.join(&file));
+        self.pending.extend(environment::files(variables).into_iter().flat_map(places).map(source));
+        environment::attributes(variables)
+            .into_iter()
+            .flat_map(places)
+            .for_each(|file| drop(self.note_file(&file)));
         let source = source(PathBuf::new());
-        environment::settings(variables).iter().for_each(|setting| settings.note_setting(setting, &source));
-        settings.follow()
+        environment::settings(variables).iter().for_each(|setting| self.note_setting(setting, &source));
+        self.follow()
     }
 
     fn follow(mut self) -> Option<String> {
@@ -85,6 +101,7 @@ impl<'a> Settings<'a> {
             if self.seen.len() > MOST_FILES {
                 return Some(format!("git has more than {MOST_FILES} files of settings for it"));
             }
+            self.note_file(&source.file);
             let text = read_file(&source.file).unwrap_or_default();
             if text.len() as u64 > LONGEST_FILE {
                 let file = source.file.display();
@@ -94,7 +111,7 @@ impl<'a> Settings<'a> {
             }
             syntax::parse(&text).iter().for_each(|setting| self.note_setting(setting, &source));
         }
-        None
+        self.untold
     }
 
     fn note_setting(&mut self, setting: &GitSetting, source: &Source) {
@@ -102,34 +119,66 @@ impl<'a> Settings<'a> {
         let is_include = setting.section.starts_with("include") && setting.key == "path";
         for word in setting.paths() {
             for path in self.places(&word, source) {
-                if is_include {
-                    self.pending.push(Source { file: path.clone(), ..source.clone() });
-                }
                 self.note_path(&path);
+                if is_include {
+                    self.pending.push(Source { file: path, ..source.clone() });
+                }
+            }
+        }
+        // An empty one is no directory.
+        if let Some(below) = hooks::below(setting).filter(|_| !setting.value.is_empty()) {
+            for path in self.places(&setting.value, source) {
+                self.note_hooks(&path.join(below));
             }
         }
     }
 
+    /// Notes what a setting may name: of a path that can't be followed, such as one below `/proc`, where it leads now.
     fn note_path(&mut self, path: &Path) {
-        let above = path.parent().and_then(|above| above.canonicalize().ok());
-        let real = above.zip(path.file_name()).map(|(above, name)| above.join(name));
-        for path in [Some(path.to_owned()), real, path.canonicalize().ok()].into_iter().flatten() {
-            match path.strip_prefix(self.place) {
-                Ok(within) if !within.as_os_str().is_empty() => {
-                    self.context.add_named(&within.to_string_lossy());
-                }
-                _ => {}
+        let way = self.follow_path(path);
+        let now = path.canonicalize().ok().filter(|_| way.is_unknown);
+        for path in [Some(normal(path)), now].into_iter().flatten() {
+            if let Ok(within) = path.strip_prefix(self.place) {
+                self.note_within(within);
             }
+        }
+    }
+
+    /// Notes a file that Git reads.
+    fn note_file(&mut self, path: &Path) -> WayIn {
+        let way = self.follow_path(path);
+        let is_closed = || path.metadata().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+        // What isn't open to the user isn't to Git, either.
+        if way.is_unknown && !is_closed() {
+            self.untold.get_or_insert_with(|| {
+                format!("git goes by {}, and where that leads can't be told", path.display())
+            });
+        }
+        way
+    }
+
+    /// Notes where a path leads in the tree.
+    fn follow_path(&mut self, path: &Path) -> WayIn {
+        let way = self.ways.follow(self.tree, path);
+        way.ends.iter().for_each(|within| self.note_within(within));
+        way.passed.iter().for_each(|link| self.context.add_way_to_named(&link.to_string_lossy()));
+        way
+    }
+
+    fn note_within(&mut self, within: &Path) {
+        // A word that names the whole tree mostly names it as a place (`cd ~/app`).
+        if !within.as_os_str().is_empty() {
+            self.context.add_named(&within.to_string_lossy());
         }
     }
 
     /// Where a path of a setting may lead.
     fn places(&self, word: &str, source: &Source) -> Vec<PathBuf> {
         match (word.strip_prefix("~/"), &self.home) {
-            (Some(below), Some(home)) => vec![normal(&home.join(below))],
+            (Some(below), Some(home)) => vec![home.join(below)],
             _ => {
                 let bases = source.worktrees.iter().map(PathBuf::as_path).chain(source.file.parent());
-                bases.map(|base| normal(&base.join(word))).collect()
+                bases.map(|base| base.join(word)).collect()
             }
         }
     }

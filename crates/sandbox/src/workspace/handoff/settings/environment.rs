@@ -44,15 +44,30 @@ pub(super) fn settings(variables: Variables<'_>) -> Vec<GitSetting> {
     settings
 }
 
+/// The files by which Git gives attributes to paths in each repository, if no setting names another.
+pub(super) fn attributes(variables: Variables<'_>) -> Vec<PathBuf> {
+    let of_user = user_directory(variables).map(|git| git.join("attributes"));
+    of_user.into_iter().chain(["/etc/gitattributes".into(), "/usr/local/etc/gitattributes".into()]).collect()
+}
+
+fn from(variables: Variables<'_>, name: &str) -> Option<PathBuf> {
+    variables(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// The user's directory of Git.
+fn user_directory(variables: Variables<'_>) -> Option<PathBuf> {
+    let of_home = || from(variables, "HOME").map(|home| home.join(".config"));
+    from(variables, "XDG_CONFIG_HOME").or_else(of_home).map(|config| config.join("git"))
+}
+
 /// The files with the settings of the user and of the system.
 pub(super) fn files(variables: Variables<'_>) -> Vec<PathBuf> {
-    let from = |name: &str| variables(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = from("HOME");
-    let config = from("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
+    let from = |name: &str| from(variables, name);
+    let config = user_directory(variables).map(|git| git.join("config"));
     let of_user = match from("GIT_CONFIG_GLOBAL") {
         Some(global) => vec![Some(global)],
         None => {
-            vec![home.map(|home| home.join(".gitconfig")), config.map(|config| config.join("git/config"))]
+            vec![from("HOME").map(|home| home.join(".gitconfig")), config]
         }
     };
     let of_system = match from("GIT_CONFIG_SYSTEM") {

@@ -2,7 +2,7 @@
 
 use super::super::tests::{Trees, asked_in};
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
 #[test]
@@ -136,19 +136,33 @@ fn settings_that_can_not_be_read_whole_take_a_yes() {
     assert_eq!(trees.asked(), ["a.txt git"]);
 }
 
-/// Where the test that is started below finds its trees.
+/// Where the process that is started below finds its trees.
 const TREES: &str = "BELLJAR_TEST_TREES";
 
 #[test]
+fn review_in_a_process_of_its_own() {
+    let Some(folder) = std::env::var_os(TREES).map(PathBuf::from) else { return };
+    std::fs::write(folder.join("asked"), asked_in(&folder).join("\n")).unwrap();
+}
+
+/// What takes a yes in a process with these variables, whose user has the home directory `home`.
+fn asked_with(trees: &Trees, variables: &[(&str, &str)]) -> Vec<String> {
+    const NAME: &str = "workspace::handoff::settings::tests::review_in_a_process_of_its_own";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", NAME]).env(TREES, trees.path("")).env("HOME", trees.path("home"));
+    command.env_remove("GIT_CONFIG_GLOBAL").env_remove("XDG_CONFIG_HOME");
+    let ran = command.env("GIT_CONFIG_SYSTEM", "/dev/null").envs(variables.iter().copied()).output().unwrap();
+    assert!(ran.status.success(), "{variables:?} {ran:?}");
+    let asked = std::fs::read_to_string(trees.path("asked")).unwrap();
+    asked.lines().map(str::to_owned).collect()
+}
+
+#[test]
 fn settings_in_the_environment_count() {
-    const NAME: &str = "workspace::handoff::settings::tests::settings_in_the_environment_count";
-    if let Some(folder) = std::env::var_os(TREES) {
-        return assert_eq!(asked_in(Path::new(&folder)), ["deploy git", "hk/x git"]);
-    }
     let trees = Trees::new();
     ["deploy", "hk/x", "docs/a.txt"].iter().for_each(|path| trees.write(&format!("layer/{path}"), "x\n"));
     std::fs::create_dir(trees.path("tree/hk")).unwrap();
-    assert_eq!(trees.asked(), [""; 0], "the control");
+    assert_eq!(asked_with(&trees, &[]), [""; 0], "the control");
     let variables: [&[(&str, &str)]; 3] = [
         &[
             ("GIT_CONFIG_COUNT", "2"),
@@ -161,9 +175,101 @@ fn settings_in_the_environment_count() {
         &[("GIT_TEMPLATE_DIR", "hk"), ("GIT_EDITOR", "sh deploy")],
     ];
     for variables in variables {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", NAME]).env(TREES, trees.path("")).envs(variables.iter().copied());
-        let ran = command.output().unwrap();
-        assert!(String::from_utf8_lossy(&ran.stdout).contains("1 passed"), "{variables:?} {ran:?}");
+        assert_eq!(asked_with(&trees, variables), ["deploy git", "hk/x git"], "{variables:?}");
     }
+}
+
+/// Makes a link below the home directory to a path of the folder.
+fn link_from_home(trees: &Trees, link: &str, target: &str) {
+    let link = trees.path("home").join(link);
+    std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+    symlink(trees.path(target), link).unwrap();
+}
+
+#[test]
+fn file_of_settings_that_leads_into_the_tree_takes_a_yes() {
+    for (link, target, changed) in [
+        (".gitconfig", "tree/main", "main"),
+        (".gitconfig", "tree/new/main", "new/main"),
+        (".config/git", "tree/conf", "conf/config"),
+        (".config/git/attributes", "tree/attrs", "attrs"),
+    ] {
+        for is_there in [true, false] {
+            let trees = Trees::new();
+            if is_there && !changed.contains("new") {
+                trees.write(&format!("tree/{changed}"), "\n");
+            }
+            trees.write(&format!("layer/{changed}"), "x\n");
+            trees.write("layer/other", "x\n");
+            assert_eq!(asked_with(&trees, &[]), [""; 0], "the control: {link}");
+            link_from_home(&trees, link, target);
+            assert_eq!(asked_with(&trees, &[]), [format!("{changed} git")], "{link} {is_there}");
+        }
+    }
+    let trees = Trees::new();
+    ["gset", "other"].iter().for_each(|path| trees.write(&format!("layer/{path}"), "x\n"));
+    let absolute = trees.path("tree/gset");
+    for path in [absolute.to_str().unwrap(), "gset"] {
+        assert_eq!(asked_with(&trees, &[("GIT_CONFIG_GLOBAL", path)]), ["gset git"], "{path}");
+    }
+    assert_eq!(asked_with(&trees, &[("GIT_CONFIG_GLOBAL", "/proc/self/cwd/gset")]), ["gset git"]);
+    assert_eq!(asked_with(&trees, &[("GIT_CONFIG_GLOBAL", "/dev/null")]), [""; 0]);
+}
+
+#[test]
+fn hook_that_a_link_outside_of_the_tree_leads_to_takes_a_yes() {
+    let trees = Trees::new();
+    let all = ["scripts/pc", "scripts/pp", "scripts/up", "scripts/all/x", "scripts/other"];
+    all.iter().for_each(|path| trees.write(&format!("layer/{path}"), "x\n"));
+    let git = |arguments: &[&str]| drop(trees.git("", arguments));
+    git(&["init", "--quiet", "."]);
+    std::fs::create_dir_all(trees.path(".git/hooks")).unwrap();
+    assert_eq!(asked_with(&trees, &[]), [""; 0], "the control");
+    symlink("../../tree/scripts/pc", trees.path(".git/hooks/pre-commit")).unwrap();
+    assert_eq!(asked_with(&trees, &[]), ["scripts/pc git"]);
+    link_from_home(&trees, "hooks/pre-push.d/x", "tree/scripts/pp");
+    link_from_home(&trees, "hooks/all", "tree/scripts/all");
+    link_from_home(&trees, "template/hooks/update", "tree/scripts/up");
+    assert_eq!(asked_with(&trees, &[]), ["scripts/pc git"], "no setting names them");
+    git(&["config", "core.hooksPath", "~/hooks"]);
+    assert_eq!(asked_with(&trees, &[]), ["scripts/all/x git", "scripts/pc git", "scripts/pp git"]);
+    git(&["config", "init.templateDir", "~/template"]);
+    let asked = ["scripts/all/x git", "scripts/pc git", "scripts/pp git", "scripts/up git"];
+    assert_eq!(asked_with(&trees, &[]), asked);
+}
+
+#[test]
+fn tree_that_is_itself_a_directory_of_hooks_takes_a_yes_for_all() {
+    let trees = with_setting("core.abbrev", "12", &["pre-commit", "sub/x"]);
+    assert_eq!(asked_with(&trees, &[]), [""; 0], "the control");
+    link_from_home(&trees, "hooks", "tree");
+    for path in [".", "~/hooks", trees.path("tree").to_str().unwrap()] {
+        trees.git("tree", &["config", "core.hooksPath", path]);
+        assert_eq!(asked_with(&trees, &[]), ["pre-commit git", "sub/x git"], "{path}");
+    }
+    // The tree is below it, and no link leads there.
+    std::fs::remove_file(trees.path("home/hooks")).unwrap();
+    trees.git("tree", &["config", "core.hooksPath", trees.path("").to_str().unwrap()]);
+    assert_eq!(asked_with(&trees, &[]), [""; 0]);
+}
+
+#[test]
+fn path_of_a_setting_is_followed_as_the_kernel_does() {
+    let trees =
+        with_setting("core.abbrev", "12", &["local/deep/gset", "rel/conf", "rel/v1/conf", "new/conf"]);
+    std::fs::create_dir_all(trees.path("tree/rel/v1")).unwrap();
+    symlink("rel/v1", trees.path("tree/cur")).unwrap();
+    link_from_home(&trees, "dl", "tree");
+    assert_eq!(asked_with(&trees, &[]), [""; 0], "the control");
+    trees.git("tree", &["config", "include.path", "~/dl/local/deep/gset"]);
+    assert_eq!(asked_with(&trees, &[]), ["local/deep/gset git"], "its directory is yet to be made");
+    trees.git("tree", &["config", "include.path", "../cur/../conf"]);
+    assert_eq!(asked_with(&trees, &[]), ["rel/conf git"], "up from where the link leads");
+    std::fs::create_dir_all(trees.path("layer/new/v2")).unwrap();
+    symlink("new/v2", trees.path("layer/cur")).unwrap();
+    assert_eq!(
+        asked_with(&trees, &[]),
+        ["cur git", "new/conf git", "rel/conf git"],
+        "from there now and then"
+    );
 }
