@@ -339,9 +339,12 @@ fn format_of(tree: &Directory) -> ObjectFormat {
     if is_sha256 { ObjectFormat::Sha256 } else { ObjectFormat::Sha1 }
 }
 
-/// Returns true for a name in which no shell finds anything to run.
+/// Returns true for a name in which no shell finds anything to run, and that no command takes for an option (`--exec=x`) or for more than
+/// a name (`+main` is pushed by force). Git finds no reference by a name with `..`.
 fn is_harmless(name: &str) -> bool {
-    name.chars().all(|character| character.is_alphanumeric() || "-_./+@=,#".contains(character))
+    let is_harmless = |character: char| character.is_alphanumeric() || "-_./+@=,#".contains(character);
+    let is_name = |part: &str| !part.is_empty() && part != "." && !part.starts_with(['-', '+']);
+    name.chars().all(is_harmless) && name.split('/').all(is_name) && !name.contains("..")
 }
 
 fn object_name(path: &Path) -> Option<Vec<u8>> {

@@ -176,6 +176,24 @@ fn name_of_a_branch_that_a_shell_may_run_takes_a_yes() {
 }
 
 #[test]
+fn name_of_a_branch_that_a_command_takes_for_an_option_takes_a_yes() {
+    for (name, is_asked) in [
+        ("heads/a-x/b+c", false),
+        ("heads/v1.2", false),
+        ("heads/--output=.envrc", true),
+        ("heads/a/-x", true),
+        ("heads/+main", true),
+        ("heads/a..b", true),
+        ("../../evil", true),
+        ("heads//x", true),
+    ] {
+        let trees = committed();
+        trees.write("copy/.git/HEAD", format!("ref: refs/{name}\n"));
+        assert_eq!(trees.asked_of_copy(), [".git/HEAD git"][..is_asked.into()], "{name}");
+    }
+}
+
+#[test]
 fn reference_that_moves_to_a_commit_that_was_there_takes_a_yes() {
     let trees = committed();
     let known = trees.git("tree", &["rev-parse", "HEAD"]);
