@@ -189,11 +189,11 @@ impl CopyRecord {
     }
 
     /// A copy on a base that is apart from its source, if there is one: a snapshot in the folder of the run. Without one the layer lies
-    /// on the source itself, whose directories are recorded.
+    /// on the source itself. Either way the directories of the source are recorded: changes are applied in them and in no others.
     #[must_use]
     pub fn on_base(self, folder: &Path, base: Option<&HostPath>) -> Self {
-        let baseline = match (&self.source, base) {
-            (Source::Host(source), None) if self.imprint.is_none() => self.baseline.of_source_at(source),
+        let baseline = match &self.source {
+            Source::Host(source) if self.imprint.is_none() => self.baseline.of_source_at(source),
             _ => self.baseline,
         };
         let base = base.map(HostPath::as_path);

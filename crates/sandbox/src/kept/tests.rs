@@ -5,6 +5,7 @@ use super::*;
 use crate::directory::Directory;
 use crate::native::HostUser;
 use crate::workspace::partial::{Applied, Wishes};
+use crate::workspace::snapshot::{self, Cheap};
 use belljar_confine::plan::HostPath;
 use belljar_contract::id::RunId;
 use jiff::Timestamp;
@@ -19,13 +20,26 @@ fn left(state: &State, source: &Path, content: Option<&str>) -> RunId {
     })
 }
 
-/// A run whose owner is gone, and which has written in its layer.
+/// A run whose owner is gone, and which has written in its layer on the source itself.
 fn left_with(state: &State, source: &Path, write: impl FnOnce(&Path)) -> RunId {
+    left_on(Base::Source, (state, source), write)
+}
+
+/// What the layer of a run lies on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Base {
+    Source,
+    Snapshot,
+}
+
+fn left_on(base: Base, (state, source): (&State, &Path), write: impl FnOnce(&Path)) -> RunId {
     let folder = state.begin_run(HostUser::choose().identity()).unwrap();
     let upper = folder.make("upper", HostUser::choose().identity()).unwrap();
     let source = HostPath::resolve(source).unwrap();
+    let take = || snapshot::take(&source, &folder, Cheap::FOR_COMMAND).expect("the source is small");
+    let base = (base == Base::Snapshot).then(take);
     let record = CopyRecord::begin(label(), folder.path(), (&source, upper.as_path()));
-    record.on_base(folder.path(), None).write(folder.path()).unwrap();
+    record.on_base(folder.path(), base.as_ref()).write(folder.path()).unwrap();
     write(upper.as_path());
     let id = folder.id().clone();
     folder.leave();
@@ -89,11 +103,16 @@ fn replace_directory(source: &Path) {
 
 #[test]
 fn directory_renamed_into_place_is_not_written_to() {
-    for is_removed in [false, true] {
+    for (base, is_removed) in
+        [Base::Source, Base::Snapshot].into_iter().flat_map(|base| [(base, false), (base, true)])
+    {
         let (_place, state, source) = place();
         fill(&source);
-        let id = left_with(&state, &source, |upper| {
-            for name in ["src/f", "lib/f"] {
+        // Equal files in another directory are the other directory's, too.
+        std::fs::write(source.join("src.new/f"), if base == Base::Snapshot { "old" } else { "person" })
+            .unwrap();
+        let id = left_on(base, (&state, &source), |upper| {
+            for name in ["src/f", "src/created", "lib/f", "lib/created"] {
                 std::fs::create_dir_all(upper.join(name).parent().unwrap()).unwrap();
                 std::fs::write(upper.join(name), "run").unwrap();
             }
@@ -106,11 +125,15 @@ fn directory_renamed_into_place_is_not_written_to() {
         });
         state.reconcile().unwrap();
         replace_directory(&source);
+        let were = std::fs::read(source.join("src/f")).unwrap();
+        let drift = find(&state, id.as_str()).unwrap().changes().unwrap().drift.listed();
+        assert!(drift.contains(&"src/".to_owned()), "{base:?}: {drift:?}");
         let applied = applied(&state, &id, &Wishes::default());
-        assert_eq!(applied.conflicts, [Path::new("src/f")]);
-        assert_eq!(std::fs::read(source.join("src/f")).unwrap(), b"person");
+        assert_eq!(applied.conflicts, [Path::new("src/created"), Path::new("src/f")], "{base:?}");
+        assert_eq!(std::fs::read(source.join("src/f")).unwrap(), were);
+        assert!(!source.join("src/created").exists());
         // The control: names that were added in a directory replace nothing.
-        assert_eq!(applied.written, [Path::new("lib/f")]);
+        assert_eq!(applied.written, [Path::new("lib/created"), Path::new("lib/f")]);
         assert_eq!(std::fs::read(source.join("lib/f")).unwrap(), b"run");
     }
 }

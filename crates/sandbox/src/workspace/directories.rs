@@ -11,8 +11,8 @@
 //!               ├► its parent's list is older  ─► not replaced: a rename changes the list of names
 //!               └► otherwise                   ─► replaced, as nothing proves the contrary
 //! ```
-//! An overlay lies on the source itself, and a walk through a large source would take long. So only the directories next to its top
-//! are recorded when a run starts. Of a whole copy, all are.
+//! A walk through a large source would take long. So only the directories next to its top are recorded when a run starts, on an overlay
+//! or a snapshot. Of a whole copy, all are.
 
 use super::baseline::{Baseline, changed_at, modified_at};
 use crate::directory::{Directory, DirectoryError};

@@ -235,7 +235,9 @@ impl Application<'_> {
         if removes_directory(changed) && is_directory(state) && self.has_other_names(path)? {
             return Ok(Standing::Conflict(now));
         }
-        match is_same((base, changed.before), (self.target, state), path)? {
+        // Equal files in another directory are not those that the run began with.
+        let is_unchanged = is_same((base, changed.before), (self.target, state), path)?;
+        match is_unchanged && !replaced.leads_to(path)? {
             true => Ok(Standing::Free(Changed { before: state, ..*changed })),
             false => Ok(Standing::Conflict(now)),
         }
