@@ -6,8 +6,9 @@
 //! estimated, and rather too high. Whether a directory was read isn't told either, so every open one counts. Where the first
 //! estimate is too much, the names in each directory are counted, and few names are no reason to end a sandbox.
 //!
-//! Not everything can be seen: descriptors in flight over local sockets are in no table, and a process that is not dumpable
-//! hides its own.
+//! Not everything can be seen: descriptors in flight over local sockets are in no table, a process that is not dumpable
+//! hides its own, and a table may be handed on to a process that begins meanwhile. A lock of `flock` also lives on with a
+//! mapping of its file, in no table; then each has an open file and a mapping, which are charged to memory.
 
 use super::pace::Pace;
 use crate::kernel::processes::share_descriptors;
@@ -80,11 +81,8 @@ impl Held {
             if held.is_enough(scope, pace) {
                 break;
             }
-            match held.add_process(process, scope, pace) {
-                // One that is gone holds nothing.
-                Ok(()) | Err(Errno::NOENT | Errno::SRCH) => {}
-                Err(_) => held.has_unseen = true,
-            }
+            // One that is gone holds nothing, and its threads neither.
+            held.has_unseen |= unless_gone(held.add_process(process, scope, pace)).is_err();
         }
         held
     }
@@ -103,11 +101,12 @@ impl Held {
                 if self.is_enough(scope, pace) {
                     return Ok(());
                 }
-                is_known |= share_descriptors(*table, thread)?;
+                // Where either is gone, the table is another one, or counts twice.
+                is_known |= unless_gone(share_descriptors(*table, thread))?.unwrap_or(false);
             }
             if !is_known {
                 tables.push(thread);
-                self.add_table(&format!("/proc/{process}/task/{thread}"), scope, pace)?;
+                unless_gone(self.add_table(&format!("/proc/{process}/task/{thread}"), scope, pace))?;
             }
         }
         Ok(())
@@ -120,10 +119,7 @@ impl Held {
             if self.is_enough(scope, pace) {
                 break;
             }
-            match self.add(path, descriptor, scope, pace) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(errno),
-            }
+            unless_gone(self.add(path, descriptor, scope, pace))?;
         }
         Ok(())
     }
@@ -179,6 +175,14 @@ impl Held {
         };
         self.names.insert(directory, of_names);
         Ok(of_size + of_names)
+    }
+}
+
+/// `None` for a process, thread or descriptor that is gone.
+fn unless_gone<T>(looked: Result<T, Errno>) -> Result<Option<T>, Errno> {
+    match looked {
+        Err(Errno::NOENT | Errno::SRCH) => Ok(None),
+        looked => looked.map(Some),
     }
 }
 

@@ -187,7 +187,7 @@ fn look(until: Instant) -> Option<Threads> {
 /// The threads of both lists, if they are the same ones and no other can have been there in between.
 fn agreed((before, after): (i32, i32), [first, mut second]: [Threads; 2]) -> Option<Threads> {
     let is_same = first.len() == second.len() && first.keys().all(|id| second.contains_key(id));
-    if after != before + 1 || !is_same {
+    if has_begun(Some(before), Some(after)) || !is_same {
         return None;
     }
     for (id, thread) in first {
@@ -197,8 +197,13 @@ fn agreed((before, after): (i32, i32), [first, mut second]: [Threads; 2]) -> Opt
     Some(second)
 }
 
+/// Whether a process or thread may have begun between two ids that PID 1 was given: the kernel gives them in a row.
+pub(super) fn has_begun(before: Option<i32>, after: Option<i32>) -> bool {
+    before.zip(after).is_none_or(|(before, after)| after != before + 1)
+}
+
 /// The id that a process gets now. It ends at once, and is collected like every other child.
-fn next_id() -> Option<i32> {
+pub(super) fn next_id() -> Option<i32> {
     // SAFETY: PID 1 has a single thread.
     match unsafe { kernel::fork() } {
         Ok(Some(child)) => Some(child),
@@ -302,6 +307,8 @@ mod tests {
         let quiet = agreed((20, 21), [list(&[(10, 5), (11, 4)]), list(&[(10, 4), (11, 6)])]);
         assert_eq!(quiet, Some(list(&[(10, 5), (11, 6)])), "more than one list shows counts");
         assert_eq!(agreed((20, 22), [list(&[(10, 5)]), list(&[(10, 5)])]), None, "one began");
+        assert!(!has_begun(Some(20), Some(21)) && has_begun(Some(20), Some(22)));
+        assert!(has_begun(Some(20), None) && has_begun(None, Some(20)), "no id was given: it can't be told");
         assert_eq!(
             agreed((20, 21), [list(&[(10, 5)]), list(&[(11, 5)])]),
             None,

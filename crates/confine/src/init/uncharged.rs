@@ -7,6 +7,7 @@
 //! everywhere on the machine.
 
 use super::descriptors::{Held, Scope};
+use super::filters::{has_begun, next_id};
 use super::own::Own;
 use super::pace::{Pace, Stop};
 use super::sockets::Sockets;
@@ -24,6 +25,8 @@ const GROWTH_KIB: u64 = 8 << 10;
 const FAST_GROWTH_KIB: u64 = 64 << 10;
 /// However little that memory grows: what others give back meanwhile may hide what is taken.
 const UNASKED: Duration = Duration::from_secs(30);
+/// How many more looks are made before a sandbox is ended for what may have been missed alone.
+const LOOKS_FOR_PROOF: usize = 16;
 /// A look at descriptors that takes more processor time is not finished. It usually takes some microseconds for each.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
 
@@ -125,19 +128,46 @@ fn look(own: &Own, growth: Growth, others: &mut dyn FnMut() -> bool) -> Judgemen
         let runner = own.filters.borrow().runner();
         let scope = Scope { overlays: own.overlays(), runner, most_locks: MOST_LOCKS, counts_names };
         let mut pace = Pace::begin(LONGEST_LOOK, &mut *others);
-        let held = Held::look(&scope, &mut pace);
+        let held = look_while_none_begins(|| Held::look(&scope, &mut pace));
         match pace.stop() {
             Some(Stop::Other) => (Judgement::TooMuch, held),
             Some(Stop::TookTooLong) | None => (judge(&held, growth), held),
         }
     };
-    match look(false) {
+    let mut outcome = look(false);
+    // A moment in which no process begins proves that there is little.
+    for _ in 0..LOOKS_FOR_PROOF {
+        if outcome.0 != Judgement::TooMuch || !outcome.1.is_little_but_for_unseen() {
+            break;
+        }
+        outcome = look(false);
+    }
+    match outcome {
         (Judgement::TooMuch, held)
             if !held.is_unfinished && held.locks <= MOST_LOCKS && held.directories > MOST_FOR_DIRECTORIES =>
         {
             look(true).0
         }
         (judgement, _) => judgement,
+    }
+}
+
+/// Looks, and notes whether something may have been missed: a process that begins meanwhile may take over the table of descriptors of one
+/// that was not looked at yet (`CLONE_FILES`), with all the locks that belong to the table.
+fn look_while_none_begins(look: impl FnOnce() -> Held) -> Held {
+    let before = next_id();
+    let mut held = look();
+    held.has_unseen |= has_begun(before, next_id());
+    held
+}
+
+// === impl Held ===
+
+impl Held {
+    /// Whether all that was seen is no more than may be.
+    fn is_little_but_for_unseen(&self) -> bool {
+        let is_little = self.locks <= MOST_LOCKS && self.directories <= MOST_FOR_DIRECTORIES;
+        is_little && !self.is_unfinished && self.has_unseen
     }
 }
 
@@ -196,6 +226,18 @@ mod tests {
         assert_eq!(kib_of("SUnreclaim:", text), Some(120_708));
         assert_eq!(kib_of("MemTotal:", text), Some(8_000_000));
         assert_eq!(kib_of("SUnreclaim:", "MemFree: 1 kB\n"), None);
+    }
+
+    #[test]
+    fn process_that_begins_during_a_look_may_hold_what_was_not_seen() {
+        let begin = || std::process::Command::new("true").status().map(drop);
+        let held = look_while_none_begins(|| {
+            begin().unwrap();
+            Held::default()
+        });
+        assert!(held.has_unseen);
+        // The control: nothing begins. Other programs of the machine may, so more than one look.
+        assert!((0..10_000).any(|_| !look_while_none_begins(Held::default).has_unseen));
     }
 
     #[test]
