@@ -7,7 +7,7 @@ mod signals;
 mod sockets;
 
 pub(crate) use clone::{Beside, Cloned, Parent, clone_into, fork, run_beside, run_until_exec};
-pub(crate) use processes::{kill_session, load};
+pub(crate) use processes::{held_bytes, kill_session, load};
 pub(crate) use signals::interrupt;
 pub(crate) use sockets::refuse_descriptors;
 

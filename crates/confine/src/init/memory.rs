@@ -1,7 +1,7 @@
 //! Sees to it that a sandbox that has used up its memory ends as a whole.
 //!
 //! A control group of version 2 does so by itself. In one of version 1 the kernel kills whoever it likes best and tells;
-//! without any, PID 1 adds up what its processes and files hold. What is in no process and no file (memory without a
+//! without any, PID 1 adds up what its processes hold, with the tables of their pages, and its files. What is in no process and no file (memory without a
 //! name, pipes, sockets) it doesn't see: that has limits of its own. In a container it sees the group from inside, and how
 //! often the kernel has killed somebody there.
 //!
@@ -179,7 +179,7 @@ impl Limit {
             Self::Told { sockets, .. } => sockets.as_mut().is_some_and(|sockets| sockets.have_too_much(now)),
             Self::Added { next, .. } | Self::Counted { next, .. } if now < *next => false,
             Self::Added { most_bytes, files, next } => {
-                let held = kernel::load().resident_bytes.saturating_add(in_files(files));
+                let held = kernel::held_bytes().saturating_add(in_files(files));
                 *next = now + pause(most_bytes.saturating_sub(held));
                 held > *most_bytes
             }

@@ -21,6 +21,18 @@ pub(crate) fn load() -> Load {
     load
 }
 
+/// Bytes that the processes besides this one hold: their resident pages and the tables of their pages, which a program can make large
+/// without a page of its own.
+pub(crate) fn held_bytes() -> u64 {
+    let own = rustix::process::getpid().as_raw_pid();
+    let held = |process: Process| {
+        let resident = process.resident_pages * rustix::param::page_size() as u64;
+        resident.saturating_add(page_table_bytes(process.pid))
+    };
+    let others = all().into_iter().filter(|process| process.pid != own && process.is_alive);
+    others.map(held).fold(0, u64::saturating_add)
+}
+
 /// Kills a session, and whoever descends from one of its processes. What has left the session and lost its parent is
 /// not known to belong to it any more. They are stopped first, all of them, so that none sees another die, or starts more
 /// than are found. By their numbers: in a namespace of its own, whoever gets one of them is in it, too.
@@ -136,10 +148,39 @@ fn resident_pages_of_threads(pid: i32) -> u64 {
     paths.filter_map(pages).find(|pages| *pages > 0).unwrap_or_default()
 }
 
+/// What the tables of a process's pages take. If its first thread has ended, any other that lives knows.
+fn page_table_bytes(pid: i32) -> u64 {
+    let of_file = |path: &str| page_tables_in(&std::fs::read_to_string(path).ok()?);
+    of_file(&format!("/proc/{pid}/status")).unwrap_or_else(|| {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let paths =
+            threads.filter_map(|thread| thread.path().join("status").into_os_string().into_string().ok());
+        paths.into_iter().find_map(|path| of_file(&path)).unwrap_or_default()
+    })
+}
+
+/// The bytes of page tables that a `status` file of `/proc` states; `None` for a thread that has no memory.
+fn page_tables_in(status: &str) -> Option<u64> {
+    let stated = status.lines().find_map(|line| line.strip_prefix("VmPTE:"))?;
+    Some(stated.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
+}
+
 /// Whether two threads have one table of descriptors.
 pub(crate) fn share_descriptors(one: i32, other: i32) -> Result<bool, Errno> {
     const KCMP_FILES: libc::c_int = 2;
     // SAFETY: takes numbers only.
     let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILES, 0, 0) };
     check(order).map(|order| order == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_tables_of_a_process_are_read_also_where_its_name_looks_like_them() {
+        assert_eq!(page_tables_in("Name:\tVmPTE: 9 kB\nVmPTE:\t     120 kB\n"), Some(120 << 10));
+        assert_eq!(page_tables_in("Name:\tzombie\nState:\tZ\n"), None);
+        assert!(page_table_bytes(rustix::process::getpid().as_raw_pid()) > 0);
+    }
 }

@@ -26,6 +26,7 @@ pub(super) fn take(kind: &str, mebibytes: &str) -> Result<(), String> {
             let path = format!("/proc/self/fd/{descriptor}");
             write(&mut File::options().write(true).open(path).map_err(said)?, &chunk, count)?;
         }
+        "page-tables" => page_tables(count)?,
         "sockets" => sockets(count).map_err(said)?,
         "tcp" => connections(count).map_err(said)?,
         "cache" => cache(&chunk, count).map_err(said)?,
@@ -83,6 +84,27 @@ fn sockets(count: usize) -> std::io::Result<()> {
         held.push((one, other));
     }
     done(&held, count);
+    Ok(())
+}
+
+/// A table of one page for every 2 MiB of addresses, of which one page is read. What is read is the one page of zeros, which counts for no
+/// process.
+fn page_tables(count: usize) -> Result<(), String> {
+    const OF_TABLE: u64 = 2 << 20;
+    let tables = (count * MEBIBYTE / 4096) as u64;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let mapping = [0, tables * OF_TABLE, libc::PROT_READ as u64, flags as u64, u64::MAX, 0];
+    let begin = call_named(libc::SYS_mmap, mapping).map_err(|errno| format!("mmap: {}", errno.0))? as u64;
+    let advice = [begin, tables * OF_TABLE, libc::MADV_NOHUGEPAGE as u64, 0, 0, 0];
+    call_named(libc::SYS_madvise, advice).map_err(|errno| format!("madvise: {}", errno.0))?;
+    for table in 0..tables {
+        let page = std::ptr::with_exposed_provenance::<u8>((begin + table * OF_TABLE) as usize);
+        // SAFETY: the page lies in the mapping above, which can be read and is never removed.
+        std::hint::black_box(unsafe { page.read_volatile() });
+    }
+    // PID 1 looks now and then.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    done(&begin, count);
     Ok(())
 }
 

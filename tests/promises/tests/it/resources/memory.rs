@@ -13,12 +13,13 @@ const LARGE: &str = "1g";
 const TAKEN: &str = "240";
 
 /// Each kind, and whether it takes a control group to be counted. Where there is none, PID 1 counts what belongs to its
-/// processes and what lies in their files in memory.
-const KINDS: [(&str, bool); 7] = [
+/// processes, the tables of their pages among it, and what lies in their files in memory.
+const KINDS: [(&str, bool); 8] = [
     ("anonymous", false),
     ("children", false),
     ("files", false),
     ("shared", false),
+    ("page-tables", false),
     ("unnamed", true),
     ("sockets", true),
     ("tcp", true),
