@@ -41,6 +41,7 @@ pub fn features() -> Vec<Feature> {
         restriction(),
         landlock(),
         seccomp(),
+        seccomp_log(),
         overlay(),
         control_groups(),
         identity(),
@@ -118,6 +119,37 @@ fn seccomp() -> Feature {
     }
 }
 
+fn seccomp_log() -> Feature {
+    let logged = read_to_string("/proc/sys/kernel/seccomp/actions_logged").unwrap_or_default();
+    let command_line = read_to_string("/proc/cmdline").unwrap_or_default();
+    // There where the kernel has audit.
+    let has_audit = std::path::Path::new("/proc/self/loginuid").exists() && !is_audit_off(&command_line);
+    let is_logged =
+        has_audit && ["log", "kill_process", "kill_thread"].iter().any(|one| has_word(&logged, one));
+    Feature {
+        name: "seccomp_log",
+        state: if is_logged { Presence::Absent } else { Presence::Have },
+        found: match is_logged {
+            true => "filters of programs in a sandbox write to the host's audit log",
+            false => "filters of programs in a sandbox write nothing to the host's audit log",
+        }
+        .to_owned(),
+        why: "a program in a sandbox can have each of its system calls, and each process that a filter kills, written to \
+              the host's audit log or kernel log",
+        remedy: "sysctl -w kernel.seccomp.actions_logged='trap errno user_notif trace', or \
+                 auditctl -a never,exclude -F msgtype=SECCOMP",
+    }
+}
+
+/// Whether the kernel was started without audit.
+fn is_audit_off(command_line: &str) -> bool {
+    has_word(command_line, "audit=0") || has_word(command_line, "audit=off")
+}
+
+fn has_word(text: &str, wanted: &str) -> bool {
+    text.split_whitespace().any(|word| word == wanted)
+}
+
 fn overlay() -> Feature {
     let known = read_to_string("/proc/filesystems").unwrap_or_default();
     let there = known.lines().any(|line| line.trim_start_matches("nodev").trim() == "overlay");
@@ -162,4 +194,18 @@ fn identity() -> Feature {
 
 fn number(path: &str) -> Option<u64> {
     read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_logged_where_the_kernel_is_set_to_it_and_has_audit() {
+        assert!(has_word("kill_process kill_thread trap errno user_notif trace log\n", "log"));
+        assert!(!has_word("kill_process user_notif\n", "log") && !has_word("catalog\n", "log"));
+        assert!(is_audit_off("quiet audit=0 ro\n") && is_audit_off("audit=off"));
+        assert!(!is_audit_off("audit=1 x.audit=0") && !is_audit_off(""));
+        assert!(features().iter().any(|feature| feature.name == "seccomp_log"));
+    }
 }

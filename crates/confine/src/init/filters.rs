@@ -104,6 +104,9 @@ impl Filters {
         if self.runner == Some(thread.process) {
             return Ok(());
         }
+        if asks_for_log(question) {
+            return Err(Errno::INVAL);
+        }
         if self.installed >= self.most {
             self.look_again();
         }
@@ -161,6 +164,12 @@ impl Filters {
         }
         processes.values().fold(0, |sum, of_process| sum.saturating_add(*of_process))
     }
+}
+
+/// Whether the kernel is asked to write what the filter refuses to the host's audit log: as one says that doesn't know the flag. A filter
+/// that has calls logged which it allows (`SECCOMP_RET_LOG`) can't be told from others: it lies in memory that its caller can change.
+fn asks_for_log(question: &Question) -> bool {
+    question.number == libc::SYS_seccomp as i32 && question.arguments[1] & libc::SECCOMP_FILTER_FLAG_LOG != 0
 }
 
 /// Every thread that there is; nothing if that can't be told by then.
@@ -315,6 +324,23 @@ mod tests {
             "one took the other's place"
         );
         assert_eq!(agreed((20, 21), [list(&[(10, 5), (11, 1)]), list(&[(10, 5)])]), None, "one ended");
+    }
+
+    #[test]
+    fn filter_that_has_the_host_log_what_it_refuses_is_refused() {
+        let question = |number: i64, flags| {
+            let arguments = [SECCOMP_SET_MODE_FILTER.into(), flags, 0, 0, 0, 0];
+            let thread = rustix::thread::gettid().as_raw_pid();
+            Question { id: 0, thread, number: number as i32, arguments }
+        };
+        let mut filters = Filters::new(8);
+        let logged = libc::SECCOMP_FILTER_FLAG_LOG | libc::SECCOMP_FILTER_FLAG_TSYNC;
+        assert_eq!(filters.admit(&question(libc::SYS_seccomp, logged)), Err(Errno::INVAL));
+        assert_eq!(filters.installed, 0);
+        // The controls: another flag, and a call whose second argument is none.
+        let synchronized = libc::SECCOMP_FILTER_FLAG_TSYNC;
+        assert_eq!(filters.admit(&question(libc::SYS_seccomp, synchronized)), Ok(()));
+        assert_eq!(filters.admit(&question(libc::SYS_prctl, logged)), Ok(()));
     }
 
     #[test]
