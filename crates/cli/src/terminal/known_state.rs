@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! relay ends ─► restore(): all modes as a terminal begins with; the cursor stays where it is as far as terminals allow
-//! review     ─► begin_review(): the same, then an empty screen; what was on the screen goes to the scrollback
+//! review     ─► begin_review(): the same, then an empty screen; text goes to the scrollback, images over the text are deleted
 //! ```
 //! Neither uses a full reset (RIS), which deletes the scrollback, nor a sequence that a terminal answers.
 
@@ -44,6 +44,11 @@ const RESTORE: &[&str] = &[
     "\x1b[0;10m",
 ];
 
+/// Deletes the images that lie on the screen by kitty's graphics protocol: they cover text, and one may be higher than the screen, so that
+/// it doesn't scroll away whole. Images of other protocols (sixel, iTerm2) are part of the lines and scroll with them. For the main screen,
+/// each screen has its own. tmux takes the string for a title, so the title is kept meanwhile.
+const DELETE_IMAGES: &str = "\x1b[22;2t\x1b_Ga=d,d=A,q=2\x1b\\\x1b[23;2t";
+
 /// To the last line, whatever restored the cursor. Line feeds from there move what was on the screen into the scrollback.
 const TO_LAST_LINE: &str = "\x1b[?6l\x1b[999;1H";
 
@@ -80,7 +85,7 @@ pub(crate) fn begin_review() {
 /// What begins an empty screen of that many lines.
 fn page(lines: u16) -> String {
     let restore = RESTORE.concat();
-    format!("{restore}{TO_LAST_LINE}{}{EMPTY}", "\n".repeat(lines.into()))
+    format!("{restore}{DELETE_IMAGES}{TO_LAST_LINE}{}{EMPTY}", "\n".repeat(lines.into()))
 }
 
 /// The terminals that Belljar prints on, each once.
@@ -123,6 +128,9 @@ mod tests {
             assert!(at("\x1b[?1049l") < at(restored_with_cursor) && at("\x1b8") < at(restored_with_cursor));
         }
         assert!(page.ends_with("\x1b[?6l\x1b[999;1H\n\n\n\x1b[H\x1b[J"), "{page:?}");
+        // Each screen has images of its own. Those that are higher than the screen don't scroll away.
+        assert!(at("\x1b[?1049l") < at("\x1b_Ga=d,d=A") && at("\x1b_Ga=d,d=A") < at("\x1b[999;1H"));
+        assert!(!RESTORE.concat().contains("\x1b_G"), "a program's images stay where nothing is reviewed");
         for never in ["\x1bc", "\x1b[3J", "\x1b[6n", "\x1b[c"] {
             assert!(!page.contains(never), "{never:?} deletes the scrollback, or is answered");
         }
