@@ -36,7 +36,10 @@ impl AsUser {
     }
 
     /// Lets it reach root's files all the same.
-    pub(crate) fn keep_access(&self) -> Result<(), Errno> {
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn keep_access(&self) -> Result<(), Errno> {
         if self.back.is_none() {
             return Ok(());
         }

@@ -175,6 +175,11 @@ impl Stamp {
         (self.inode, self.size, self.modified_at) == (other.inode, other.size, other.modified_at)
     }
 
+    /// Returns true if it was taken of this file or directory, whatever was changed in it since.
+    pub(super) fn is_of_inode(&self, now: &Stat) -> bool {
+        self.inode == now.st_ino
+    }
+
     /// Returns true if both differ at most in when the inode was changed, as after a rename.
     pub(super) fn is_but_for_inode_change(&self, other: &Self) -> bool {
         self.mode == other.mode && self.has_content_of(other)

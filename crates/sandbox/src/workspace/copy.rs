@@ -3,12 +3,13 @@
 //! Directories, files and links are copied. Sockets, pipes and devices are not: nothing is behind a copy of them.
 
 use super::imprint::Imprint;
+use super::owned::{self, FileOwner};
 use super::transfer::copy_data;
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::plan::Identity;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, chownat, openat, statat, symlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, fchown, openat, statat, symlinkat};
 use rustix::io::Errno;
-use rustix::process::{Gid, Uid, getegid, geteuid};
+use rustix::process::{Gid, Uid, geteuid};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -37,6 +38,7 @@ pub(crate) fn tree(from: &Directory, to: &Directory, owner: Identity) -> Result<
     let mut pending = vec![PathBuf::from(".")];
     let mut finished: Vec<PathBuf> = Vec::new();
     let mut imprint = Imprint::default();
+    let maker = FileOwner::of_root(owner.host_uid, owner.host_gid);
     while let Some(path) = pending.pop() {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -48,10 +50,9 @@ pub(crate) fn tree(from: &Directory, to: &Directory, owner: Identity) -> Result<
             let child = Path::new(OsStr::from_bytes(name.name.as_bytes()));
             // Before it is read: whoever changes it meanwhile has made it another.
             let Ok(was) = statat(&source, child, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            if !one(&source, &copy, child, name.kind).map_err(failed(&path.join(child)))? {
+            if !one((&source, &copy), child, name.kind, maker).map_err(failed(&path.join(child)))? {
                 continue;
             }
-            give(&copy, child, owner).map_err(|errno| failed(&path.join(child))(errno.into()))?;
             if name.kind == FileType::Directory {
                 pending.push(path.join(child));
             } else {
@@ -75,11 +76,16 @@ pub(crate) fn tree(from: &Directory, to: &Directory, owner: Identity) -> Result<
 }
 
 /// Copies one thing; of a directory, the content is yet to come. False if nothing was made.
-fn one(from: &Directory, to: &Directory, name: &Path, kind: FileType) -> io::Result<bool> {
+fn one(
+    (from, to): (&Directory, &Directory),
+    name: &Path,
+    kind: FileType,
+    owner: Option<FileOwner>,
+) -> io::Result<bool> {
     let made = match kind {
-        FileType::Directory => to.make(name, 0o700).map(drop).map_err(io::Error::from),
-        FileType::Symlink => link(from, to, name),
-        FileType::RegularFile => file(from, to, name),
+        FileType::Directory => owned::make_as(owner, || Ok(to.make(name, 0o700).map(drop)?)),
+        FileType::Symlink => link(from, to, name, owner),
+        FileType::RegularFile => file(from, to, name, owner),
         _ => return Ok(false),
     };
     match made {
@@ -89,25 +95,20 @@ fn one(from: &Directory, to: &Directory, name: &Path, kind: FileType) -> io::Res
     }
 }
 
-/// Makes it the owner's, who may not be whoever copies.
-fn give(to: &Directory, name: &Path, Identity { host_uid, host_gid, .. }: Identity) -> Result<(), Errno> {
-    if !geteuid().is_root() || (host_uid, host_gid) == (geteuid().as_raw(), getegid().as_raw()) {
-        return Ok(());
-    }
-    let (user, group) = (Uid::from_raw(host_uid), Gid::from_raw(host_gid));
-    chownat(to, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)
-}
-
 /// Makes a directory itself the owner's, as what is copied into it is.
 pub(super) fn give_itself(directory: &Directory, owner: Identity) -> Result<(), Errno> {
-    give(directory, Path::new("."), owner)
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    fchown(directory, Some(Uid::from_raw(owner.host_uid)), Some(Gid::from_raw(owner.host_gid)))
 }
 
-fn link(from: &Directory, to: &Directory, name: &Path) -> io::Result<()> {
-    Ok(symlinkat(from.read_link(name)?, to, name)?)
+fn link(from: &Directory, to: &Directory, name: &Path, owner: Option<FileOwner>) -> io::Result<()> {
+    let says = from.read_link(name)?;
+    owned::make_as(owner, || Ok(symlinkat(&says, to, name)?))
 }
 
-fn file(from: &Directory, to: &Directory, name: &Path) -> io::Result<()> {
+fn file(from: &Directory, to: &Directory, name: &Path, owner: Option<FileOwner>) -> io::Result<()> {
     let mut source = from.open_file(name)?;
     let stat = rustix::fs::fstat(&source)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -117,7 +118,7 @@ fn file(from: &Directory, to: &Directory, name: &Path) -> io::Result<()> {
     }
     rustix::fs::fchmod(&copy, Mode::from_raw_mode(stat.st_mode & PERMISSIONS))?;
     rustix::fs::futimens(&copy, &times(&stat))?;
-    Ok(())
+    Ok(owned::give(&copy, owner)?)
 }
 
 fn stamp_directory(from: &Directory, to: &Directory, path: &Path) -> Result<(), DirectoryError> {
@@ -144,7 +145,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     fn own() -> Identity {
-        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+        let (uid, gid) = (geteuid().as_raw(), rustix::process::getegid().as_raw());
         Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid }
     }
 

@@ -182,7 +182,7 @@ impl Duplicating<'_> {
             FileType::Symlink => {
                 let says = place.from.read_link(place.name)?;
                 self.make(place, |to, name| Ok(symlinkat(&says, to, name)?))?;
-                set_times(place, &stat)
+                self.set_times(place, &stat)
             }
             // A name that is gone. Nothing else that is a device can be made in a sandbox.
             FileType::CharacterDevice if stat.st_rdev == 0 => {
@@ -191,7 +191,7 @@ impl Duplicating<'_> {
             FileType::Fifo | FileType::Socket => {
                 let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
                 self.make(place, |to, name| Ok(mknodat(to, name, kind, mode, 0)?))?;
-                set_times(place, &stat)
+                self.set_times(place, &stat)
             }
             _ => Err(failed(place.path)(Errno::OPNOTSUPP.into())),
         }
@@ -207,6 +207,11 @@ impl Duplicating<'_> {
             .map_err(Into::into)
             .and_then(|_user| make(place.to, place.name))
             .map_err(failed(place.path))
+    }
+
+    /// As its owner: the name may have something else by now.
+    fn set_times(&self, place: &Place<'_>, stat: &Stat) -> Result<(), DuplicateError> {
+        self.make(place, |to, name| Ok(utimensat(to, name, &times(stat), AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
     fn carry_file(&mut self, place: &Place<'_>, stat: &Stat) -> Result<(), DuplicateError> {
@@ -268,11 +273,6 @@ fn finish(made: BorrowedFd<'_>, stat: &Stat) -> std::io::Result<()> {
     let bits = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory { 0o1777 } else { 0o777 };
     fchmod(made, Mode::from_raw_mode(stat.st_mode & bits))?;
     Ok(futimens(made, &times(stat))?)
-}
-
-fn set_times(place: &Place<'_>, stat: &Stat) -> Result<(), DuplicateError> {
-    let set = utimensat(place.to, place.name, &times(stat), AtFlags::SYMLINK_NOFOLLOW);
-    set.map_err(|errno| failed(place.path)(errno.into()))
 }
 
 fn times(stat: &Stat) -> Timestamps {

@@ -10,6 +10,7 @@
 //! Where a file system can't exchange two names or refuse to replace one, a file is only looked at right before it is replaced.
 
 use super::baseline::Stamp;
+use super::owned::is_same;
 use crate::directory::{Directory, DirectoryError};
 use rustix::fs::{
     AtFlags, OFlags, RenameFlags, Stat, fstat, openat, renameat, renameat_with, statat, unlinkat,
@@ -83,18 +84,31 @@ impl Expected {
         }
     }
 
-    /// Puts what lies under the name `temporary` in its place, and returns how it was left there.
+    /// Returns true if what is at a path now is the file or directory that was found there, whatever was changed in it.
+    pub(super) fn is_inode(&self, now: &Stat) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Nothing => false,
+            Self::This(found) => found.stamp.is_of_inode(now),
+        }
+    }
+
+    /// Puts `made`, which lies under the name `temporary`, in its place, and returns how it was left there.
     ///
     /// # Errors
-    /// [`Obstacle`]; what was to be put is deleted then.
+    /// [`Obstacle`]; what was to be put is deleted then. `ESTALE` if something else has the temporary name by now.
     pub(super) fn put(
         &self,
         (directory, temporary): (&Directory, &str),
         name: &OsStr,
+        made: &Stat,
     ) -> Result<Stat, Obstacle> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = openat(directory, temporary, flags, rustix::fs::Mode::empty())?;
-        let whole = fstat(&made)?;
+        let opened = openat(directory, temporary, flags, rustix::fs::Mode::empty())?;
+        let whole = fstat(&opened)?;
+        if !is_same(made, &whole) {
+            return Err(Errno::STALE.into());
+        }
         let put = match self {
             Self::Anything => renameat(directory, temporary, directory, name).map_err(Obstacle::from),
             Self::Nothing => rename_to_free((directory, OsStr::new(temporary)), name),
@@ -105,7 +119,7 @@ impl Expected {
         }
         put?;
         // By descriptor: the name may have got another file by now. And if this one was written to, it isn't known as it is then.
-        let left = fstat(&made)?;
+        let left = fstat(&opened)?;
         Ok(if Stamp::of(&left).has_content_of(&Stamp::of(&whole)) { left } else { whole })
     }
 

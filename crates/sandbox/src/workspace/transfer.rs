@@ -9,18 +9,18 @@ use super::expected::{Expectations, Expected, Obstacle, rename_to_free};
 use super::extents;
 use super::handoff::Links;
 use super::opened::{self, Opened};
+use super::owned::{self, FileOwner, is_same};
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
 use rustix::fd::OwnedFd;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, chownat, fchmod, fstat, mkdirat, mknodat, openat, seek,
-    statat, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, fchmod, fstat, mkdirat, mknodat, openat, seek, statat,
+    symlinkat, unlinkat,
 };
 use rustix::io::Errno;
-use rustix::process::{Gid, Uid};
-use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
@@ -55,11 +55,20 @@ pub(super) enum Owner {
 enum Put {
     /// A file or link, and how it was left.
     File(Stat),
-    Directory {
-        is_new: bool,
-    },
+    /// A directory that was there.
+    Directory,
+    /// A new directory, as it was made.
+    NewDirectory(Stat),
     /// What is no part of a workspace.
     Nothing,
+}
+
+/// Where a file or link is made.
+struct Target<'a> {
+    parent: &'a Directory,
+    /// What has its name until then.
+    replaced: Option<&'a OwnedFd>,
+    owner: Option<FileOwner>,
 }
 
 /// A path that can't be written. Those before it were.
@@ -83,7 +92,7 @@ impl Route<'_> {
     ) -> Result<BTreeSet<PathBuf>, TransferError> {
         let mut opened = Opened::in_tree(self.to);
         self.open_up(changes, &mut opened)?;
-        let (mut left_alone, mut made) = (BTreeSet::new(), BTreeSet::new());
+        let (mut left_alone, mut made) = (BTreeSet::new(), BTreeMap::new());
         for (path, changed) in changes.iter().rev().filter(|(_, changed)| makes_way(changed)) {
             match self.remove(path, changed.before) {
                 Err(Obstacle::Changed) => drop(left_alone.insert(path.to_path_buf())),
@@ -99,8 +108,8 @@ impl Route<'_> {
             }
             match self.put(path, changed, after) {
                 Ok(Put::File(left)) => put(path, &left),
-                Ok(Put::Directory { is_new: true }) => drop(made.insert(*path)),
-                Ok(Put::Directory { .. } | Put::Nothing) => {}
+                Ok(Put::NewDirectory(stat)) => drop(made.insert(*path, stat)),
+                Ok(Put::Directory | Put::Nothing) => {}
                 Err(Obstacle::Changed) => drop(left_alone.insert(path.to_path_buf())),
                 Err(Obstacle::Failed(error)) => return Err(failed(path)(error)),
             }
@@ -108,7 +117,7 @@ impl Route<'_> {
         for (path, changed) in changes.iter().rev() {
             if let Some(after) = changed.after.filter(|after| after.kind == FileType::Directory)
                 && self
-                    .settle_directory(path, (changed.before, after), made.contains(path))
+                    .settle_directory(path, (changed.before, after), made.get(path))
                     .map_err(failed(path))?
             {
                 opened.forget(path);
@@ -117,17 +126,21 @@ impl Route<'_> {
         Ok(left_alone)
     }
 
-    /// Gives a directory its permissions, unless they are another's by now. Returns whether it was done.
+    /// Gives a directory its permissions, unless they are other ones by now or the name has another directory: neither the one that was
+    /// `made` nor the one that was found there. Returns whether it was done.
     fn settle_directory(
         &self,
         path: &Path,
         (before, after): (Option<State>, State),
-        is_new: bool,
+        made: Option<&Stat>,
     ) -> std::io::Result<bool> {
         let was_other = |now: &Stat| {
             before.is_some_and(|before| before.mode != after.mode && before.mode == now.st_mode & 0o777)
         };
-        let is_meant = |now: &Stat| self.expected.is_none() || is_new || was_other(now);
+        let is_meant = |now: &Stat| match made {
+            Some(made) => is_same(made, now),
+            None => self.expected.is_none() || (self.expected(path).is_inode(now) && was_other(now)),
+        };
         let settled =
             self.act(|| Ok::<_, std::io::Error>(self.to.change_mode_if(path, after.mode, is_meant)))?;
         match settled {
@@ -231,9 +244,7 @@ impl Route<'_> {
                     Some(links) => links.get(path).cloned().ok_or(Errno::STALE)?,
                     None => self.from.read_link(path)?,
                 };
-                self.act(|| {
-                    self.replace((path, expected), |parent, _| Ok(symlinkat(&says, parent, self.temporary)?))
-                })
+                self.act(|| self.replace((path, expected), |to| self.link(&says, to)))
             }
             FileType::RegularFile if changed.same_content => {
                 self.act(|| {
@@ -249,11 +260,7 @@ impl Route<'_> {
             }
             FileType::RegularFile => {
                 let mut from = (self.open)(self.from, path)?;
-                self.act(|| {
-                    self.replace((path, expected), |parent, replaced| {
-                        self.write(&mut from, (parent, replaced), after.mode)
-                    })
-                })
+                self.act(|| self.replace((path, expected), |to| self.write(&mut from, to, after.mode)))
             }
             // A pipe is put back where it was; sockets and devices are no part of a workspace.
             FileType::Fifo if matches!(self.owner, Owner::User(_)) => self.act(|| {
@@ -270,11 +277,13 @@ impl Route<'_> {
         let found = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW);
         // One that is there gets other permissions, and no more.
         if found.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
-            return Ok(Put::Directory { is_new: false });
+            return Ok(Put::Directory);
         }
         if matches!(self.owner, Owner::User(_)) {
             return match mkdirat(&parent, name, Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => Ok(Put::Directory { is_new: true }),
+                Ok(()) | Err(Errno::EXIST) => {
+                    Ok(Put::NewDirectory(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
+                }
                 Err(errno) => Err(errno.into()),
             };
         }
@@ -283,16 +292,16 @@ impl Route<'_> {
         if made.is_err() {
             let _ = self.clear_temporary(&parent);
         }
-        made.map(|()| Put::Directory { is_new: true })
+        made.map(Put::NewDirectory)
     }
 
     /// Makes a directory that has its permissions and its owner from the beginning, whenever this process is killed.
-    fn make_directory(&self, (parent, name): (&Directory, &OsStr), mode: u32) -> Result<(), Obstacle> {
-        mkdirat(parent, self.temporary, Mode::RWXU)?;
-        self.own(parent, OsStr::new(self.temporary), None)?;
-        // What is put into it needs these; other bits that are missing are taken at the end.
-        parent.change_mode(Path::new(self.temporary), mode | 0o700)?;
-        rename_to_free((parent, OsStr::new(self.temporary)), name)
+    fn make_directory(&self, (parent, name): (&Directory, &OsStr), mode: u32) -> Result<Stat, Obstacle> {
+        let owner = self.owner_of(parent, None)?;
+        // What is put into it needs all rights of the owner; those that are missing are taken at the end.
+        let made = owned::make_directory(parent, Path::new(self.temporary), mode | 0o700, owner)?;
+        rename_to_free((parent, OsStr::new(self.temporary)), name)?;
+        Ok(made)
     }
 
     /// Removes what an interrupted attempt has left under the temporary name.
@@ -310,29 +319,34 @@ impl Route<'_> {
     fn replace(
         &self,
         (path, expected): (&Path, Expected),
-        make: impl FnOnce(&Directory, Option<&OwnedFd>) -> std::io::Result<()>,
+        make: impl FnOnce(&Target<'_>) -> std::io::Result<Stat>,
     ) -> Result<Put, Obstacle> {
         let (parent, name) = self.parent_of(path)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let replaced = openat(&parent, name, flags, Mode::empty()).ok();
         let stat = replaced.as_ref().map(fstat).transpose()?;
         self.clear_temporary(&parent)?;
-        let made = make(&parent, replaced.as_ref())
-            .and_then(|()| self.own(&parent, OsStr::new(self.temporary), stat.as_ref()));
-        if let Err(error) = made {
+        let owner = self.owner_of(&parent, stat.as_ref())?;
+        let made = make(&Target { parent: &parent, replaced: replaced.as_ref(), owner });
+        let made = made.inspect_err(|_| {
             let _ = unlinkat(&parent, self.temporary, AtFlags::empty());
-            return Err(error.into());
-        }
-        Ok(Put::File(expected.put((&parent, self.temporary), name)?))
+        })?;
+        Ok(Put::File(expected.put((&parent, self.temporary), name, &made)?))
+    }
+
+    /// Makes a link under the temporary name.
+    fn link(&self, says: &CStr, to: &Target<'_>) -> std::io::Result<Stat> {
+        owned::make_as(to.owner, || Ok(symlinkat(says, to.parent, self.temporary)?))?;
+        Ok(statat(to.parent, self.temporary, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// Writes a file under the temporary name.
     fn write(
         &self,
         from: &mut File,
-        (parent, replaced): (&Directory, Option<&OwnedFd>),
+        Target { parent, replaced, owner }: &Target<'_>,
         mode: u32,
-    ) -> std::io::Result<()> {
+    ) -> std::io::Result<Stat> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mut to = File::from(openat(parent, self.temporary, flags, Mode::from_raw_mode(0o600))?);
         copy_data(from, &mut to, u64::MAX)?;
@@ -340,34 +354,27 @@ impl Route<'_> {
             (Owner::User(_), _) => {
                 // What is as it was is as old as it was: build tools go by that.
                 to.set_modified(from.metadata()?.modified()?)?;
+                fchmod(&to, Mode::from_raw_mode(mode))?;
             }
             (Owner::AsBefore, Some(replaced)) => {
-                return Ok(acl::give(&to, AccessList::of(replaced)?.as_ref(), mode)?);
+                acl::give(&to, AccessList::of(replaced)?.as_ref(), mode)?;
             }
-            (Owner::AsBefore, None) => {}
+            (Owner::AsBefore, None) => fchmod(&to, Mode::from_raw_mode(mode))?,
         }
-        Ok(fchmod(&to, Mode::from_raw_mode(mode))?)
+        owned::give(&to, *owner)?;
+        Ok(fstat(&to)?)
     }
 
-    /// Gives what was made to its owner. Only root makes things that are not its own.
-    fn own(&self, parent: &Directory, name: &OsStr, replaced: Option<&Stat>) -> std::io::Result<()> {
-        if !matches!(self.owner, Owner::AsBefore) || !rustix::process::geteuid().is_root() {
-            return Ok(());
+    /// Returns the user that is to own what is made, where that is not the one that makes it.
+    fn owner_of(&self, parent: &Directory, replaced: Option<&Stat>) -> std::io::Result<Option<FileOwner>> {
+        if !matches!(self.owner, Owner::AsBefore) {
+            return Ok(None);
         }
         let owned = match replaced {
             Some(replaced) => *replaced,
             None => fstat(parent)?,
         };
-        // By descriptor, and only what is surely ours: whoever owns the directory may put something else there.
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = openat(parent, name, flags, Mode::empty())?;
-        let found = fstat(&made)?;
-        let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-        if found.st_uid != 0 || (found.st_nlink != 1 && !is_directory) {
-            return Err(Errno::STALE.into());
-        }
-        let (uid, gid) = (Uid::from_raw(owned.st_uid), Gid::from_raw(owned.st_gid));
-        Ok(chownat(&made, c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?)
+        Ok(FileOwner::of_root(owned.st_uid, owned.st_gid))
     }
 }
 
@@ -408,6 +415,8 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> TransferError {
     move |source| TransferError { path, source }
 }
 
+#[cfg(test)]
+mod given;
 #[cfg(test)]
 mod swapped;
 

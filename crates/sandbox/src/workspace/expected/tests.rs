@@ -37,6 +37,11 @@ fn saves() -> [fn(&Path); 2] {
     ]
 }
 
+/// What lies under the temporary name.
+fn made(directory: &Directory) -> Stat {
+    statat(directory, TEMPORARY, AtFlags::SYMLINK_NOFOLLOW).unwrap()
+}
+
 #[test]
 fn file_that_was_saved_since_is_neither_replaced_nor_removed() {
     for save in saves() {
@@ -44,7 +49,7 @@ fn file_that_was_saved_since_is_neither_replaced_nor_removed() {
         let expected = Expected::This(found);
         save(&place.path().join("file"));
         fs::write(place.path().join(TEMPORARY), "run").unwrap();
-        let refused = expected.put((&directory, TEMPORARY), OsStr::new("file"));
+        let refused = expected.put((&directory, TEMPORARY), OsStr::new("file"), &made(&directory));
         assert!(matches!(refused, Err(Obstacle::Changed)), "{refused:?}");
         let refused = expected.remove((&directory, TEMPORARY), OsStr::new("file"));
         assert!(matches!(refused, Err(Obstacle::Changed)), "{refused:?}");
@@ -53,7 +58,8 @@ fn file_that_was_saved_since_is_neither_replaced_nor_removed() {
     // The controls: what is as it was found is replaced and removed.
     let (place, directory, found) = target("old");
     fs::write(place.path().join(TEMPORARY), "run").unwrap();
-    let left = Expected::This(found).put((&directory, TEMPORARY), OsStr::new("file")).unwrap();
+    let left =
+        Expected::This(found).put((&directory, TEMPORARY), OsStr::new("file"), &made(&directory)).unwrap();
     assert_eq!(content(&place), files([("file", "run")]));
     Expected::This(Found::of(&left)).remove((&directory, TEMPORARY), OsStr::new("file")).unwrap();
     assert_eq!(content(&place), files([]));
@@ -80,12 +86,12 @@ fn file_that_is_saved_after_the_last_look_gets_its_name_back() {
 fn file_that_came_to_a_free_name_is_not_replaced() {
     let (place, directory, _) = target("saved by a person");
     fs::write(place.path().join(TEMPORARY), "run").unwrap();
-    let refused = Expected::Nothing.put((&directory, TEMPORARY), OsStr::new("file"));
+    let refused = Expected::Nothing.put((&directory, TEMPORARY), OsStr::new("file"), &made(&directory));
     assert!(matches!(refused, Err(Obstacle::Changed)), "{refused:?}");
     assert_eq!(content(&place), files([("file", "saved by a person")]));
     // The control: a name that is free.
     fs::write(place.path().join(TEMPORARY), "run").unwrap();
-    Expected::Nothing.put((&directory, TEMPORARY), OsStr::new("new")).unwrap();
+    Expected::Nothing.put((&directory, TEMPORARY), OsStr::new("new"), &made(&directory)).unwrap();
     assert_eq!(content(&place), files([("file", "saved by a person"), ("new", "run")]));
 }
 
@@ -99,7 +105,10 @@ fn file_with_two_names_is_replaced_at_both() {
     }
     for name in ["file", "other"] {
         fs::write(place.path().join(TEMPORARY), "run").unwrap();
-        expectations.at(Path::new(name)).put((&directory, TEMPORARY), OsStr::new(name)).unwrap();
+        expectations
+            .at(Path::new(name))
+            .put((&directory, TEMPORARY), OsStr::new(name), &made(&directory))
+            .unwrap();
     }
     assert_eq!(content(&place), files([("file", "run"), ("other", "run")]));
 }
