@@ -108,8 +108,7 @@ fn landlock() -> Feature {
 
 fn seccomp() -> Feature {
     let actions = read_to_string("/proc/sys/kernel/seccomp/actions_avail").unwrap_or_default();
-    let sufficient =
-        ["kill_process", "errno", "user_notif", "allow"].iter().all(|action| actions.contains(action));
+    let sufficient = ["errno", "user_notif", "allow"].iter().all(|action| actions.contains(action));
     Feature {
         name: "seccomp",
         state: if sufficient { Presence::Have } else { Presence::Missing },

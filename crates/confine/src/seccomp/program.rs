@@ -1,10 +1,13 @@
 //! Compiles the policy to classic BPF: a binary search over ranges of call numbers.
 //!
 //! ```text
-//! architecture is ours?  no → kill the process (i386 calls have other numbers, and socketcall hides its arguments)
-//! x32 bit set?           yes → kill the process
+//! architecture is ours?  no → refuse (i386 calls have other numbers, and socketcall hides its arguments)
+//! x32 bit set?           yes → refuse
 //! number >= middle?      … down to a leaf, which neighbours share: allow, refuse, or look at arguments
 //! ```
+//!
+//! No call is answered by killing its process: the kernel writes each such kill to its log and to the machine's audit, as often
+//! as a program likes. An errno keeps a call from the kernel as surely.
 
 use super::policy::{Comparison, Condition, Rule, Verdict};
 use std::fmt;
@@ -36,8 +39,6 @@ pub enum Answer {
     Errno(u16),
     /// Another process is asked.
     Ask,
-    /// The whole process is killed.
-    KillProcess,
 }
 
 /// A system call as a filter sees it.
@@ -74,7 +75,8 @@ pub(super) const OFFSET_ARGUMENTS: u32 = 16;
 pub(super) const RETURN_ALLOW: u32 = 0x7fff_0000;
 pub(super) const RETURN_ERRNO: u32 = 0x0005_0000;
 const RETURN_ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
-const RETURN_KILL_PROCESS: u32 = 0x8000_0000;
+/// The answer to a call of another architecture. Not `ENOSYS`, which a kernel without that entry answers: tests tell the two apart.
+const RETURN_FOREIGN: u32 = RETURN_ERRNO | libc::EPERM.cast_unsigned();
 
 /// A run of call numbers, from `first` to the next range, with one verdict.
 #[derive(Debug, Clone, Copy)]
@@ -95,10 +97,10 @@ impl Program {
         let mut program = vec![
             load(OFFSET_ARCHITECTURE),
             jump_if(JUMP_IF_EQUAL, ARCHITECTURE, 1, 0),
-            give(RETURN_KILL_PROCESS),
+            give(RETURN_FOREIGN),
             load(OFFSET_NUMBER),
             jump_if(JUMP_IF_AT_LEAST, X32_BIT, 0, 1),
-            give(RETURN_KILL_PROCESS),
+            give(RETURN_FOREIGN),
         ];
         program.extend(search(&ranges));
         Self(program)
@@ -157,7 +159,7 @@ impl Instruction {
 impl Instruction {
     /// Room for a program on the stack: where it is put up, nothing may be allocated.
     pub(crate) fn room() -> [Self; 1024] {
-        [give(RETURN_KILL_PROCESS); 1024]
+        [give(RETURN_FOREIGN); 1024]
     }
 
     /// The program, with a jump over each check at its beginning that is to be missing.
@@ -368,7 +370,6 @@ impl Answer {
             RETURN_ALLOW => Some(Self::Allow),
             RETURN_ASK => Some(Self::Ask),
             RETURN_ERRNO => Some(Self::Errno((value & 0xffff) as u16)),
-            RETURN_KILL_PROCESS => Some(Self::KillProcess),
             _ => None,
         }
     }

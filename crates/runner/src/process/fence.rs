@@ -5,8 +5,7 @@
 //! - a Landlock domain (ABI 6) whose members may signal and trace each other and nobody outside;
 //! - a seccomp filter that refuses calls that name the runner as the process to limit, slow down or signal. It knows
 //!   the runner by its pid and the starting thread by its own, since that thread is inside the domain for as long as
-//!   the program takes to start. With the filter comes what every filter does: programs for another architecture
-//!   (32-bit ones) are killed.
+//!   the program takes to start. Calls of another architecture (32-bit programs) are refused: they have other numbers.
 
 use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
 use seccompiler::SeccompCmpArgLen::Dword;
@@ -113,7 +112,18 @@ fn filter(
     let refuse = SeccompAction::Errno(errno.cast_unsigned());
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?;
-    Ok(BpfProgram::try_from(filter)?)
+    Ok(without_kills(BpfProgram::try_from(filter)?))
+}
+
+/// Refuses calls of another architecture, which the library has killed: the kernel logs each kill, as often as a program likes.
+fn without_kills(mut program: BpfProgram) -> BpfProgram {
+    const RETURN: u16 = 0x06;
+    const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+    let is_kill = |code: u16, answer: u32| code == RETURN && answer == libc::SECCOMP_RET_KILL_PROCESS;
+    for instruction in program.iter_mut().filter(|one| is_kill(one.code, one.k)) {
+        instruction.k = REFUSE;
+    }
+    program
 }
 
 /// The call's number, and the one it has for programs with 32-bit pointers on a 64-bit x86.
@@ -125,4 +135,30 @@ fn numbers_of(call: i64) -> impl Iterator<Item = i64> {
 /// The kernel takes ids as 32-bit numbers, whatever stands above those bits.
 fn is(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, Dword, Eq, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has_kill(program: &BpfProgram) -> bool {
+        program.iter().any(|one| one.code == 0x06 && one.k == libc::SECCOMP_RET_KILL_PROCESS)
+    }
+
+    #[test]
+    fn calls_of_another_architecture_are_refused_and_not_logged_as_kills() {
+        let architecture = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+        let errno = SeccompAction::Errno(1);
+        let control = SeccompFilter::new(BTreeMap::new(), SeccompAction::Allow, errno, architecture).unwrap();
+        assert!(has_kill(&BpfProgram::try_from(control).unwrap()), "the library has them killed");
+        for program in [compile(&[7]).unwrap(), without_openat2().unwrap()] {
+            assert!(!has_kill(&program));
+            let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+            assert_eq!(
+                (program[2].code, program[2].k),
+                (0x06, refused),
+                "behind the look at the architecture"
+            );
+        }
+    }
 }

@@ -42,7 +42,7 @@ pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: Keepers<'_>) -> I
         ("cgroup_namespace", "the host's control groups have no names here".to_owned()),
         ("capabilities", "none, in any set".to_owned()),
         ("no_new_privs", "set-user-id programs gain nothing".to_owned()),
-        ("seccomp", "system calls by allowlist; foreign architectures kill the process".to_owned()),
+        ("seccomp", "system calls by allowlist; those of other architectures are refused".to_owned()),
         ("resource_limits", open_files(plan.limits.open_files, in_force_limits.open_files)),
         ("kernel_tables", tables(in_force_limits)),
     ];

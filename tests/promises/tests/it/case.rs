@@ -1,5 +1,6 @@
 //! One case: what is attempted, what must come of it inside, and where the same must succeed.
 
+use crate::scene::Scene;
 use crate::way::Way;
 use belljar_confine::seccomp::policy::{Audience, rules};
 use belljar_promises::attempt::{Act, Answer, Argument, Attempt, Call, Step};
@@ -230,6 +231,15 @@ fn calls_of(step: &Step) -> Vec<(u32, [u64; 6])> {
             }
             vec![(call.number, arguments)]
         }
+    }
+}
+
+// === impl Inside ===
+
+impl Inside {
+    /// What must come of a call by the entry of another architecture. An engine's own filter kills its process.
+    pub(crate) fn of_foreign_call(scene: &Scene<'_>) -> Self {
+        if scene.engine.is_some() { Self::Killed(libc::SIGSYS) } else { Self::Fails(&[libc::EPERM]) }
     }
 }
 

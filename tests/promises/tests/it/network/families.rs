@@ -51,7 +51,7 @@ const PROTOCOLS: [(&str, i32, i32); 9] = [
     ("DCCP", 6, libc::IPPROTO_DCCP),
 ];
 
-pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     let mut cases = Vec::new();
     for family in FAMILIES.filter(|family| !ALLOWED.contains(family)) {
         let known = KNOWN_BY_NAME.iter().find(|(name, number)| *number == family && is_known(name));
@@ -89,7 +89,7 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
     );
     cases.push(pair.fails(&[EAFNOSUPPORT]).outside(Outside::Reaches(&[libc::EOPNOTSUPP])));
     cases.push(write_routes());
-    cases.push(by_the_old_entry());
+    cases.push(by_the_old_entry(scene));
     cases
 }
 
@@ -135,10 +135,10 @@ fn error_of(answer: &Answer) -> i32 {
 }
 
 /// `socketcall` hides its arguments from every filter; it exists only by the entry for 32-bit programs.
-fn by_the_old_entry() -> Case {
+fn by_the_old_entry(scene: &Scene<'_>) -> Case {
     let call = Act::Foreign { entry: Entry::I386, number: 102, arguments: [1, 1, 0] };
     Case::denied("NT5", "socketcall by int 0x80", Script::of(call))
-        .inside(Inside::Killed(libc::SIGSYS))
+        .inside(Inside::of_foreign_call(scene))
         .outside(Outside::Reaches(&[libc::EFAULT]))
         .needs("the entry for 32-bit programs")
 }

@@ -37,17 +37,17 @@ const X32: [(&str, u32); 10] = [
     ("io_uring_setup", 425),
 ];
 
-pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
+pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     let case = |entry: Entry, name: &str, number: u32| {
         // Senseless arguments: numbers that are no pointers, and no process.
         let call = Act::Foreign { entry, number, arguments: [u32::MAX, 1, 1] };
         Case::denied("PK5", format!("{entry:?} {name}"), Script::of(call))
-            .inside(Inside::Killed(libc::SIGSYS))
+            .inside(Inside::of_foreign_call(scene))
             .outside(Outside::Survives)
     };
     let i386 =
         I386.map(|(name, number)| case(Entry::I386, name, number).needs("the entry for 32-bit programs"));
-    // Also a kernel without this entry answers, instead of killing: that it is answered is what the control shows.
+    // Also a kernel without this entry answers, with another errno: that it is answered is what the control shows.
     let x32 = X32.map(|(name, number)| case(Entry::X32, name, number));
     i386.into_iter().chain(x32).collect()
 }
