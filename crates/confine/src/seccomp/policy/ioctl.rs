@@ -2,7 +2,8 @@
 //!
 //! Among those that file systems know: reservations of space, which are `fallocate` under another name
 //! (`FS_IOC_RESVSP`, `FS_IOC_ZERO_RANGE`); exchange of two files' content; inode flags and project numbers, on which quotas
-//! rest; snapshots; subvolumes; encryption keys. What is not listed fails with `ENOTTY`, as on a file system that doesn't know
+//! rest; snapshots; subvolumes; encryption keys; where on the disk a file lies (`FS_IOC_FIEMAP`), since a flag in memory, where no
+//! filter sees it, has the file written back. What is not listed fails with `ENOTTY`, as on a file system that doesn't know
 //! the request.
 //!
 //! Of requests to sockets, those are listed by which C libraries, language runtimes and `ifconfig` read what a socket and the
@@ -20,7 +21,6 @@ macro_rules! of_terminals_and_files {
             &[is(1, FICLONE)],
             &[is(1, FICLONERANGE)],
             &[is(1, FIGETBSZ)],
-            &[is(1, FS_IOC_FIEMAP)],
             &[is(1, FS_IOC_GETFLAGS)],
             &[is(1, FS_IOC_FSGETXATTR)],
             $($more),*
@@ -116,7 +116,6 @@ const TIOCSETD: u32 = 0x5423;
 const FICLONE: u32 = 0x4004_9409;
 const FICLONERANGE: u32 = 0x4020_940d;
 const FIGETBSZ: u32 = 2;
-const FS_IOC_FIEMAP: u32 = 0xc020_660b;
 const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
 const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
 /// How much randomness the kernel has, by `/dev/random`.

@@ -1,6 +1,6 @@
 //! A process's own memory, and what it shares with its siblings in the same sandbox.
 
-use super::{Rule, allow, allow_if, without};
+use super::{Rule, allow, allow_if, is_not, without};
 
 pub(super) const RULES: &[Rule] = &[
     allow_if(
@@ -16,8 +16,20 @@ pub(super) const RULES: &[Rule] = &[
     allow("mremap", libc::SYS_mremap, "moves or grows a mapping"),
     allow("msync", libc::SYS_msync, "writes a mapping back"),
     allow("mincore", libc::SYS_mincore, "asks which pages are present"),
-    allow("madvise", libc::SYS_madvise, "announces how memory will be used"),
-    allow("process_madvise", libc::SYS_process_madvise, "the same; for oneself, others need a capability"),
+    allow_if(
+        "madvise",
+        libc::SYS_madvise,
+        &[&[is_not(2, MADV_MERGEABLE)]],
+        libc::EINVAL,
+        "announces how memory will be used; no pages merged with those of other programs, which tells by its time what these hold",
+    ),
+    allow_if(
+        "process_madvise",
+        libc::SYS_process_madvise,
+        &[&[is_not(3, MADV_MERGEABLE)]],
+        libc::EINVAL,
+        "the same; for oneself, others need a capability",
+    ),
     allow("mlock", libc::SYS_mlock, "keeps memory resident, within the limit"),
     allow("mlock2", libc::SYS_mlock2, "the same with flags"),
     allow("munlock", libc::SYS_munlock, "ends that"),
@@ -63,5 +75,6 @@ pub(super) const RULES: &[Rule] = &[
     allow("mq_getsetattr", libc::SYS_mq_getsetattr, "its attributes"),
 ];
 
+const MADV_MERGEABLE: u32 = libc::MADV_MERGEABLE.cast_unsigned();
 const MAP_SHADOW_STACK: libc::c_long = 453;
 const MSEAL: libc::c_long = 462;

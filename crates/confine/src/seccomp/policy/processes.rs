@@ -54,7 +54,13 @@ pub(super) const RULES: &[Rule] = &[
     allow("setfsgid", libc::SYS_setfsgid, "to one's own group"),
     allow("capget", libc::SYS_capget, "looks at capabilities: there are none"),
     allow("capset", libc::SYS_capset, "drops them; there are none to gain"),
-    allow("prctl", libc::SYS_prctl, "names threads and the like; what matters needs capabilities"),
+    allow_if(
+        "prctl",
+        libc::SYS_prctl,
+        &[&[is_not(0, PR_SET_MEMORY_MERGE)]],
+        libc::EINVAL,
+        "names threads and the like; what matters needs capabilities; no pages merged with those of other programs",
+    ),
     allow("arch_prctl", libc::SYS_arch_prctl, "thread-local storage"),
     allow("set_tid_address", libc::SYS_set_tid_address, "start of a thread"),
     allow("set_robust_list", libc::SYS_set_robust_list, "locks that survive a thread's death"),
@@ -152,6 +158,8 @@ const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u32;
+/// Has the kernel look for equal pages in all memory of a process (KSM).
+pub(super) const PR_SET_MEMORY_MERGE: u32 = 67;
 const PER_UNAME26: u32 = 0x0002_0000;
 const PER_ADDR_NO_RANDOMIZE: u32 = 0x0004_0000;
 const PER_QUERY: u32 = 0xffff_ffff;

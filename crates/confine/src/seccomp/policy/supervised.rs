@@ -6,6 +6,7 @@
 use super::files::{F_NOTIFY, F_SETDELEG, F_SETLEASE};
 use super::guard::{PR_SET_SECCOMP, SECCOMP_MODE_FILTER, SECCOMP_SET_MODE_FILTER};
 use super::network::{AF_UNIX, SOCK_STREAM, SOCKET_TYPE};
+use super::processes::PR_SET_MEMORY_MERGE;
 use super::{Rule, allow_if, ioctl, is, is_not, masked, refuse};
 
 pub(super) const RULES: &[Rule] = &[
@@ -74,7 +75,10 @@ pub(super) const RULES: &[Rule] = &[
     allow_if(
         "prctl",
         libc::SYS_prctl,
-        &[&[is_not(0, PR_SET_SECCOMP)], &[is_not(1, SECCOMP_MODE_FILTER)]],
+        &[
+            &[is_not(0, PR_SET_SECCOMP), is_not(0, PR_SET_MEMORY_MERGE)],
+            &[is_not(0, PR_SET_MEMORY_MERGE), is_not(1, SECCOMP_MODE_FILTER)],
+        ],
         libc::EINVAL,
         FILTERS,
     ),

@@ -153,7 +153,7 @@ fn terminal_input_is_refused_with_high_bits_set_too() {
 
 #[test]
 fn no_request_reserves_space_or_changes_flags_of_files() {
-    const REFUSED: [u64; 9] = [
+    const REFUSED: [u64; 10] = [
         0x4030_5828,
         0x4030_5829,
         0x4030_582a,
@@ -163,6 +163,7 @@ fn no_request_reserves_space_or_changes_flags_of_files() {
         0x401c_5820,
         0xc028_660f,
         0xc018_9436,
+        0xc020_660b,
     ];
     // FICLONE, FIONREAD, FS_IOC_GETFLAGS
     const ALLOWED: [u64; 3] = [0x4004_9409, 0x541b, 0x8008_6601];

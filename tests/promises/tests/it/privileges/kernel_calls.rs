@@ -64,6 +64,7 @@ fn refused_by_argument() -> Vec<Case> {
     const TIOCLINUX: u64 = 0x541c;
     const TIOCCONS: u64 = 0x541d;
     const SIOCGIFBR: u64 = 0x8940;
+    const PR_SET_MEMORY_MERGE: u64 = 67;
     const SIOCGIFVLAN: u64 = 0x8982;
     let high = 1_u64 << 32;
     let mut cases = Vec::new();
@@ -83,6 +84,18 @@ fn refused_by_argument() -> Vec<Case> {
         let case = Case::call("PK4", name, "ioctl", args![-1, request, BAD]);
         cases.push(case.fails(&[libc::ENOTTY]).outside(Outside::Reaches(&[EBADF])));
     }
+    for (name, call, arguments) in [
+        ("all pages merged", "prctl", args![PR_SET_MEMORY_MERGE, 1, 0, 0, 0]),
+        ("pages merged", "madvise", args![0, 0, libc::MADV_MERGEABLE]),
+    ] {
+        let case = Case::call("PK4", name, call, arguments).fails(&[EINVAL]);
+        cases.push(case.needs("merging of equal pages (KSM)"));
+    }
+    cases.push(
+        Case::call("PK4", "pages merged", "process_madvise", args![-1, BAD, 1, libc::MADV_MERGEABLE, 0])
+            .fails(&[EINVAL])
+            .outside(Outside::Reaches(&[EBADF, EFAULT])),
+    );
     for (name, persona) in [
         ("an older memory layout", 0x0020_0000_u64),
         ("executable memory", 0x0040_0000),

@@ -145,14 +145,12 @@ fn metadata(s: &mut Script, path: &str) {
 /// Requests that programs make of a file. A file system that doesn't know one says so.
 fn requests(s: &mut Script, file: Handle) {
     const FIGETBSZ: u32 = 2;
-    const FS_IOC_FIEMAP: u32 = 0xc020_660b;
     const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
     const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
     const FICLONE: u32 = 0x4004_9409;
     const FICLONERANGE: u32 = 0x4020_940d;
     // An overlay has no size of blocks.
     s.call_or("ioctl", args![file, FIGETBSZ, room(4)], &[EINVAL]);
-    s.call_or("ioctl", args![file, FS_IOC_FIEMAP, words(args![0, 1 << 20, 0, 0])], &[EOPNOTSUPP]);
     s.call_or("ioctl", args![file, FS_IOC_GETFLAGS, room(8)], &[ENOTTY, EOPNOTSUPP]);
     s.call_or("ioctl", args![file, FS_IOC_FSGETXATTR, room(28)], &[ENOTTY, EOPNOTSUPP]);
     s.call_or("ioctl", args![file, FICLONE, file], &[EOPNOTSUPP, EINVAL]);
