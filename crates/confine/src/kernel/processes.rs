@@ -6,6 +6,7 @@ use crate::thread_state::ThreadState;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashSet;
+use std::path::Path;
 use std::time::Duration;
 
 /// What runs now besides this process, and what it uses.
@@ -21,16 +22,33 @@ pub(crate) fn load() -> Load {
     load
 }
 
-/// Bytes that the processes besides this one hold: their resident pages and the tables of their pages, which a program can make large
-/// without a page of its own.
+/// Bytes of memory that all other processes hold: their pages, resident and swapped out, and the tables of these pages. A
+/// shared page counts for each of them.
 pub(crate) fn held_bytes() -> u64 {
     let own = rustix::process::getpid().as_raw_pid();
-    let held = |process: Process| {
-        let resident = process.resident_pages * rustix::param::page_size() as u64;
-        resident.saturating_add(page_table_bytes(process.pid))
-    };
-    let others = all().into_iter().filter(|process| process.pid != own && process.is_alive);
-    others.map(held).fold(0, u64::saturating_add)
+    numbers().filter(|pid| *pid != own).map(held_by).sum()
+}
+
+/// From `/proc/<pid>/status`; 0 if it is gone.
+fn held_by(pid: i32) -> u64 {
+    let of = |path: &Path| held_in(&std::fs::read(path).unwrap_or_default());
+    of(Path::new(&format!("/proc/{pid}/status"))).unwrap_or_else(|| {
+        // Its first thread has ended and has no memory any more; any other thread that lives tells.
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        threads.filter_map(|thread| of(&thread.path().join("status"))).next().unwrap_or_default()
+    })
+}
+
+/// Returns `None` for a thread without memory.
+fn held_in(status: &[u8]) -> Option<u64> {
+    const COUNTED: [&str; 3] = ["VmRSS", "VmPTE", "VmSwap"];
+    // The name of a program may hold any bytes but no line break.
+    let text = String::from_utf8_lossy(status);
+    let kib = text.lines().filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        COUNTED.contains(&name).then(|| value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())?
+    });
+    kib.fold(None, |sum, kib| Some(sum.unwrap_or_default() + (kib << 10)))
 }
 
 /// Kills a session, and whoever descends from one of its processes. What has left the session and lost its parent is
@@ -79,12 +97,12 @@ fn members(leader: i32) -> Vec<i32> {
 }
 
 pub(crate) fn all() -> Vec<Process> {
-    std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?))
-        .collect()
+    numbers().filter_map(Process::read).collect()
+}
+
+fn numbers() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// A process at one moment.
@@ -148,23 +166,6 @@ fn resident_pages_of_threads(pid: i32) -> u64 {
     paths.filter_map(pages).find(|pages| *pages > 0).unwrap_or_default()
 }
 
-/// What the tables of a process's pages take. If its first thread has ended, any other that lives knows.
-fn page_table_bytes(pid: i32) -> u64 {
-    let of_file = |path: &str| page_tables_in(&std::fs::read_to_string(path).ok()?);
-    of_file(&format!("/proc/{pid}/status")).unwrap_or_else(|| {
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        let paths =
-            threads.filter_map(|thread| thread.path().join("status").into_os_string().into_string().ok());
-        paths.into_iter().find_map(|path| of_file(&path)).unwrap_or_default()
-    })
-}
-
-/// The bytes of page tables that a `status` file of `/proc` states; `None` for a thread that has no memory.
-fn page_tables_in(status: &str) -> Option<u64> {
-    let stated = status.lines().find_map(|line| line.strip_prefix("VmPTE:"))?;
-    Some(stated.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
-}
-
 /// Whether two threads have one table of descriptors.
 pub(crate) fn share_descriptors(one: i32, other: i32) -> Result<bool, Errno> {
     const KCMP_FILES: libc::c_int = 2;
@@ -178,9 +179,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_tables_of_a_process_are_read_also_where_its_name_looks_like_them() {
-        assert_eq!(page_tables_in("Name:\tVmPTE: 9 kB\nVmPTE:\t     120 kB\n"), Some(120 << 10));
-        assert_eq!(page_tables_in("Name:\tzombie\nState:\tZ\n"), None);
-        assert!(page_table_bytes(rustix::process::getpid().as_raw_pid()) > 0);
+    fn page_tables_and_swapped_pages_count_as_memory_of_a_process() {
+        let status =
+            b"Name:\tVmRSS\\n\xff\nVmSize:\t900 kB\nVmRSS:\t     700 kB\nVmPTE:\t  410 kB\nVmSwap:\t 5 kB\n";
+        assert_eq!(held_in(status), Some(1115 << 10));
+        assert_eq!(held_in(b"Name:\tended\nState:\tZ (zombie)\n"), None);
+        assert!(held_by(rustix::process::getpid().as_raw_pid()) > 0);
+        assert_eq!(held_by(i32::MAX), 0);
     }
 }
