@@ -63,6 +63,7 @@ impl ArtifactsArguments {
     ) -> Result<(), CliError> {
         // All of them, before the first is fetched.
         let wanted = artifacts.iter().map(Wanted::of).collect::<Result<Vec<_>, _>>()?;
+        let (wanted, left_out) = Wanted::apart(wanted);
         let destination = Destination::open(output, self.force)?;
         for wanted in &wanted {
             destination.must_be_free(wanted)?;
@@ -74,9 +75,9 @@ impl ArtifactsArguments {
         }
         self.trust.with_yes(|trust| destination.review(&stage, trust))?;
         let mut fetched = Vec::new();
-        for (wanted, artifact) in wanted.iter().zip(artifacts) {
+        for wanted in &wanted {
             destination.take(&stage, wanted)?;
-            let file = output.join(wanted.path());
+            let (artifact, file) = (wanted.artifact(), output.join(wanted.path()));
             match self.json {
                 true => fetched.push(json!({
                     "path": artifact.path, "sha256": artifact.sha256, "size_bytes": artifact.size_bytes, "file": file,
@@ -87,7 +88,10 @@ impl ArtifactsArguments {
         if self.json {
             print_json(&fetched)?;
         }
-        Ok(())
+        for further in left_out.iter().skip(1) {
+            crate::output::errln!("belljar: {}", plain(&further.left_out().chain()));
+        }
+        left_out.first().map_or(Ok(()), |first| Err(first.left_out()))
     }
 }
 

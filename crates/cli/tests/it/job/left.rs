@@ -103,6 +103,25 @@ fn nothing_is_written_outside_of_the_directory_whatever_a_file_is_called() {
 }
 
 #[test]
+fn artifacts_that_go_to_one_place_are_named_and_all_others_are_fetched() {
+    let world = World::new(crate::BELLJAR);
+    let paths = ["/job/artifacts/y", "/job/artifacts/workspace/x", "/workspace/x", "/workspace/x/z"];
+    let all = Value::from(paths.map(|path| artifact(path, b"x")).to_vec());
+    for force in [&[][..], &["--force"]] {
+        let ran = fetch(&world, &all, b"x", force);
+        assert_eq!(ran.code, 125, "{}", ran.stderr);
+        for left_out in &paths[2..] {
+            let line = ran.stderr.lines().find(|line| line.contains(left_out));
+            assert!(line.is_some_and(|line| line.contains("same place")), "{left_out}: {}", ran.stderr);
+        }
+        assert_eq!((world.read("out/y").as_str(), world.read("out/workspace/x").as_str()), ("x", "x"));
+    }
+    // The control: without them all is fetched.
+    let first = Value::from(paths[..2].iter().map(|path| artifact(path, b"x")).collect::<Vec<_>>());
+    fetch(&world, &first, b"x", &["--force"]).succeeded();
+}
+
+#[test]
 fn what_is_not_what_the_job_has_left_is_not_kept() {
     let world = World::new(crate::BELLJAR);
     let ran = fetch(&world, &json!([artifact("a", b"good")]), b"evil", &[]);

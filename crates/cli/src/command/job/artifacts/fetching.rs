@@ -22,6 +22,7 @@ use belljar_sandbox::workspace::handoff;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, unlinkat};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -39,6 +40,9 @@ pub(crate) enum ArtifactError {
     /// Something has its name here.
     #[error("there is a file of that name")]
     Exists,
+    /// Another file of the job has its name here, or the name of a directory on the way.
+    #[error("another artifact of the job goes to the same place; all others were fetched")]
+    SamePlace,
     /// What came is not what the job has left.
     #[error("what came is not what the job has left: its SHA-256 is {found}")]
     OtherContent { found: String },
@@ -86,7 +90,7 @@ impl<'a> Wanted<'a> {
     pub(super) fn of(artifact: &'a Artifact) -> Result<Self, CliError> {
         let refuse = |source| refused(artifact, source);
         let path = artifact.path.as_str();
-        // From the workspace, a folder of that name: two places inside must not become one here.
+        // From the workspace, a folder of that name. The job may have left a folder of that name itself (`apart`).
         let below = path.strip_prefix(ARTIFACTS).and_then(|rest| rest.strip_prefix('/'));
         let below = below.or_else(|| {
             path.strip_prefix(WORKSPACE)
@@ -103,6 +107,28 @@ impl<'a> Wanted<'a> {
             return Err(refuse(ArtifactError::NoDigest));
         }
         Ok(Self { artifact, names })
+    }
+
+    /// Separates those that have a place of their own from those whose place one before them takes, as a file or as a directory.
+    pub(super) fn apart(all: Vec<Self>) -> (Vec<Self>, Vec<Self>) {
+        let mut taken: BTreeSet<PathBuf> = BTreeSet::new();
+        all.into_iter().partition(|wanted| {
+            let path = wanted.path();
+            let is_below = path.ancestors().any(|above| taken.contains(above));
+            let is_above = taken.range(path.clone()..).next().is_some_and(|next| next.starts_with(&path));
+            let is_free = !is_below && !is_above;
+            is_free && taken.insert(path)
+        })
+    }
+
+    /// Why it is left out.
+    pub(super) fn left_out(&self) -> CliError {
+        refused(self.artifact, ArtifactError::SamePlace)
+    }
+
+    /// The file, as the job tells of it.
+    pub(super) fn artifact(&self) -> &'a Artifact {
+        self.artifact
     }
 
     /// Below the destination.
@@ -294,6 +320,26 @@ mod tests {
         ] {
             assert_eq!(path(bad), None, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn artifact_whose_place_another_one_takes_is_left_out() {
+        let paths = [
+            "/workspace/x",
+            "/job/artifacts/workspace/x",
+            "/job/artifacts/workspace",
+            "/job/artifacts/workspace/x/y",
+            // The controls: beside it, and of a name that only begins alike.
+            "/job/artifacts/workspace/y",
+            "/job/artifacts/workspace-2",
+            "x",
+        ];
+        let artifacts = paths.map(artifact);
+        let wanted = artifacts.iter().map(|artifact| Wanted::of(artifact).unwrap()).collect();
+        let (apart, left_out) = Wanted::apart(wanted);
+        let names = |all: &[Wanted<'_>]| all.iter().map(|one| one.artifact.path.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&left_out), paths[1..4]);
+        assert_eq!(names(&apart), [&paths[..1], &paths[4..]].concat());
     }
 
     #[test]
