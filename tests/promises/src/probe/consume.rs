@@ -4,6 +4,7 @@ use super::kernel::call_named;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 const MEBIBYTE: usize = 1 << 20;
@@ -97,10 +98,12 @@ fn page_tables(count: usize) -> Result<(), String> {
     let begin = call_named(libc::SYS_mmap, mapping).map_err(|errno| format!("mmap: {}", errno.0))? as u64;
     let advice = [begin, tables * OF_TABLE, libc::MADV_NOHUGEPAGE as u64, 0, 0, 0];
     call_named(libc::SYS_madvise, advice).map_err(|errno| format!("madvise: {}", errno.0))?;
+    // The kernel reads a byte of each page.
+    let (mut outcome, bytes) = std::io::pipe().map_err(|error| error.to_string())?;
     for table in 0..tables {
-        let page = std::ptr::with_exposed_provenance::<u8>((begin + table * OF_TABLE) as usize);
-        // SAFETY: the page lies in the mapping above, which can be read and is never removed.
-        std::hint::black_box(unsafe { page.read_volatile() });
+        let byte = [bytes.as_raw_fd() as u64, begin + table * OF_TABLE, 1, 0, 0, 0];
+        call_named(libc::SYS_write, byte).map_err(|errno| format!("write: {}", errno.0))?;
+        outcome.read_exact(&mut [0]).map_err(|error| error.to_string())?;
     }
     // PID 1 looks now and then.
     std::thread::sleep(std::time::Duration::from_secs(2));
