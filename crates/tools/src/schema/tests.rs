@@ -140,6 +140,29 @@ fn work_that_doubles_at_each_level_of_the_arguments_is_not_done() {
 }
 
 #[test]
+fn unique_items_that_hash_alike_count_as_compared_with_each_other() {
+    let schema = ArgumentSchema::new(&json!({ "properties": { "a": { "uniqueItems": true } } })).unwrap();
+    let check = |items: Vec<Value>| schema.check(&arguments(&json!({ "a": items })));
+    let pairs = |begin: u64, most: u64| -> Vec<Value> {
+        (0..most * most).map(|i| json!({ "x": begin + i / most, "y": begin + i % most })).collect()
+    };
+    let grouped = |i: usize| json!([vec![1; i], vec![1; 15 - i]]);
+    for alike in [
+        pairs(1 << 63, 35),
+        (0..2_000).map(|i| json!((1_u64 << 63) + i)).collect(),
+        (0..=15).map(grouped).cycle().take(500).collect(),
+    ] {
+        let refused = check(alike).unwrap_err();
+        assert!(refused[0].contains("evaluations"), "{refused:?}");
+    }
+    // The controls: few of them, and many that hash apart.
+    assert_eq!(check(pairs(1 << 63, 10)), Ok(()));
+    assert_eq!(check((0..5_000).map(|i| json!(i)).collect()), Ok(()));
+    assert_eq!(check((0..5_000).map(|i| json!(f64::from(i) + 0.5)).collect()), Ok(()));
+    assert_eq!(check((0..5_000).map(|i| json!(format!("item {i}"))).collect()), Ok(()));
+}
+
+#[test]
 fn patterns_are_few_and_small() {
     let with = |patterns: &[String]| {
         let all = patterns.iter().map(|pattern| (pattern.clone(), json!({}))).collect();

@@ -17,8 +17,14 @@ const DEEPEST: u32 = 512;
 /// How many bytes of a text a look at it may go through.
 const BYTES_A_LOOK: usize = 64;
 
-/// How often small lists compare an item with others.
+/// How often small lists, and longer ones of values that hash apart, compare an item with others.
 const COMPARISONS: u64 = 16;
+
+/// How many values are compared in the time of an evaluation.
+const COMPARED_A_LOOK: u64 = 4;
+
+/// Integers up to this one are different as floating-point numbers, too.
+const EXACT: u64 = 1 << 53;
 
 /// The values of a call are more work than is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,11 +124,29 @@ fn own_work(node: &Node, value: &Value) -> u64 {
             patterns::work(node.name_work, bytes)
         }
         Value::Array(_) if node.is_unique => {
-            COMPARISONS * (values(value) + bytes(value) / BYTES_A_LOOK as u64)
+            let items = value.as_array().map_or(0, Vec::len) as u64;
+            let size = values(value) + bytes(value) / BYTES_A_LOOK as u64;
+            match value.as_array().into_iter().flatten().all(hashes_apart) {
+                true => COMPARISONS * size,
+                // Each pair of items, at worst.
+                false => (COMPARISONS * size).max(items.saturating_mul(size) / (2 * COMPARED_A_LOOK)),
+            }
         }
         _ => 0,
     };
     node.own_work + of_value
+}
+
+/// Returns true if the library's hash of a value differs from that of other values but by chance. That of numbers is that of their
+/// approximation; lists within each other hash as one flat list, and the members of objects by keys that everybody knows.
+fn hashes_apart(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+        Value::Number(number) => {
+            number.is_f64() || number.as_i64().is_some_and(|number| number.unsigned_abs() <= EXACT)
+        }
+        Value::Array(_) | Value::Object(_) => false,
+    }
 }
 
 /// The bytes of all texts in a value.
