@@ -3,7 +3,7 @@
 mod members;
 mod received;
 
-use self::members::Members;
+use self::members::{Inner, Members};
 use self::received::Received;
 use belljar_contract::inference::{Cost, Surface};
 use memchr::memmem::Finder;
@@ -59,6 +59,7 @@ pub(crate) enum Shape {
 const LONGEST: usize = 256 << 10;
 /// What a longer one is searched for.
 const MEMBERS: &[&str] = &["usage", "prompt_eval_count", "eval_count"];
+const INNER: Inner = Inner { holders: &["response", "message"], names: &["usage"] };
 
 /// Every way to say it, of all that there are, and where it stands. Members of these names may be of other types elsewhere.
 #[derive(Deserialize)]
@@ -154,7 +155,7 @@ impl Observer {
             self.kept.extend_from_slice(bytes);
             return;
         }
-        let members = self.members.get_or_insert_with(|| Members::new(MEMBERS));
+        let members = self.members.get_or_insert_with(|| Members::new(MEMBERS, INNER));
         members.see(&std::mem::take(&mut self.kept));
         members.see(bytes);
     }
@@ -320,6 +321,20 @@ mod tests {
         assert_eq!(observed(Surface::Anthropic, Shape::Whole, &early, 9_999), (None, None, Some(0.25)));
         let cut = early.split_inclusive("\"x\"").next().unwrap();
         assert_eq!(observed(Surface::Anthropic, Shape::Whole, cut, 9_999), (None, None, Some(0.25)));
+        // A provider may repeat the objects of a request, in any order.
+        for echo in ["reasoning", "text", "metadata", "tool_choice"] {
+            let echo =
+                format!("\"{echo}\":{{\"effort\":\"low\",\"usage\":{{\"prompt_tokens\":0,\"cost\":0}}}}");
+            let told = "\"usage\":{\"prompt_tokens\":5,\"cost\":0.25}";
+            for answer in [
+                format!("{{\"instructions\":\"{spoof}\",{told},{echo}}}"),
+                format!("{{{echo},\"instructions\":\"{spoof}\",{told}}}"),
+                format!("{{\"instructions\":\"{spoof}\",\"response\":{{{told}}},{echo}}}"),
+            ] {
+                let read = observed(Surface::Openai, Shape::Whole, &answer, 9_999);
+                assert_eq!(read, (Some(5), None, Some(0.25)), "{echo}");
+            }
+        }
         let ollama = format!("{{\"response\":\"{spoof}\",\"prompt_eval_count\":5,\"eval_count\":7}}");
         assert_eq!(observed(Surface::Ollama, Shape::Whole, &ollama, 9_999), (Some(5), Some(7), None));
     }

@@ -1,12 +1,15 @@
 //! Members of a JSON document that is too long to be kept, found as it passes.
 //!
-//! What a model wrote may have members of the same names (the input of a tool). They are deeper: a provider says what a call has cost in
-//! the document itself, or in an object of it.
+//! What a model wrote, and what of a request is repeated, may have members of the same names. A provider says what a call has cost in
+//! the document itself or, for some members, in one of few objects of it; everything else is passed over.
 
 /// Looks for members by their names.
 #[derive(Debug)]
 pub(super) struct Members {
     names: &'static [&'static str],
+    inner: Inner,
+    /// Whether the member of the document that is passing may hold members of [`Inner::names`].
+    is_holder: bool,
     depth: usize,
     /// Whether the bytes are in a text, and whether the last of them was a `\`.
     text: Option<bool>,
@@ -17,6 +20,15 @@ pub(super) struct Members {
     found: Vec<(&'static str, Vec<u8>)>,
 }
 
+/// Members of objects that are members of the document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Inner {
+    /// The objects.
+    pub(super) holders: &'static [&'static str],
+    /// Their members.
+    pub(super) names: &'static [&'static str],
+}
+
 #[derive(Debug)]
 struct Value {
     name: &'static str,
@@ -24,8 +36,6 @@ struct Value {
     bytes: Vec<u8>,
 }
 
-/// How deep such a member is at most.
-const DEEPEST: usize = 2;
 /// Maximum length of a name, and of a value. What a call has cost takes some hundred bytes.
 const LONGEST_NAME: usize = 32;
 const LONGEST_VALUE: usize = 64 << 10;
@@ -33,8 +43,17 @@ const LONGEST_VALUE: usize = 64 << 10;
 // === impl Members ===
 
 impl Members {
-    pub(super) fn new(names: &'static [&'static str]) -> Self {
-        Self { names, depth: 0, text: None, name: None, value: None, found: Vec::new() }
+    pub(super) fn new(names: &'static [&'static str], inner: Inner) -> Self {
+        Self {
+            names,
+            inner,
+            is_holder: false,
+            depth: 0,
+            text: None,
+            name: None,
+            value: None,
+            found: Vec::new(),
+        }
     }
 
     /// Looks at bytes that follow those before.
@@ -99,10 +118,19 @@ impl Members {
     /// A value follows the name before.
     fn begin(&mut self) {
         let Some(name) = self.name.take() else { return };
-        if self.value.is_some() || self.depth > DEEPEST {
+        let is = |known: &&&str| known.as_bytes() == name;
+        let names = match self.depth {
+            1 => {
+                self.is_holder = self.inner.holders.iter().any(|holder| is(&holder));
+                self.names
+            }
+            2 if self.is_holder => self.inner.names,
+            _ => return,
+        };
+        if self.value.is_some() {
             return;
         }
-        if let Some(name) = self.names.iter().find(|known| known.as_bytes() == name) {
+        if let Some(name) = names.iter().find(is) {
             self.value = Some(Value { name, depth: self.depth, bytes: Vec::new() });
         }
     }
@@ -113,7 +141,8 @@ mod tests {
     use super::*;
 
     fn found(document: &str, piece: usize) -> Option<String> {
-        let mut members = Members::new(&["usage"]);
+        let inner = Inner { holders: &["response"], names: &["usage"] };
+        let mut members = Members::new(&["usage"], inner);
         document.as_bytes().chunks(piece).for_each(|piece| members.see(piece));
         let value = members.get("usage")?.strip_prefix(b":")?;
         Some(String::from_utf8_lossy(value).trim().to_owned())
@@ -122,7 +151,10 @@ mod tests {
     #[test]
     fn member_is_found_by_its_place_however_the_document_is_cut() {
         for (document, expected) in [
-            (r#"{"usage":{"a":[1,"}"]},"x":{"usage":2}}"#, Some("2")),
+            (r#"{"usage":{"a":[1,"}"]},"response":{"usage":2}}"#, Some("2")),
+            (r#"{"usage":1,"x":{"usage":2},"y":0}"#, Some("1")),
+            (r#"{"x":{"response":{"usage":2}},"response":[{"usage":2}]}"#, None),
+            (r#"{"response":{"x":{"usage":2}},"x":{"usage":2}}"#, None),
             (r#"{"x":[{"usage":2}],"usage" : {"a":1} }"#, Some(r#"{"a":1}"#)),
             (r#"{"usage":{"usage":3}}"#, Some(r#"{"usage":3}"#)),
             (r#"{"x":"\"usage\":4,","y":"usage"}"#, None),
