@@ -12,9 +12,16 @@ use std::str;
 const DESTINATION: &[u8] = b"destination";
 
 /// Words in names of headers by which stores of objects read from elsewhere: `x-amz-copy-source`, `x-ms-rename-source`,
-/// `x-copy-from`, and Swift's, whose objects consist of others.
-const SOURCES: &[&[u8]] =
-    &[b"copy-source", b"rename-source", b"move-source", b"copy-from", b"object-manifest", b"symlink-target"];
+/// `x-copy-from`, and Swift's, whose objects consist of others; and by which Vault puts something before the path.
+const SOURCES: &[&[u8]] = &[
+    b"copy-source",
+    b"rename-source",
+    b"move-source",
+    b"copy-from",
+    b"object-manifest",
+    b"symlink-target",
+    b"vault-namespace",
+];
 
 /// Checks the headers of a request that is allowed at `destination`. `is_about_paths`: no rule allows all paths there.
 /// `is_allowed`: whether the request's method is allowed at a path there.

@@ -37,17 +37,50 @@ const NOT_PASSED_ON: &[&str] = &[
 /// All that begin so say who asks.
 const FORWARDED: &[u8] = b"x-forwarded-";
 
-/// Words of what a request asks for. A header with one of them in its name says what else is meant: `x-original-url`,
-/// `x-tunneled-method`, `x-invoke-path`, `request-uri`.
-const ASKED: [&[u8]; 10] =
-    [b"authority", b"host", b"method", b"path", b"pathinfo", b"rewrite", b"scheme", b"uri", b"url", b"verb"];
+/// Words of what a request asks for, and of where a server's own paths begin. A header with one of them in its name says what else is
+/// meant: `x-original-url`, `x-tunneled-method`, `x-invoke-path`, `request-uri`, `x-script-name`, `x-originalurl`.
+const ASKED: [&[u8]; 17] = [
+    b"authority",
+    b"base",
+    b"host",
+    b"hostname",
+    b"method",
+    b"path",
+    b"pathbase",
+    b"pathinfo",
+    b"prefix",
+    b"rewrite",
+    b"scheme",
+    b"script",
+    b"scriptname",
+    b"uri",
+    b"url",
+    b"verb",
+    b"vhost",
+];
 
 /// Words of it that harmless headers have, too: it takes one of [`OTHERS`] beside them.
-const ASKED_AMONG_OTHERS: [&[u8]; 3] = [b"destination", b"destinationurl", b"query"];
+const ASKED_AMONG_OTHERS: [&[u8]; 11] = [
+    b"destination",
+    b"destinationurl",
+    b"location",
+    b"mount",
+    b"pass",
+    b"port",
+    b"proto",
+    b"protocol",
+    b"query",
+    b"root",
+    b"route",
+];
 
 /// Words of what is in place of it.
-const OTHERS: [&[u8]; 19] = [
+const OTHERS: [&[u8]; 23] = [
     b"actual",
+    b"app",
+    b"application",
+    b"base",
+    b"context",
     b"effective",
     b"envoy",
     b"forward",
@@ -68,6 +101,20 @@ const OTHERS: [&[u8]; 19] = [
     b"upstream",
 ];
 
+/// Words of who asks, as a server in front of another one says it.
+const ASKING: [&[u8]; 4] = [b"authenticated", b"clientip", b"remote", b"webauth"];
+
+/// Pairs of such words.
+const ASKING_TOGETHER: [[&[u8]; 2]; 7] = [
+    [b"auth", b"request"],
+    [b"client", b"cert"],
+    [b"client", b"dn"],
+    [b"client", b"ip"],
+    [b"external", b"address"],
+    [b"ssl", b"client"],
+    [b"tls", b"client"],
+];
+
 /// What browsers ask before a request of another origin; it is about that request.
 const PREFLIGHT: &[u8] = b"access-control-";
 
@@ -85,7 +132,15 @@ pub(super) fn passed_on(headers: &Headers) -> impl Iterator<Item = (&[u8], &[u8]
 /// Whether a header of that name, in lower case, ever goes on.
 pub(super) fn may_pass(name: &[u8]) -> bool {
     let is_kept_back = NOT_PASSED_ON.iter().any(|other| other.as_bytes() == name);
-    !is_kept_back && !name.starts_with(FORWARDED) && !name.contains(&b'_') && !is_override(name)
+    let is_about_connection = is_kept_back || name.starts_with(FORWARDED) || says_who_asks(name);
+    !is_about_connection && !name.contains(&b'_') && !is_override(name)
+}
+
+/// Whether a header of that name says who asks: the server trusts the host's address, and would believe it.
+fn says_who_asks(name: &[u8]) -> bool {
+    let has = |wanted: &[u8]| name.split(|byte| *byte == b'-').any(|word| word == wanted);
+    ASKING.iter().any(|word| has(word))
+        || ASKING_TOGETHER.iter().any(|pair| pair.iter().all(|word| has(word)))
 }
 
 /// Whether a header of that name says what else is meant than what is asked for: servers and frameworks have many, which no list of
@@ -94,8 +149,14 @@ fn is_override(name: &[u8]) -> bool {
     if name.starts_with(PREFLIGHT) {
         return false;
     }
-    let has = |words: &[&[u8]]| name.split(|byte| *byte == b'-').any(|word| words.contains(&word));
+    let words = || name.split(|byte| *byte == b'-');
+    let has = |wanted: &[&[u8]]| words().any(|word| wanted.contains(&word));
+    // Two words without a hyphen between them.
+    let is_joined = |word: &[u8]| {
+        OTHERS.iter().any(|other| word.strip_prefix(*other).is_some_and(|rest| ASKED.contains(&rest)))
+    };
     has(&ASKED)
+        || words().any(is_joined)
         || has(&ASKED_AMONG_OTHERS) && has(&OTHERS)
         || memchr::memmem::find(name, b"override").is_some()
 }
@@ -103,6 +164,29 @@ fn is_override(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn header_that_says_who_asks_does_not_go_on() {
+        for name in [
+            "wl-proxy-client-ip",
+            "x-azure-clientip",
+            "x-envoy-external-address",
+            "remote-user",
+            "x-remote-user",
+            "x-remote-groups",
+            "x-webauth-user",
+            "x-auth-request-user",
+            "x-ssl-client-dn",
+            "x-ssl-client-verify",
+            "x-client-cert",
+            "x-authenticated-user",
+        ] {
+            assert!(!may_pass(name.as_bytes()), "{name}");
+        }
+        for name in ["x-auth-user", "x-auth-key", "x-ms-client-request-id", "x-client-name", "from"] {
+            assert!(may_pass(name.as_bytes()), "{name}");
+        }
+    }
 
     #[test]
     fn header_that_overrides_what_is_asked_for_does_not_go_on() {
@@ -142,6 +226,25 @@ mod tests {
             "url",
             "x-backend-host",
             "x-http-verb",
+            "x-script-name",
+            "script-name",
+            "x-scriptname",
+            "x-prefix",
+            "x-original-prefix",
+            "x-base",
+            "x-base-path",
+            "x-basepath",
+            "x-app-root",
+            "x-application-mount",
+            "x-original-route",
+            "x-original-port",
+            "x-originalurl",
+            "x-requesturi",
+            "x-httpmethod",
+            "x-hostname",
+            "x-vhost",
+            "x-pathbase",
+            "x-proxy-pass",
         ] {
             assert!(!may_pass(name.as_bytes()), "{name}");
         }
@@ -164,6 +267,10 @@ mod tests {
             "access-control-request-method",
             "x-upload-content-type",
             "x-npm-session",
+            "x-database",
+            "x-curl-version",
+            "x-ms-root-squash",
+            "sec-websocket-protocol",
         ] {
             assert!(may_pass(name.as_bytes()), "{name}");
         }
