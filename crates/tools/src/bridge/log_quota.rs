@@ -1,34 +1,41 @@
-//! How many lines of the host's log one connection to a server may cause by what it lists.
+//! Quota of the lines that one server causes in the host's log, by what it lists, says and fails at.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// The most lines that one connection causes.
+/// Maximum number of lines in each [`WINDOW`], however often the server is connected to meanwhile.
 const MOST_LINES: u32 = 200;
 
-/// What is left of them.
-#[derive(Debug)]
+const WINDOW: Duration = Duration::from_secs(3_600);
+
+/// Lines that are left of the current window.
+#[derive(Debug, Default)]
 pub(super) struct LogQuota {
-    left: AtomicU32,
+    window: Mutex<Option<Window>>,
+}
+
+#[derive(Debug)]
+struct Window {
+    since: Instant,
+    left: u32,
 }
 
 // === impl LogQuota ===
 
-impl Default for LogQuota {
-    fn default() -> Self {
-        Self { left: AtomicU32::new(MOST_LINES) }
-    }
-}
-
 impl LogQuota {
-    /// Begins anew: there is another connection.
-    pub(super) fn renew(&self) {
-        self.left.store(MOST_LINES, Ordering::Relaxed);
+    /// Consumes one line; returns whether it is the last of its window. Returns `None` if none is left.
+    pub(super) fn take(&self) -> Option<bool> {
+        self.take_at(Instant::now())
     }
 
-    /// Takes one line; tells whether it is the last. Returns `None` if none is left.
-    pub(super) fn take(&self) -> Option<bool> {
-        let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        before.ok().map(|left| left == 1)
+    fn take_at(&self, now: Instant) -> Option<bool> {
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let window = match &mut *window {
+            Some(window) if now.saturating_duration_since(window.since) < WINDOW => window,
+            ended => ended.insert(Window { since: now, left: MOST_LINES }),
+        };
+        window.left = window.left.checked_sub(1)?;
+        Some(window.left == 0)
     }
 }
 
@@ -37,12 +44,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connection_causes_so_many_lines_and_the_next_one_as_many_again() {
-        let quota = LogQuota::default();
-        for _ in 0..2 {
-            assert_eq!((1..MOST_LINES).filter_map(|_| quota.take()).filter(|is_last| *is_last).count(), 0);
-            assert_eq!((quota.take(), quota.take()), (Some(true), None));
-            quota.renew();
+    fn server_causes_a_limited_number_of_lines_in_an_hour() {
+        let (quota, begun) = (LogQuota::default(), Instant::now());
+        for (begin, end) in [(0, 3_599), (3_600, 7_199)] {
+            let [begin, end] = [begin, end].map(|seconds| begun + Duration::from_secs(seconds));
+            let lasts = (1..MOST_LINES).filter_map(|_| quota.take_at(begin)).filter(|is_last| *is_last);
+            assert_eq!(lasts.count(), 0);
+            assert_eq!((quota.take_at(end), quota.take_at(end)), (Some(true), None));
         }
     }
 }

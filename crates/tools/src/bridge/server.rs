@@ -15,6 +15,7 @@ use crate::answer::Answer;
 use crate::caller::Caller;
 use crate::registry::{Prepared, Registry};
 use crate::{Arguments, Tool};
+use belljar_contract::inference::Excerpt;
 use belljar_sandbox::backend::with_causes;
 use belljar_sandbox::spec::Program;
 use belljar_sandbox::streams::Spoken;
@@ -38,6 +39,8 @@ pub(super) struct Server {
     waiting: Semaphore,
     cache: Cache,
     quota: LogQuota,
+    /// For what its program writes to its standard error.
+    stderr_quota: Arc<LogQuota>,
 }
 
 /// What there is at the moment.
@@ -85,6 +88,7 @@ impl Server {
             now: watch::Sender::new(Now::default()),
             wanted: Notify::new(),
             quota: LogQuota::default(),
+            stderr_quota: Arc::default(),
             config,
             means,
             registry,
@@ -106,8 +110,7 @@ impl Server {
                     pause.ended_after(begun.elapsed())
                 }
                 Err(error) => {
-                    let error = with_causes(&error);
-                    tracing::warn!(server = self.config.name, error, "an MCP server is not there");
+                    self.complain(&with_causes(&error), "an MCP server is not there");
                     self.now.send_modify(|now| now.attempts += 1);
                     pause.failed()
                 }
@@ -130,7 +133,6 @@ impl Server {
 
     /// Has its tools among the others for as long as it is there, and ends what ran for it then.
     async fn serve(self: &Arc<Self>, (connection, running, listed): Connected, stop: &CancellationToken) {
-        self.quota.renew();
         self.install(listed).await;
         self.now.send_modify(|now| {
             now.connection = Some(Arc::clone(&connection));
@@ -146,7 +148,7 @@ impl Server {
         tokio::select! {
             () = stop.cancelled() => {}
             why = connection.over() => {
-                tracing::warn!(server = self.config.name, why = why.in_words(), "an MCP server is gone");
+                self.complain(why.in_words(), "an MCP server is gone");
             }
             () = listen => {}
         }
@@ -202,10 +204,11 @@ impl Server {
         }
     }
 
-    /// Logs what is wrong with what it lists, as long as there is room for it in the log.
+    /// Logs what is wrong with it, within its quota. What the server says itself may have any length.
     fn complain(&self, why: &str, what: &'static str) {
         if let Some(is_last_told) = self.quota.take() {
-            tracing::warn!(server = self.config.name, why, is_last_told, "{what}");
+            let why = Excerpt::of(why);
+            tracing::warn!(server = self.config.name, why = why.as_str(), is_last_told, "{what}");
         }
     }
 
@@ -235,7 +238,8 @@ impl Server {
         let connection = match &self.config.way {
             Way::Stdio(stdio) => {
                 let Pipes { input, output, errors } = self.start(stdio, run).await?;
-                tokio::spawn(stderr::log(self.config.name.clone(), errors));
+                let quota = Arc::clone(&self.stderr_quota);
+                tokio::spawn(stderr::log(self.config.name.clone(), errors, quota));
                 let lines = Lines::new(output, input, most_bytes, Arc::clone(&watched));
                 Connection::greet(lines, watched, (most_bytes, within)).await?
             }

@@ -95,3 +95,43 @@ fn server_is_lent_no_directory_in_which_a_configuration_is_looked_for() {
     assert!(refused.contains(".config/belljar/config.yaml"), "{refused}");
     assert!(!world.path().join(".config/ran").exists());
 }
+
+/// A server that says what is wrong with it at great length.
+const WORDY: &str = r#"
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    answer = {"jsonrpc": "2.0", "id": asked.get("id")}
+    if asked.get("method") == "initialize":
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}
+    elif asked.get("method") == "tools/list":
+        answer["error"] = {"code": -32000, "message": "M" * 900000}
+    else:
+        answer["error"] = {"code": -32601, "message": "no such method"}
+    if "id" in asked:
+        print(json.dumps(answer), flush=True)
+"#;
+
+#[test]
+fn log_of_a_node_has_little_of_what_a_server_says() {
+    let world = World::new(crate::BELLJAR);
+    world.write("wordy.py", WORDY);
+    let script = world.path().join("wordy.py");
+    let config = format!(
+        "mcp:\n  servers:\n    - {{name: wordy, transport: stdio, unsealed: true, command: /usr/bin/python3, args: ['{}']}}\n",
+        script.display()
+    );
+    world.write("mcp.yaml", config);
+    let path = world.path().join("mcp.yaml");
+    let node = Node::start(&world, &["--config", path.to_str().unwrap()]);
+    let is_told = |line: &&str| line.contains("an MCP server is not there");
+    // It is connected to again and again.
+    wait::until(|| node.log().lines().filter(is_told).count() >= 2);
+    let log = node.log();
+    let lines: Vec<&str> = log.lines().filter(is_told).collect();
+    assert!(
+        lines.iter().all(|line| line.contains("it does not list its tools") && line.contains("MMM")),
+        "{lines:?}"
+    );
+    assert!(log.lines().all(|line| line.len() < 2_000), "{log:.3000}");
+}
