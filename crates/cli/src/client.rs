@@ -7,19 +7,18 @@ mod answer;
 mod error;
 pub(crate) mod events;
 mod place;
-mod server;
 mod token;
 
 pub(crate) use answer::{Answer, Piece};
 pub(crate) use error::ClientError;
 pub(crate) use place::Place;
-pub(crate) use server::NodeUser;
 pub(crate) use token::ShownToken;
 
 use belljar_contract::id::JobId;
 use belljar_contract::worker::BASE_PATH;
 use belljar_contract::worker::job::{JobListResponse, JobResponse};
 use belljar_contract::worker::problem::ProblemDetails;
+use belljar_trusted::tcp_server::ServerUser;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
@@ -29,7 +28,7 @@ use zeroize::Zeroizing;
 pub(crate) struct Client {
     place: Place,
     token: ShownToken,
-    user: NodeUser,
+    user: ServerUser,
 }
 
 /// A request.
@@ -66,7 +65,7 @@ const LARGEST_DOCUMENT_BYTES: usize = 64 << 20;
 
 impl Client {
     /// A client that shows the token to a node of `user`, where the node is on this machine.
-    pub(crate) fn new(place: Place, token: ShownToken, user: NodeUser) -> Self {
+    pub(crate) fn new(place: Place, token: ShownToken, user: ServerUser) -> Self {
         Self { place, token, user }
     }
 

@@ -109,7 +109,8 @@ impl Destination {
     /// # Errors
     /// [`UpstreamError`] for every other text.
     pub fn parse(url: &str) -> Result<Self, UpstreamError> {
-        let upstream = Upstream::parse(url)?;
+        // A signature is no secret.
+        let upstream = Upstream::parse(url)?.without_credential();
         let rest = url.split_once("://").map(|(_, rest)| rest);
         let rest =
             rest.ok_or(UpstreamError { found: url.to_owned(), why: "it begins with https:// or http://" })?;

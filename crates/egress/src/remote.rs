@@ -3,7 +3,7 @@
 
 use crate::credential::{Credential, Injected, read_source};
 use crate::exchange::{ExchangeError, Exchanger, Incoming, Outgoing};
-use crate::upstream::Upstream;
+use crate::upstream::{Upstream, read_user};
 use belljar_contract::yaml::{Log, Members, Node, Value, below, place, quoted, text};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ const LONGEST_VALUE: usize = 4 << 10;
 // === impl Remote ===
 
 impl Remote {
-    /// Reads `url` and `headers`, which may stand beside others; nothing where there is no `url`.
+    /// Reads `url`, `user` and `headers`, which may stand beside others; nothing where there is no `url`.
     pub fn read(members: &mut Members<'_, '_>) -> Option<Self> {
         let upstream = members.optional("url", |node, log| {
             text(node, log, "a URL such as https://tools.example/mcp", |text| {
@@ -73,11 +73,13 @@ impl Remote {
                 is_http.then(|| Upstream::parse(text).ok()).flatten()
             })
         });
+        let upstream = read_user(members, upstream);
         let place_of_headers = members.node("headers").map(|node| (node.position, node.path.clone()));
         let headers = members.section("headers", read_headers);
         let upstream = upstream?;
-        let is_told_to_all =
-            !upstream.keeps_to_itself() && headers.iter().any(|header| header.secret.is_some());
+        let has_secret = headers.iter().any(|header| header.secret.is_some());
+        let upstream = if has_secret { upstream } else { upstream.without_credential() };
+        let is_told_to_all = !upstream.keeps_to_itself() && has_secret;
         if let Some((position, path)) = place_of_headers.filter(|_| is_told_to_all) {
             let expected = "https://, or an address of this machine";
             members.log.note(position, &path, "a secret for a URL without TLS", expected);

@@ -22,6 +22,7 @@ pub mod models;
 pub mod names;
 pub mod node;
 pub mod orchestrator;
+pub mod other_user;
 pub mod postgres;
 pub mod processes;
 pub mod random;

@@ -4,7 +4,7 @@
 //! [`trusted_file`] checks and opens one file. [`in_use`] knows what the processes of a state directory obey and lend. [`input`] opens
 //! what is read and not obeyed, and waits for none of it. [`given_path`] resolves the path of what is lent. [`homes`] knows the
 //! home directories of users. [`named`] finds the files that a document names, and [`command`] runs a program of the host's that a
-//! document names.
+//! document names. [`socket`] and [`tcp_server`] check who serves a connection within this machine.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,7 @@ pub mod named;
 pub mod processes;
 pub mod rights;
 pub mod socket;
+pub mod tcp_server;
 pub mod trusted_file;
 mod workspaces;
 mod written;

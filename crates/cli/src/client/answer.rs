@@ -1,9 +1,9 @@
 //! One request by a connection of its own, and the answer as it comes.
 
-use super::server::{self, NodeUser, UntrustedServerError};
 use super::{ClientError, PATIENCE, Place, WHOLE};
 use belljar_egress::http1::limits::{RESPONSE_HEAD_BYTES, Times};
 use belljar_egress::http1::{BodyLength, Chunks, Malformed, ResponseHead, head};
+use belljar_trusted::tcp_server::{self, ServerUser, UntrustedServerError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ const PORTION: usize = 64 << 10;
 
 impl Answer {
     /// Sends a request there, and reads the head of what is answered. On this machine nothing is sent to a node of another user.
-    pub(super) fn to(place: &Place, user: NodeUser, request: &[u8]) -> Result<Self, ClientError> {
+    pub(super) fn to(place: &Place, user: ServerUser, request: &[u8]) -> Result<Self, ClientError> {
         let node = place.as_str().to_owned();
         let mut stream = connect(place.addresses())
             .map_err(|source| ClientError::Unreachable { node: node.clone(), source })?;
@@ -46,7 +46,7 @@ impl Answer {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::Silent { node: node.clone() },
             _ => ClientError::Broken { node: node.clone(), source },
         };
-        server::check(&stream, user).map_err(|error| match error {
+        tcp_server::check(&stream, user).map_err(|error| match error {
             UntrustedServerError::Gone(source) => broken(source),
             source => ClientError::Untrusted { node: node.clone(), source },
         })?;

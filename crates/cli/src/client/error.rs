@@ -1,8 +1,8 @@
 //! Why a node has not done what it was asked for.
 
-use super::server::UntrustedServerError;
 use belljar_contract::worker::problem::{ProblemDetails, ProblemKind};
 use belljar_egress::http1::Malformed;
+use belljar_trusted::tcp_server::UntrustedServerError;
 use std::io;
 
 /// Why a node has not done what it was asked for.

@@ -7,10 +7,11 @@ mod show;
 mod source;
 
 use super::Subcommand;
-use crate::client::{NodeUser, Place};
+use crate::client::Place;
 use crate::error::CliError;
 use belljar_contract::approval::{is_digest, is_reason};
 use belljar_contract::id::ApprovalId;
+use belljar_trusted::tcp_server::ServerUser;
 use source::Source;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,8 +35,8 @@ struct Reach {
     #[arg(long, global = true, value_name = "FILE", env = "BELLJAR_NODE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
     /// The id of a user whose node may be asked on this machine, besides yours and root's; `any` for a node in a container
-    #[arg(long, global = true, value_name = "UID", env = "BELLJAR_NODE_USER", value_parser = NodeUser::parse)]
-    node_user: Option<NodeUser>,
+    #[arg(long, global = true, value_name = "UID", env = "BELLJAR_NODE_USER", value_parser = ServerUser::parse)]
+    node_user: Option<ServerUser>,
 }
 
 #[derive(Debug, clap::Subcommand)]

@@ -16,9 +16,10 @@ mod watch;
 pub(crate) use artifacts::ArtifactError;
 
 use super::Subcommand;
-use crate::client::{Client, NodeUser, Place, ShownToken};
+use crate::client::{Client, Place, ShownToken};
 use crate::error::CliError;
 use belljar_contract::id::JobId;
+use belljar_trusted::tcp_server::ServerUser;
 use embedded::{Embedded, Purpose};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,8 +43,8 @@ struct Reach {
     #[arg(long, global = true, value_name = "FILE", env = "BELLJAR_NODE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
     /// The id of a user whose node may be asked on this machine, besides yours and root's; `any` for a node in a container
-    #[arg(long, global = true, value_name = "UID", env = "BELLJAR_NODE_USER", value_parser = NodeUser::parse)]
-    node_user: Option<NodeUser>,
+    #[arg(long, global = true, value_name = "UID", env = "BELLJAR_NODE_USER", value_parser = ServerUser::parse)]
+    node_user: Option<ServerUser>,
     /// The configuration of what is run here [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's
     /// configuration]
     #[arg(long, global = true, value_name = "FILE")]

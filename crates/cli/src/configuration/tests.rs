@@ -170,16 +170,18 @@ fn file(way: &Way, value: Option<&str>) -> String {
     if let Some((_, beside)) = OF_STRATEGIES.iter().find(of_strategy) {
         return value.replacen("trust: {", &format!("trust: {{{beside}, "), 1);
     }
+    // A user is named beside plain HTTP alone.
+    let value = if place.ends_with(".user") { value.replace("https://", "http://") } else { value };
     // What belongs to one way to a server does not stand beside the other.
     match OF_HTTP.iter().any(|name| place == *name) {
         true if place.ends_with("url") => value.replace(BY_STDIO, "transport: streamable_http"),
-        true => value.replace(BY_STDIO, "transport: streamable_http, url: 'https://tools.example/mcp'"),
+        true => value.replace(BY_STDIO, "transport: streamable_http, url: 'http://127.0.0.1:7000/mcp'"),
         false => value,
     }
 }
 
 /// Members of servers that are asked by HTTP, and what stands there for the others.
-const OF_HTTP: [&str; 2] = ["mcp.servers[0].url", "mcp.servers[0].headers"];
+const OF_HTTP: [&str; 3] = ["mcp.servers[0].url", "mcp.servers[0].user", "mcp.servers[0].headers"];
 const BY_STDIO: &str = "transport: stdio, command: mcp-server-filesystem";
 
 /// Members that belong to one strategy of trust, and what stands beside them.

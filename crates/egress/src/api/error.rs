@@ -123,7 +123,9 @@ impl ApiError {
 
     pub(super) fn of_connect(error: &ConnectError) -> Self {
         match error {
-            ConnectError::Untrusted { .. } | ConnectError::NoTrust { .. } => Self::Untrusted,
+            ConnectError::Untrusted { .. }
+            | ConnectError::NoTrust { .. }
+            | ConnectError::OtherUser { .. } => Self::Untrusted,
             ConnectError::Unreachable { .. } | ConnectError::Forbidden => Self::Unreachable,
         }
     }

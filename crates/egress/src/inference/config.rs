@@ -7,6 +7,7 @@
 //!       kind: litellm                    # litellm, openai, anthropic, ollama
 //!       url: http://127.0.0.1:4000
 //!       credential: {env: LITELLM_MASTER_KEY}   # or {file: PATH}, or {command: [PROGRAM, …]}
+//!       user: litellm                    # who may serve it on this machine, besides this user and root; a name, an id or any
 //!     - name: other
 //!       kind: openai
 //!       url: https://api.example.com
@@ -21,7 +22,7 @@ use super::budget::{BudgetLimits, FILE_TOKENS, OUTPUT_TOKENS};
 use super::models::{Model, Models, Price, Provider, ProviderKind};
 use crate::audit_quota::{self, AuditLimits};
 use crate::credential::{Credential, read_source};
-use crate::upstream::Upstream;
+use crate::upstream::{Upstream, read_user};
 use belljar_contract::yaml::{
     Log, Members, Node, boolean, list, one_of, place, quoted, text, text_or_number, thousandths, whole,
 };
@@ -97,10 +98,15 @@ fn provider(node: &Node, log: &mut Log) -> Option<Arc<Provider>> {
         Some(trusting) => Some(trusting),
         None => upstream,
     };
+    let upstream = read_user(&mut members, upstream);
     let credential =
         members.optional("credential", read_source).map(|source| Arc::new(Credential::new(source)));
     members.finish();
-    Some(Arc::new(Provider { name: name?, kind: kind?, upstream: upstream?, credential }))
+    let upstream = match credential {
+        Some(_) => upstream?,
+        None => upstream?.without_credential(),
+    };
+    Some(Arc::new(Provider { name: name?, kind: kind?, upstream, credential }))
 }
 
 /// The upstream, with whom it trusts.
@@ -189,6 +195,7 @@ fn budget(node: &Node, log: &mut Log) -> BudgetLimits {
 mod tests {
     use super::*;
     use belljar_contract::yaml;
+    use belljar_trusted::tcp_server::ServerUser;
 
     fn read(text: &str) -> Result<InferenceConfig, String> {
         let mut log = Log::default();
@@ -228,6 +235,7 @@ mod tests {
         };
         let house = with("https://models.house", "{ca: /etc/house.pem}").unwrap();
         let expected = Upstream::parse("https://models.house").unwrap().trusting("/etc/house.pem".into());
+        let expected = expected.map(Upstream::without_credential);
         assert_eq!(Some(&house.models.get("m").unwrap().provider.upstream), expected.as_ref());
         for (url, tls, why) in [
             ("http://models.house", "{ca: /etc/house.pem}", "tls: found `tls` for a url without it"),
@@ -238,6 +246,34 @@ mod tests {
         ] {
             let mistakes = with(url, tls).err().unwrap();
             assert!(mistakes.contains(why), "{url} {tls}: {mistakes}");
+        }
+    }
+
+    #[test]
+    fn user_of_a_provider_is_named_beside_plain_http_alone() {
+        let with = |url: &str, more: &str| {
+            read(&format!(
+                "providers: [{{name: a, kind: openai, url: '{url}'{more}}}]\nmodels: [{{name: m, provider: a}}]"
+            ))
+        };
+        let upstream = |more: &str| {
+            let config = with("http://127.0.0.1:4000", more).unwrap();
+            config.models.get("m").unwrap().provider.upstream.clone()
+        };
+        let plain = Upstream::parse("http://127.0.0.1:4000").unwrap();
+        let served = |user| plain.clone().served_by(user).unwrap();
+        assert_eq!(upstream(", credential: {env: KEY}"), plain);
+        assert_eq!(upstream(""), plain.clone().without_credential());
+        assert_eq!(upstream(", user: 998, credential: {env: KEY}"), served(ServerUser::Also(998)));
+        assert_eq!(upstream(", user: any, credential: {env: KEY}"), served(ServerUser::Any));
+        assert_eq!(upstream(", user: root"), served(ServerUser::Also(0)));
+        for (url, user, why) in [
+            ("https://models.house", "any", "user: found `user` for a url that isn't plain http"),
+            ("unix:/run/model", "any", "user: found `user` for a url that isn't plain http"),
+            ("http://127.0.0.1:1", "nobody here", "user: found"),
+        ] {
+            let mistakes = with(url, &format!(", user: {user}")).err().unwrap();
+            assert!(mistakes.contains(why), "{url} {user}: {mistakes}");
         }
     }
 

@@ -56,6 +56,11 @@ pub(crate) enum Refusal {
     Unreachable,
     #[error("this model's provider has not shown who it is")]
     Untrusted,
+    #[error(
+        "this model's provider is served by another user of the host, who isn't shown its credential: the host's \
+         configuration can name that `user` beside the provider's `url`"
+    )]
+    OtherUser,
     #[error("this model's provider is where nothing is called")]
     Misled,
     #[error("this model's provider did not answer in time")]
@@ -78,6 +83,7 @@ impl From<ConnectError> for Refusal {
         match error {
             ConnectError::Unreachable { .. } => Self::Unreachable,
             ConnectError::Forbidden => Self::Misled,
+            ConnectError::OtherUser { .. } => Self::OtherUser,
             ConnectError::Untrusted { .. } | ConnectError::NoTrust { .. } => Self::Untrusted,
         }
     }
@@ -129,6 +135,7 @@ impl Refusal {
             Self::NoCredential => "credential_unavailable",
             Self::Unreachable => "provider_unreachable",
             Self::Untrusted => "provider_untrusted",
+            Self::OtherUser => "provider_of_other_user",
             Self::Misled => "provider_address_refused",
             Self::OutOfTime => "provider_timeout",
             Self::BadAnswer => "provider_answer_malformed",
@@ -149,7 +156,7 @@ impl Refusal {
             Self::BudgetExceeded { .. } | Self::BudgetTooSmall { .. } | Self::CostTooSmall { .. } => 429,
             Self::BudgetReserved { .. } | Self::TooManyCalls { .. } => 429,
             Self::HeadTooLarge => 431,
-            Self::Unreachable | Self::Untrusted | Self::Misled => 502,
+            Self::Unreachable | Self::Untrusted | Self::OtherUser | Self::Misled => 502,
             Self::NoCredential | Self::BadAnswer | Self::Withheld { .. } => 502,
             Self::NotRecorded => 503,
             Self::OutOfTime => 504,

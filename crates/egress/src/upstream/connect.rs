@@ -8,6 +8,7 @@ use super::secure::Secure;
 use super::stream::Stream;
 use super::trust::{Authorities, Trust, TrustError};
 use belljar_policy::egress::Host;
+use belljar_trusted::tcp_server::UntrustedServerError;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
@@ -41,6 +42,15 @@ pub(crate) enum ConnectError {
         #[source]
         source: io::Error,
     },
+    /// A credential would be shown to another user of this machine.
+    #[error(
+        "nothing was sent: a credential is shown only to a server of your own user, of root, or of the `user` beside its \
+         `url` (a name, a user id, or `any` for one in a container or another network namespace)"
+    )]
+    OtherUser {
+        #[source]
+        source: UntrustedServerError,
+    },
     /// Nobody could be trusted.
     #[error("there is nothing to tell by whom to trust")]
     NoTrust {
@@ -65,7 +75,7 @@ impl Connector {
 
     /// A connection as it is, for protocols that say themselves when it is made secure.
     pub(crate) async fn dial(&self, upstream: &Upstream) -> Result<Stream, ConnectError> {
-        Ok(dial(&upstream.place, &self.names).await?)
+        Ok(dial(upstream, &self.names).await?)
     }
 
     /// Makes such a connection secure, where that upstream says that it is.
@@ -122,6 +132,7 @@ impl From<DialError> for ConnectError {
         match error {
             DialError::Failed { source } => Self::Unreachable { source },
             DialError::Forbidden => Self::Forbidden,
+            DialError::OtherUser { source } => Self::OtherUser { source },
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use super::address::may_be_named;
 use super::names::Names;
-use super::place::Place;
+use super::place::{Place, Upstream};
 use super::stream::Stream;
 use belljar_policy::egress::{Allowed, Denied, Destination, Host, MOST_ADDRESSES, Vetted};
 use belljar_trusted::socket::{self, Server};
+use belljar_trusted::tcp_server::{self, ServerUser, UntrustedServerError};
 use bytes::BytesMut;
+use rustix::fd::AsFd;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -24,6 +26,11 @@ pub(super) enum DialError {
     },
     #[error("the name leads only where no name may lead")]
     Forbidden,
+    #[error("nothing is sent to a server of this machine that may be another user's")]
+    OtherUser {
+        #[source]
+        source: UntrustedServerError,
+    },
 }
 
 /// A connection for somebody in a sandbox, and where it leads.
@@ -75,8 +82,34 @@ async fn local(path: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
+/// Opens a connection to an upstream. Without TLS nothing else shows who serves it, so on this machine its user is looked up.
+pub(super) async fn dial(upstream: &Upstream, names: &Names) -> Result<Stream, DialError> {
+    let stream = dial_place(&upstream.place, names).await?;
+    if let (Stream::Tcp(stream), None) = (&stream, &upstream.tls) {
+        check_user(stream, upstream.server_user()).await?;
+    }
+    Ok(stream)
+}
+
+/// Checks whose server a connection leads to, before anything is sent.
+async fn check_user(stream: &TcpStream, user: ServerUser) -> Result<(), DialError> {
+    let failed = |source| DialError::Failed { source };
+    let (client, server) = (stream.local_addr().map_err(failed)?, stream.peer_addr().map_err(failed)?);
+    if user == ServerUser::Any || !tcp_server::is_of_this_machine(client, server) {
+        return Ok(());
+    }
+    let stream = std::net::TcpStream::from(stream.as_fd().try_clone_to_owned().map_err(failed)?);
+    // It reads a file, and may wait.
+    let checking = tokio::task::spawn_blocking(move || tcp_server::check(&stream, user));
+    match checking.await.map_err(|died| failed(io::Error::other(died)))? {
+        Ok(()) => Ok(()),
+        Err(UntrustedServerError::Gone(source)) => Err(failed(source)),
+        Err(source) => Err(DialError::OtherUser { source }),
+    }
+}
+
 /// Opens a connection. A name is resolved once, and what is dialed are the addresses that were looked at.
-pub(super) async fn dial(place: &Place, names: &Names) -> Result<Stream, DialError> {
+async fn dial_place(place: &Place, names: &Names) -> Result<Stream, DialError> {
     let opened = match place {
         Place::Local { path } => local(path).await.map(Stream::Local),
         Place::Address { address } => first_of(&[*address]).await,

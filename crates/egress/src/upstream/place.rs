@@ -1,5 +1,6 @@
 //! Where an upstream is.
 
+use belljar_trusted::tcp_server::ServerUser;
 use rustls::pki_types::ServerName;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -14,6 +15,8 @@ pub struct Upstream {
     host: String,
     /// What stands before every path.
     prefix: String,
+    /// Users who may serve it without TLS on this machine; `None` where nothing is stated.
+    user: Option<ServerUser>,
 }
 
 /// What is dialed.
@@ -65,6 +68,23 @@ impl Upstream {
         Some(Self { tls: Some(tls), ..self })
     }
 
+    /// Has that user's server be trusted with a credential, too. `None` where another check says who serves it: TLS, or a socket's.
+    pub fn served_by(self, user: ServerUser) -> Option<Self> {
+        let is_plain_tcp = self.tls.is_none() && !matches!(self.place, Place::Local { .. });
+        is_plain_tcp.then_some(Self { user: Some(user), ..self })
+    }
+
+    /// An upstream that is sent no credential: unless a user is stated, its server may be any user's.
+    #[must_use]
+    pub fn without_credential(self) -> Self {
+        Self { user: self.user.or(Some(ServerUser::Any)), ..self }
+    }
+
+    /// The users whose server may be sent a credential without TLS.
+    pub(super) fn server_user(&self) -> ServerUser {
+        self.user.unwrap_or_default()
+    }
+
     /// Whether nobody on the way reads what is said there.
     pub(crate) fn keeps_to_itself(&self) -> bool {
         let is_of_this_machine = match &self.place {
@@ -104,7 +124,13 @@ fn parse(text: &str) -> Result<Upstream, &'static str> {
             return Err("behind unix: stands the absolute path of a socket");
         }
         let place = Place::Local { path: path.into() };
-        return Ok(Upstream { place, tls: None, host: "localhost".to_owned(), prefix: String::new() });
+        return Ok(Upstream {
+            place,
+            tls: None,
+            host: "localhost".to_owned(),
+            prefix: String::new(),
+            user: None,
+        });
     }
     let schemes = [("https://", HTTPS), ("http://", HTTP)];
     let mut found = schemes.iter().filter_map(|(scheme, port)| Some((text.strip_prefix(scheme)?, *port)));
@@ -122,7 +148,7 @@ fn parse(text: &str) -> Result<Upstream, &'static str> {
     };
     let (place, server) = parse_host(name, port)?;
     let tls = (default_port == HTTPS).then_some(Tls { server, authority: None });
-    Ok(Upstream { place, tls, host: host.to_owned(), prefix: prefix.to_owned() })
+    Ok(Upstream { place, tls, host: host.to_owned(), prefix: prefix.to_owned(), user: None })
 }
 
 fn parse_port(text: &str) -> Result<u16, &'static str> {

@@ -1,7 +1,7 @@
 //! Through a proxy of the house, or an orchestrator's: what it is asked for is an address that was looked at here, unless it is the
 //! one who resolves names.
 
-use super::dial::{DialAllowedError, Dialed, Patience, dial, vetted};
+use super::dial::{DialAllowedError, DialError, Dialed, Patience, dial, vetted};
 use super::names::Names;
 use super::place::Upstream;
 use super::stream::Stream;
@@ -85,9 +85,10 @@ impl Through {
         names: &Names,
     ) -> Result<(TcpStream, BytesMut), DialAllowedError> {
         let failed = |source| DialAllowedError::Failed { source };
-        let opened = dial(&self.upstream.place, names).await;
-        let Ok(Stream::Tcp(mut stream)) = opened else {
-            return Err(failed(io::Error::other("the proxy can't be reached")));
+        let mut stream = match dial(&self.upstream, names).await {
+            Ok(Stream::Tcp(stream)) => stream,
+            Err(error @ DialError::OtherUser { .. }) => return Err(failed(io::Error::other(error))),
+            Ok(_) | Err(_) => return Err(failed(io::Error::other("the proxy can't be reached"))),
         };
         let mut asked = Zeroizing::new(Vec::with_capacity(1024));
         asked.extend_from_slice(format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n").as_bytes());

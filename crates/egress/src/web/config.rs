@@ -32,7 +32,7 @@ use super::passed_on::may_pass;
 use crate::api::{ApiConnection, Connections};
 use crate::audit_quota::{self, AuditLimits};
 use crate::credential::{Credential, read_source};
-use crate::upstream::{Resolver, Through, Upstream};
+use crate::upstream::{Resolver, Through, Upstream, read_user};
 use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text};
 use belljar_policy::egress::{CREDENTIAL_NAME, EgressPolicy, HostPattern, is_credential_name};
 use std::collections::BTreeMap;
@@ -175,6 +175,7 @@ fn through(node: &Node, log: &mut Log) -> Option<Through> {
             Upstream::parse(text).ok().filter(|upstream| is_plain && upstream.prefix().is_empty())
         })
     });
+    let upstream = read_user(&mut members, upstream);
     let credential = members.optional("credential", source);
     let names = members.or("names", Resolver::Here, |node, log| one_of(node, log, &NAMES));
     let except = members.or("except", Vec::new(), |node, log| {
@@ -183,7 +184,11 @@ fn through(node: &Node, log: &mut Log) -> Option<Through> {
         })
     });
     members.finish();
-    Some(Through { upstream: upstream?, credential, names, except })
+    let upstream = match credential {
+        Some(_) => upstream?,
+        None => upstream?.without_credential(),
+    };
+    Some(Through { upstream, credential, names, except })
 }
 
 type Read = fn(&Node, &mut Log) -> Option<(String, Held)>;

@@ -111,7 +111,9 @@ impl Refusal {
 
     pub(crate) fn of_connect(error: &ConnectError, host: String) -> Self {
         match error {
-            ConnectError::Untrusted { .. } | ConnectError::NoTrust { .. } => Self::Untrusted { host },
+            ConnectError::Untrusted { .. }
+            | ConnectError::NoTrust { .. }
+            | ConnectError::OtherUser { .. } => Self::Untrusted { host },
             ConnectError::Unreachable { .. } | ConnectError::Forbidden => Self::Unreachable { host },
         }
     }

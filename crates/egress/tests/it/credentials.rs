@@ -1,7 +1,11 @@
 //! What the host injects comes back to nobody.
 
 use crate::rig::{CHAT, KEY, Rig};
-use belljar_testkit::models::{Answer, Script};
+use belljar_egress::upstream::Upstream;
+use belljar_egress::upstream::names::NameSource;
+use belljar_testkit::models::{Answer, ModelServer, Script};
+use belljar_testkit::other_user::{self, UNKNOWN_USER};
+use belljar_trusted::tcp_server::ServerUser;
 use serde_json::{Value, json};
 
 fn stream() -> Value {
@@ -32,6 +36,34 @@ fn an_upstream_that_repeats_a_request_in_its_error_is_not_repeated() {
     let answer = rig.post(CHAT, "", &json!({"model": "small"}));
     assert_eq!(answer.status, 429);
     assert!(answer.head.contains("retry-after: 7"), "{answer:?}");
+}
+
+#[test]
+fn credential_is_not_shown_to_another_user_who_listens_where_a_provider_was() {
+    for at in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"] {
+        let Some((address, heard)) = other_user::listen(at) else { continue };
+        let url = match address.is_ipv6() {
+            true => format!("http://[::1]:{}", address.port()),
+            false => format!("http://localhost:{}", address.port()),
+        };
+        let upstream = Upstream::parse(&url).unwrap();
+        let call = |upstream: &Upstream| {
+            let unused = ModelServer::start(Script::always(Answer::echo(400)));
+            let rig = Rig::reaching(upstream.clone(), unused, NameSource::of_system());
+            rig.post(CHAT, "", &json!({"model": "small"}))
+        };
+        let answer = call(&upstream);
+        assert_eq!(answer.json()["error"]["code"], "provider_of_other_user", "{answer:?}");
+        assert!(answer.body.contains("`user`"), "{answer:?}");
+        assert_eq!(heard.recv().unwrap(), "", "{at}");
+        // The controls: the server of a user who is named, and of any.
+        for user in [ServerUser::Also(UNKNOWN_USER), ServerUser::Any] {
+            call(&upstream.clone().served_by(user).unwrap());
+            assert!(heard.recv().unwrap().contains(KEY), "{at}: {user:?}");
+        }
+        call(&upstream.without_credential());
+        assert!(heard.recv().unwrap().starts_with("POST "), "{at}");
+    }
 }
 
 #[test]

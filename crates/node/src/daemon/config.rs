@@ -7,7 +7,7 @@ use belljar_contract::worker::assignment::NATIVE_IMAGE;
 use belljar_contract::yaml::{Log, Members, Node, boolean, list, place, seconds, size, text, whole};
 use belljar_egress::callback::Destination;
 use belljar_egress::identity::is_plain;
-use belljar_egress::upstream::Upstream;
+use belljar_egress::upstream::{Upstream, read_user};
 use belljar_policy::image::{ImagePattern, ImageRules};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -209,6 +209,7 @@ fn read_traces(node: &Node, log: &mut Log) -> Option<TracesConfig> {
             is_http.then(|| Upstream::parse(text).ok()).flatten()
         })
     });
+    let endpoint = read_user(&mut members, endpoint);
     let timeout = members.or("timeout_seconds", Duration::from_secs(10), |node, log| {
         seconds(node, log, Duration::from_secs(1)..=Duration::from_secs(60))
     });
@@ -234,7 +235,8 @@ fn read_service(node: &Node, log: &mut Log) -> Option<ManagedService> {
         })
     });
     members.finish();
-    Some(ManagedService { id, kind, upstream: upstream? })
+    // The headers of the orchestrator's request go on, and nothing of this host's.
+    Some(ManagedService { id, kind, upstream: upstream?.without_credential() })
 }
 
 fn read_retention(node: &Node, log: &mut Log) -> Retention {

@@ -203,7 +203,7 @@ fn read_way(node: &Node, members: &mut Members<'_, '_>) -> Option<Way> {
 }
 
 /// The members of a server that is asked by HTTP.
-const OF_HTTP: [&str; 2] = ["url", "headers"];
+const OF_HTTP: [&str; 3] = ["url", "user", "headers"];
 
 fn tool_name(node: &Node, log: &mut Log) -> Option<String> {
     text(node, log, "the name of a tool, as its server calls it", |text| {

@@ -3,7 +3,7 @@
 //! It is the node that `belljar node` would be, on the same state, and is asked by the same client: by a port of the
 //! loopback and a token that nobody else is told. The kernel's lock on the state keeps two of them apart.
 
-use crate::client::{Client, NodeUser, Place, ShownToken};
+use crate::client::{Client, Place, ShownToken};
 use crate::command::node;
 use crate::error::CliError;
 use crate::state;
@@ -11,6 +11,7 @@ use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{Daemon, Settings};
+use belljar_trusted::tcp_server::ServerUser;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::Write;
@@ -54,7 +55,7 @@ impl Embedded {
         let runtime = node::runtime(&settings)?;
         let daemon = Daemon::start(settings, launcher, Arc::new(jiff::Timestamp::now));
         let daemon = runtime.block_on(daemon)?;
-        let client = Client::new(Place::of(daemon.address()), shown, NodeUser::Own);
+        let client = Client::new(Place::of(daemon.address()), shown, ServerUser::Own);
         Ok(Self { runtime, daemon, client })
     }
 

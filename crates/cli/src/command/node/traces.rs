@@ -27,7 +27,12 @@ pub(super) fn of_environment(configured: Option<TraceSettings>) -> Result<Option
         None => named_by_variables()?,
     };
     let Some(settings) = settings else { return Ok(None) };
-    Ok(Some(TraceSettings { headers: headers(variable(HEADERS).unwrap_or_default().as_str())?, ..settings }))
+    let headers = headers(variable(HEADERS).unwrap_or_default().as_str())?;
+    let collector = match headers.is_empty() {
+        true => settings.collector.without_credential(),
+        false => settings.collector,
+    };
+    Ok(Some(TraceSettings { collector, headers, ..settings }))
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -2,29 +2,9 @@
 
 use super::{Liar, ask, ask_as_on_a_terminal, command};
 use belljar_testkit::node::{Node, TOKEN, new_id, steps};
+use belljar_testkit::other_user;
 use belljar_testkit::world::{Ran, World};
 use serde_json::json;
-use std::io::Read;
-use std::net::{SocketAddr, TcpListener};
-use std::sync::mpsc;
-
-/// A user id that no database of users knows.
-const UNKNOWN: u32 = 54_321;
-
-/// A server that belongs to another user, and what each connection to it has brought.
-fn server_of_another_user(at: &str) -> Option<(SocketAddr, mpsc::Receiver<String>)> {
-    let listener = TcpListener::bind(at).ok()?;
-    std::os::unix::fs::fchown(&listener, Some(UNKNOWN), None).unwrap();
-    let (address, (heard, hears)) = (listener.local_addr().unwrap(), mpsc::channel());
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut portion = [0; 4_096];
-            let count = stream.read(&mut portion).unwrap_or_default();
-            heard.send(String::from_utf8_lossy(&portion[..count]).into_owned()).unwrap();
-        }
-    });
-    Some((address, hears))
-}
 
 #[test]
 fn token_is_not_shown_to_another_user_who_listens_where_a_node_was() {
@@ -34,7 +14,7 @@ fn token_is_not_shown_to_another_user_who_listens_where_a_node_was() {
     let world = World::new(crate::BELLJAR);
     world.write("token", TOKEN);
     for at in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0", "[::]:0"] {
-        let Some((address, heard)) = server_of_another_user(at) else { continue };
+        let Some((address, heard)) = other_user::listen(at) else { continue };
         let node = match address.is_ipv6() {
             true => format!("http://[::1]:{}", address.port()),
             false => format!("http://localhost:{}", address.port()),

@@ -3,7 +3,7 @@
 use super::Takes::{List, One, Section, Sections};
 use super::Unsaid::{Means, Required, Stands};
 use super::inference::{CREDENTIAL, PATH};
-use super::{BOOLEAN, Member};
+use super::{BOOLEAN, Member, USER};
 
 const NAME: &str = "1 to 64 letters, digits, `-` and `_`";
 const HOSTS: &str = "a name, *.NAME, **.NAME or an address";
@@ -173,6 +173,12 @@ const PROXY: &[Member] = &[
         takes: One("http://HOST:PORT, without a path"),
         unsaid: Required("http://proxy.house:3128"),
         meaning: "where it is",
+    },
+    Member {
+        name: "user",
+        takes: One(USER),
+        unsaid: Means("your own user and root", "any"),
+        meaning: "besides your own user and root, whose server on this machine is shown the credential by plain http",
     },
     Member {
         name: "credential",

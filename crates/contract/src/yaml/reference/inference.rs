@@ -2,7 +2,7 @@
 
 use super::Takes::{List, One, Section, Sections};
 use super::Unsaid::{Means, Members, Required, Stands};
-use super::{BOOLEAN, Member};
+use super::{BOOLEAN, Member, USER};
 
 const NAME: &str = "1 to 200 visible characters of ASCII";
 pub(super) const PATH: &str = "the absolute path of a file";
@@ -55,6 +55,12 @@ const PROVIDER: &[Member] = &[
         takes: Section(TLS),
         unsaid: Means("the system's authorities", ""),
         meaning: "whom to believe, for a `url` with https",
+    },
+    Member {
+        name: "user",
+        takes: One(USER),
+        unsaid: Means("your own user and root", "any"),
+        meaning: "besides your own user and root, whose server on this machine is shown the credential by plain http",
     },
     Member {
         name: "credential",

@@ -2,7 +2,7 @@
 
 use super::Takes::{ByName, List, One, Section, Sections};
 use super::Unsaid::{Means, Members, Required, Stands};
-use super::{BOOLEAN, Member};
+use super::{BOOLEAN, Member, USER};
 
 const PATH: &str = "an absolute path without `.` and `..` that is not the root";
 const TOOL: &str = "the name of a tool, as its server calls it";
@@ -100,6 +100,12 @@ const SERVER: &[Member] = &[
         takes: One("a URL such as https://tools.example/mcp"),
         unsaid: Means("required with `streamable_http`, and only there", "https://tools.example/mcp"),
         meaning: "where it is asked",
+    },
+    Member {
+        name: "user",
+        takes: One(USER),
+        unsaid: Means("your own user and root", "any"),
+        meaning: "besides your own user and root, whose server on this machine is shown secrets by plain http",
     },
     Member {
         name: "headers",

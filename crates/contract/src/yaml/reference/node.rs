@@ -2,7 +2,7 @@
 
 use super::Takes::{List, One, Section, Sections};
 use super::Unsaid::{Means, Members, Required, Stands};
-use super::{BOOLEAN, Member};
+use super::{BOOLEAN, Member, USER};
 
 const NAME: &str = "1 to 64 letters, digits, `-` and `_`";
 const URL: &str = "a URL such as https://orchestrator.example/status";
@@ -86,6 +86,12 @@ const TRACES: &[Member] = &[
         takes: One("a URL such as http://127.0.0.1:4318"),
         unsaid: Required("http://127.0.0.1:4318"),
         meaning: "where a collector takes OTLP by HTTP; `/v1/traces` is put behind it",
+    },
+    Member {
+        name: "user",
+        takes: One(USER),
+        unsaid: Means("your own user and root", "any"),
+        meaning: "besides your own user and root, whose collector on this machine is shown `OTEL_EXPORTER_OTLP_HEADERS` by plain http",
     },
     Member {
         name: "timeout_seconds",

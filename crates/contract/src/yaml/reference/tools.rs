@@ -3,7 +3,7 @@
 use super::Takes::{ByName, List, One, Section, Sections};
 use super::Unsaid::{Means, Members, Required, Stands};
 use super::inference::CREDENTIAL;
-use super::{BOOLEAN, Member};
+use super::{BOOLEAN, Member, USER};
 
 const NAME: &str = "1 to 32 of a-z, 0-9, `_` and `-`";
 const PATH: &str = "an absolute path without `.` and `..` that is not the root";
@@ -242,6 +242,12 @@ const METRICS: &[Member] = &[
         takes: One("a URL such as https://tools.example/mcp"),
         unsaid: Required("https://metrics.example"),
         meaning: "where it is: what stands before `/api/v1`",
+    },
+    Member {
+        name: "user",
+        takes: One(USER),
+        unsaid: Means("your own user and root", "any"),
+        meaning: "besides your own user and root, whose server on this machine is shown secrets by plain http",
     },
     Member {
         name: "headers",

@@ -5,6 +5,7 @@ use super::rig::{House, Rig, run, text};
 use belljar_contract::tool::DomainCode;
 use belljar_testkit::mcp;
 use belljar_testkit::mcp_server::McpServer;
+use belljar_testkit::other_user::{self, UNKNOWN_USER};
 use belljar_testkit::wait::until;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,6 +18,10 @@ pub(crate) const CASES: &[Case] = &[
     ("a_server_of_the_newest_revision_works_over_http", newest),
     ("a_server_that_is_started_anew_is_connected_to_again", anew),
     ("a_credential_goes_to_its_server_and_never_comes_back", credential),
+    (
+        "secret_is_not_shown_to_another_user_who_listens_where_a_server_was",
+        secret_is_not_shown_to_another_user_who_listens_where_a_server_was,
+    ),
     ("what_leads_elsewhere_is_not_followed_and_what_is_too_large_not_taken", hostile),
 ];
 
@@ -193,8 +198,9 @@ async fn code(rig: &Rig, tool: &str) -> (DomainCode, String) {
     (failure.code, failure.message)
 }
 
+const SECRET: &str = "sk-of-the-host-0123456789";
+
 fn credential(house: &House) -> Result<(), String> {
-    const SECRET: &str = "sk-of-the-host-0123456789";
     let server = Scripted::start(|tool, head, id| match tool {
         "repeat" => {
             let line = head.lines().find(|line| line.starts_with("authorization")).unwrap_or_default();
@@ -231,6 +237,34 @@ fn credential(house: &House) -> Result<(), String> {
 
 /// Where the answer of one tool leads; nobody must go there.
 static ELSEWHERE: Mutex<Option<SocketAddr>> = Mutex::new(None);
+
+fn secret_is_not_shown_to_another_user_who_listens_where_a_server_was(house: &House) -> Result<(), String> {
+    let (address, heard) = other_user::listen("127.0.0.1:0").ok_or("a server of another user takes root")?;
+    let key = super::rig::folder();
+    std::fs::write(key.path().join("key"), SECRET).unwrap();
+    let file = key.path().join("key").display().to_string();
+    run(async {
+        let first = |more: &str| {
+            let rig = house.bridge(&at("other", &format!("http://{address}/mcp"), more));
+            let first = heard.recv().unwrap();
+            (rig, first)
+        };
+        let header = format!(", headers: {{authorization: {{secret: {{file: '{file}'}}}}}}");
+        let (rig, first_heard) = first(&header);
+        assert_eq!(first_heard, "");
+        rig.end().await;
+        while heard.try_recv().is_ok() {}
+        // The controls: a user who is named, and no secret.
+        let (rig, named) = first(&format!(", user: {UNKNOWN_USER}{header}"));
+        assert!(named.contains(SECRET), "{named}");
+        rig.end().await;
+        while heard.try_recv().is_ok() {}
+        let (rig, open) = first("");
+        assert!(open.starts_with("POST /mcp") && !open.contains(SECRET), "{open}");
+        rig.end().await;
+    });
+    Ok(())
+}
 
 fn hostile(house: &House) -> Result<(), String> {
     let elsewhere = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

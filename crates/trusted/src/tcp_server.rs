@@ -1,17 +1,20 @@
-//! Checks which user serves a connection within this machine, before anything is sent by it.
+//! Checks which user serves a TCP connection within this machine, before a secret is sent by it.
 //!
-//! Any local user can listen at the port of a node that is stopped or starts anew, and would be shown the node's token. So the owner of
-//! the connection's other end is looked up in the kernel's tables (`/proc/net/tcp`, `/proc/net/tcp6`).
+//! Any local user can listen at the port of a server that is stopped or starts anew, and would be shown what its clients send: a node's
+//! token, a credential of a provider of models. So the owner of the connection's other end is looked up in the kernel's tables
+//! (`/proc/net/tcp`, `/proc/net/tcp6`).
 
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use rustix::process::geteuid;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The users whose node is asked within this machine.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum NodeUser {
+/// The users whose server is sent a secret within this machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum ServerUser {
     /// The client's own user, and root.
     #[default]
     Own,
@@ -21,19 +24,36 @@ pub(crate) enum NodeUser {
     Any,
 }
 
+/// Text that names no user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected {EXPECTED_USER}")]
+pub struct UnknownUserError;
+
+/// What [`ServerUser::parse`] takes.
+pub const EXPECTED_USER: &str = "the name of a user in /etc/passwd, a user id, or `any`";
+
 /// Why a server isn't sent anything.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum UntrustedServerError {
+pub enum UntrustedServerError {
+    /// It is another user's.
     #[error("the user with the id {owner} serves it, who is neither you nor root")]
-    Owner { owner: u32 },
+    Owner {
+        /// That user.
+        owner: u32,
+    },
+    /// It is in another network namespace, or behind a redirection.
     #[error("no process of this network namespace serves it, so its user isn't known")]
     Unknown,
-    #[error("can't read {}", crate::output::path(path))]
+    /// The kernel's table can't be read.
+    #[error("can't read {}", path.display())]
     Table {
+        /// The table.
         path: PathBuf,
+        /// Why.
         #[source]
         source: io::Error,
     },
+    /// It has hung up.
     #[error("the connection is gone")]
     Gone(#[source] io::Error),
 }
@@ -58,10 +78,10 @@ const PAUSE: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// [`UntrustedServerError`] if another user serves it, or if its user can't be told.
-pub(super) fn check(stream: &TcpStream, user: NodeUser) -> Result<(), UntrustedServerError> {
+pub fn check(stream: &TcpStream, user: ServerUser) -> Result<(), UntrustedServerError> {
     let gone = UntrustedServerError::Gone;
     let (client, server) = (stream.local_addr().map_err(gone)?, stream.peer_addr().map_err(gone)?);
-    if user == NodeUser::Any || !is_of_this_machine(client, server) {
+    if user == ServerUser::Any || !is_of_this_machine(client, server) {
         return Ok(());
     }
     for look in 0..LOOKS {
@@ -80,7 +100,8 @@ pub(super) fn check(stream: &TcpStream, user: NodeUser) -> Result<(), UntrustedS
     Err(UntrustedServerError::Unknown)
 }
 
-fn is_of_this_machine(client: SocketAddr, server: SocketAddr) -> bool {
+/// Returns true if both ends of a connection have addresses of this machine.
+pub fn is_of_this_machine(client: SocketAddr, server: SocketAddr) -> bool {
     let (client, server) = (client.ip().to_canonical(), server.ip().to_canonical());
     server.is_loopback() || server == client
 }
@@ -121,25 +142,38 @@ fn is(one: SocketAddr, other: SocketAddr) -> bool {
 }
 
 fn check_open(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nonblocking(true)?;
-    let peeked = stream.peek(&mut [0]);
-    stream.set_nonblocking(false)?;
-    match peeked {
-        Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
-        Err(error) => Err(error),
+    // The flags of the socket may be shared with a runtime, so they stay as they are.
+    match rustix::net::recv(stream, &mut [0_u8; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((0, _)) => Err(ErrorKind::UnexpectedEof.into()),
+        Ok(_) | Err(Errno::AGAIN) => Ok(()),
+        Err(errno) => Err(errno.into()),
     }
 }
 
-// === impl NodeUser ===
+/// The id of a user in a table such as `/etc/passwd`.
+fn uid_in(users: &str, name: &str) -> Option<u32> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok()).flatten()
+    })
+}
 
-impl NodeUser {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "any" => Ok(Self::Any),
-            uid => uid.parse().map(Self::Also).map_err(|_| "expected the id of a user, or `any`".to_owned()),
+// === impl ServerUser ===
+
+impl ServerUser {
+    /// Parses the name of a user, a user id or `any`.
+    ///
+    /// # Errors
+    /// [`UnknownUserError`] for every other text, and for names that `/etc/passwd` doesn't have.
+    pub fn parse(text: &str) -> Result<Self, UnknownUserError> {
+        if text == "any" {
+            return Ok(Self::Any);
         }
+        if let Ok(uid) = text.parse() {
+            return Ok(Self::Also(uid));
+        }
+        let users = std::fs::read_to_string("/etc/passwd").map_err(|_| UnknownUserError)?;
+        uid_in(&users, text).map(Self::Also).ok_or(UnknownUserError)
     }
 
     fn accepts(self, uid: u32) -> bool {
@@ -220,9 +254,9 @@ mod tests {
     #[test]
     fn connection_whose_server_is_gone_is_not_sent_anything() {
         let (listener, stream) = connected("127.0.0.1:0");
-        check(&stream, NodeUser::Own).unwrap();
+        check(&stream, ServerUser::Own).unwrap();
         drop(listener);
-        let refused = check(&stream, NodeUser::Own);
+        let refused = check(&stream, ServerUser::Own);
         assert!(matches!(refused, Err(UntrustedServerError::Gone(_))), "{refused:?}");
     }
 
@@ -253,11 +287,18 @@ mod tests {
     #[test]
     fn users_that_may_serve_are_the_own_root_and_a_named_one() {
         let other = geteuid().as_raw() + 4_711;
-        assert!(NodeUser::Own.accepts(0) && NodeUser::Own.accepts(geteuid().as_raw()));
-        assert!(!NodeUser::Own.accepts(other) && NodeUser::Also(other).accepts(other));
-        assert_eq!(NodeUser::parse("any"), Ok(NodeUser::Any));
-        assert_eq!(NodeUser::parse("998"), Ok(NodeUser::Also(998)));
-        assert!(NodeUser::parse("belljar").is_err());
+        assert!(ServerUser::Own.accepts(0) && ServerUser::Own.accepts(geteuid().as_raw()));
+        assert!(!ServerUser::Own.accepts(other) && ServerUser::Also(other).accepts(other));
+        assert_eq!(ServerUser::parse("any"), Ok(ServerUser::Any));
+        assert_eq!(ServerUser::parse("998"), Ok(ServerUser::Also(998)));
+        assert!(ServerUser::parse("no such user").is_err());
+        assert_eq!(ServerUser::parse("root"), Ok(ServerUser::Also(0)));
+        let users =
+            "root:x:0:0:root:/root:/bin/sh\nollama:x:998:997::/usr/share/ollama:/bin/false\nodd:x::\n";
+        assert_eq!(
+            (uid_in(users, "ollama"), uid_in(users, "odd"), uid_in(users, "x")),
+            (Some(998), None, None)
+        );
     }
 
     #[test]
