@@ -20,7 +20,7 @@ pub mod held;
 pub mod imprint;
 mod merge;
 pub mod opened;
-mod owned;
+pub(crate) mod owned;
 pub mod partial;
 pub mod snapshot;
 pub(crate) mod transfer;

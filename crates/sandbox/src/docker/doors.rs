@@ -5,14 +5,13 @@ use super::inside::{HANDED_OVER, Handover};
 use crate::directory::Directory;
 use crate::hatch::Hatch;
 use crate::state::RunFolder;
+use crate::workspace::owned::{self, FileOwner};
 use belljar_confine::message;
 use belljar_confine::plan::{HostPath, Identity};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, socket_with};
 use std::error::Error;
-use std::fs::Permissions;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// What the host has to do with them until they are open.
@@ -51,7 +50,7 @@ impl Doors {
             return Ok(None);
         }
         let folder = folder.make(FOLDER, owner)?;
-        let taking = listen(&folder)?;
+        let taking = listen(&folder, owner)?;
         Ok(Some(Self { hatches: hatches.to_vec(), folder, taking }))
     }
 
@@ -88,8 +87,9 @@ impl Doors {
     }
 }
 
-/// A socket in that folder to which the container's user may connect.
-fn listen(folder: &HostPath) -> Result<OwnedFd, Failure> {
+/// A socket in that folder to which the container's user may connect. The folder is the owner's, who can rename another file to the
+/// socket's name, so it is made and opened up as the owner.
+fn listen(folder: &HostPath, owner: Identity) -> Result<OwnedFd, Failure> {
     let folder = Directory::open_host(folder.as_path())?;
     // By the descriptor: a path of any length.
     let path = Path::new("/proc/self/fd").join(folder.as_fd().as_raw_fd().to_string()).join(SOCKET);
@@ -99,8 +99,11 @@ fn listen(folder: &HostPath) -> Result<OwnedFd, Failure> {
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         None,
     )?;
-    bind(&socket, &SocketAddrUnix::new(&path)?)?;
-    std::fs::set_permissions(&path, Permissions::from_mode(0o666))?;
+    let address = SocketAddrUnix::new(&path)?;
+    owned::make_as(FileOwner::of_root(owner.host_uid, owner.host_gid), || {
+        bind(&socket, &address)?;
+        Ok(folder.change_mode(Path::new(SOCKET), 0o666)?)
+    })?;
     rustix::net::listen(&socket, 1)?;
     Ok(socket)
 }

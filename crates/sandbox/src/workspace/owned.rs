@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// The user and the group that own what root makes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FileOwner {
+pub(crate) struct FileOwner {
     uid: u32,
     gid: u32,
 }
@@ -28,13 +28,13 @@ pub(super) struct FileOwner {
 
 impl FileOwner {
     /// `None` if this process isn't root: what it makes is its own.
-    pub(super) fn of_root(uid: u32, gid: u32) -> Option<Self> {
+    pub(crate) fn of_root(uid: u32, gid: u32) -> Option<Self> {
         rustix::process::geteuid().is_root().then_some(Self { uid, gid })
     }
 }
 
 /// Makes something as its owner, also in a directory that the owner can't write to.
-pub(super) fn make_as<T>(owner: Option<FileOwner>, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn make_as<T>(owner: Option<FileOwner>, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let _user = match owner {
         Some(FileOwner { uid, gid }) => {
             let user = AsUser::become_user(uid, gid)?;
