@@ -1,8 +1,9 @@
 //! Everything that commands print for people passes through here.
 //!
 //! A value from outside (a sandbox, an agent, a server, a file name) is escaped where it is put into a text, by
-//! [`belljar_policy::untrusted`]. What reaches the terminal is looked at once more as a whole: apart from line feeds, tabs and the few
-//! styles that belljar itself uses, no character passes that a terminal acts on, that reorders text or that cannot be seen.
+//! [`belljar_policy::untrusted`]. What reaches the terminal is looked at once more as a whole: apart from line feeds and the few styles
+//! that belljar itself uses, no character passes that a terminal acts on, that reorders text or that cannot be seen. Tabs become blanks
+//! there; files and pipes get them as they are.
 //! Programs read JSON, in whose strings such characters are escaped as `\uXXXX`.
 
 use crate::error::CliError;
@@ -10,7 +11,7 @@ use belljar_policy::untrusted::{self, is_hidden};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::{Arguments, Write as _};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 
 pub(crate) use belljar_policy::untrusted::{Untrusted, UntrustedLines, path};
@@ -46,11 +47,11 @@ const CLEAR_LINE: &str = "\r\x1b[K";
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
 pub(crate) fn print(text: Arguments<'_>) {
-    write(shown(&text.to_string()).as_bytes());
+    write(on_stdout(&text.to_string()).as_bytes());
 }
 
 pub(crate) fn print_line(text: Arguments<'_>) {
-    write(format!("{}\n", shown(&text.to_string())).as_bytes());
+    write(format!("{}\n", on_stdout(&text.to_string())).as_bytes());
 }
 
 pub(crate) fn print_error(text: Arguments<'_>) {
@@ -95,7 +96,7 @@ pub(crate) fn outcome() -> Result<(), CliError> {
 
 /// Prints on standard error, which may be closed or full: there is no other place to say so.
 pub(crate) fn tell(text: &str) {
-    let _ = anstream::stderr().write_all(shown(text).as_bytes());
+    let _ = anstream::stderr().write_all(on_stderr(text).as_bytes());
 }
 
 /// Prints on standard error what the parser of the command line says, in its own styles.
@@ -108,7 +109,7 @@ pub(crate) struct LogWriter(fn(&str) -> Cow<'_, str>);
 
 /// For a log in words.
 pub(crate) fn log() -> LogWriter {
-    LogWriter(shown)
+    LogWriter(on_stderr)
 }
 
 /// For a log in JSON.
@@ -130,7 +131,7 @@ impl io::Write for LogWriter {
 
 /// Replaces the last line of standard error, which is a terminal.
 pub(crate) fn redraw(text: &str) {
-    let _ = anstream::stderr().write_all(format!("{CLEAR_LINE}{}", shown(text)).as_bytes());
+    let _ = anstream::stderr().write_all(format!("{CLEAR_LINE}{}", on_stderr(text)).as_bytes());
 }
 
 /// A document as pretty JSON.
@@ -143,6 +144,48 @@ pub(crate) fn json(document: &impl Serialize) -> String {
 pub(crate) fn json_line(document: &impl Serialize) -> String {
     let text = serde_json::to_string(document).unwrap_or_default();
     untrusted::json(&text).into_owned()
+}
+
+/// The text as it is printed on standard output.
+pub(crate) fn on_stdout(text: &str) -> Cow<'_, str> {
+    printed(text, io::stdout().is_terminal())
+}
+
+/// The text as it is printed on standard error.
+fn on_stderr(text: &str) -> Cow<'_, str> {
+    printed(text, io::stderr().is_terminal())
+}
+
+fn printed(text: &str, is_terminal: bool) -> Cow<'_, str> {
+    let shown = shown(text);
+    match is_terminal && shown.contains('\t') {
+        true => Cow::Owned(without_tabs(&shown)),
+        false => shown,
+    }
+}
+
+/// The text with blanks up to the next multiple of eight columns in place of every tab. What a terminal does with a tab depends on its tab
+/// stops, which a program may have cleared, and at the end of a line some print over the last character.
+fn without_tabs(text: &str) -> String {
+    const WIDTH: usize = 8;
+    let (mut spaced, mut column, mut rest) = (String::with_capacity(text.len() + 64), 0, text);
+    while let Some(character) = rest.chars().next() {
+        let style = style_length(rest);
+        let length = style.max(character.len_utf8());
+        match character {
+            '\t' => {
+                let blanks = WIDTH - column % WIDTH;
+                spaced.extend(std::iter::repeat_n(' ', blanks));
+                column += blanks;
+            }
+            _ => {
+                spaced.push_str(&rest[..length]);
+                column = if character == '\n' { 0 } else { column + usize::from(style == 0) };
+            }
+        }
+        rest = &rest[length..];
+    }
+    spaced
 }
 
 /// The text with an escape in place of every hidden character but line feeds, tabs and belljar's own styles.
@@ -227,6 +270,22 @@ mod tests {
         ] {
             assert_eq!(shown(said), printed);
         }
+    }
+
+    #[test]
+    fn tabs_are_blanks_at_a_terminal_and_stay_elsewhere() {
+        let red = Style::new().fg_color(Some(AnsiColor::Red.into()));
+        for (text, spaced) in [
+            ("\ta\n+\tb", format!("{0}a\n+{1}b", " ".repeat(8), " ".repeat(7))),
+            ("1234567\t8\t9", format!("1234567 8{}9", " ".repeat(7))),
+            ("12345678\t.", format!("12345678{}.", " ".repeat(8))),
+        ] {
+            assert_eq!(printed(text, true), spaced);
+            // The control.
+            assert_eq!(printed(text, false), text);
+        }
+        let styled = format!("{red}+a\tb{red:#}");
+        assert_eq!(printed(&styled, true), format!("{red}+a{}b{red:#}", " ".repeat(6)));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! What commands print: documents for programs, rows in columns for people.
 
 use crate::error::CliError;
-use crate::output::{self, shown};
+use crate::output;
 use belljar_policy::untrusted::is_hidden;
 use serde::Serialize;
 
 /// Prints text on standard output. Whoever reads may have seen enough.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
-    output::write_exactly(shown(text).as_bytes());
+    output::write_exactly(output::on_stdout(text).as_bytes());
     output::outcome()
 }
 

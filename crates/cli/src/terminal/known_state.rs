@@ -32,6 +32,8 @@ const RESTORE: &[&str] = &[
     "\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[?42l",
     // Autowrap on and reverse wrap off; no insert mode, no locked keyboard, a line feed is one; screen not reversed, cursor visible.
     "\x1b[?7h\x1b[?45l\x1b[4l\x1b[2l\x1b[20l\x1b[?5l\x1b[?25h",
+    // Tab stops at every eighth column (DECST8C).
+    "\x1b[?5W",
     // Cursor keys, keypad and the other keys as usual.
     "\x1b[?1l\x1b>\x1b[?66l\x1b[=0u\x1b[>4;0m",
     // No reports of the mouse and the focus, no bracketed paste.

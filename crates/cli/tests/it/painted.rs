@@ -123,6 +123,25 @@ fn commit_after_a_session_program_that_hides_what_is_printed_next_is_seen() {
 }
 
 #[test]
+fn tabs_are_seen_as_blanks_where_a_program_has_cleared_the_tab_stops() {
+    let world = World::new(BELLJAR);
+    world.write("source/a.txt", "true\n");
+    world.write("source/clear.sh", r"printf 'echo\t;\t.\tx\n' >a.txt; printf '\033[3g'");
+    let line = format!("{BELLJAR} exec --workspace-copy source -- sh clear.sh");
+    let tmux = Tmux::run(&world, &line);
+    let seen = "+echo   ;       .       x";
+    let screen = tmux.screen_with("[a/k/d]");
+    assert!(screen.contains(seen), "{screen}");
+    tmux.answer("d");
+    tmux.screen_with("ended-0");
+    drop(tmux);
+    // The control: the same line as it is.
+    let tmux = Tmux::run(&world, r"printf '\033[3g+echo\t;\t.\tx\n'");
+    let screen = tmux.screen_with("ended-0");
+    assert!(!screen.contains(seen), "{screen}");
+}
+
+#[test]
 fn terminal_is_as_before_after_a_program_without_a_review() {
     for hiding in HIDING {
         let world = World::new(BELLJAR);

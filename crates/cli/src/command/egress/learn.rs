@@ -75,7 +75,7 @@ impl LearnArguments {
             ),
         };
         match &self.output {
-            None => crate::output::write_exactly(crate::output::shown(&text).as_bytes()),
+            None => crate::output::write_exactly(crate::output::on_stdout(&text).as_bytes()),
             Some(path) => write_new(path, &text)?,
         }
         Ok(ExitCode::SUCCESS)
