@@ -7,6 +7,7 @@
 
 mod known_state;
 mod pump;
+mod turn;
 
 use crate::error::CliError;
 use belljar_confine::plan::Stdio;
@@ -111,6 +112,7 @@ impl Streams {
         terminal: Option<OwnedFd>,
         deadline: Option<Instant>,
     ) -> Result<Relay, CliError> {
+        known_state::end_review();
         let relayed = self.pass_all_on(watched, terminal, deadline);
         known_state::restore();
         relayed

@@ -9,11 +9,13 @@
 //! ```
 //! Neither uses a full reset (RIS), which deletes the scrollback, nor a sequence that a terminal answers.
 
+use super::turn::Turn;
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::stdio::{stderr, stdout};
 use rustix::termios::{isatty, tcgetwinsize};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The sequences that restore all modes, in this order: what ends another state of the terminal's parser comes first, then what moves the
 /// cursor, then the rest. A terminal ignores what it doesn't know.
@@ -63,12 +65,25 @@ const LINES: u16 = 24;
 /// Whether this process shows a review on an empty screen, and has relayed nothing since.
 static IS_BEGUN: AtomicBool = AtomicBool::new(false);
 
+/// The turns on the terminals where this process shows a review: other commands relay nothing to them meanwhile.
+static TURNS: Mutex<Vec<Turn>> = Mutex::new(Vec::new());
+
+/// Ends a review: this process relays a program's output next.
+pub(super) fn end_review() {
+    TURNS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    IS_BEGUN.store(false, Ordering::Relaxed);
+}
+
 /// Restores the modes of the terminal after a relay. The next review begins on an empty screen.
 pub(super) fn restore() {
     IS_BEGUN.store(false, Ordering::Relaxed);
     // Where standard output leads elsewhere, a program that reads it may use the terminal at this moment (`| less`).
-    if isatty(stdout()) {
-        write(stdout(), RESTORE.concat().as_bytes());
+    let restore = || write(stdout(), RESTORE.concat().as_bytes());
+    match Turn::at(stdout()) {
+        // A command that shows a review there has restored the modes.
+        Some(turn) => turn.write(restore).unwrap_or_default(),
+        None if isatty(stdout()) => restore(),
+        None => {}
     }
 }
 
@@ -78,10 +93,23 @@ pub(crate) fn begin_review() {
     if IS_BEGUN.swap(true, Ordering::Relaxed) {
         return;
     }
+    TURNS.lock().unwrap_or_else(PoisonError::into_inner).clear();
     for terminal in terminals() {
+        take_turn(terminal);
         let lines = tcgetwinsize(terminal).map_or(0, |size| size.ws_row);
         write(terminal, page(if lines == 0 { LINES } else { lines }).as_bytes());
     }
+}
+
+fn take_turn(terminal: BorrowedFd<'_>) {
+    let Some(turn) = Turn::at(terminal) else { return };
+    if !turn.take() {
+        crate::output::errln!(
+            "belljar: another command shows a review on this terminal; waiting for it to end"
+        );
+        turn.wait();
+    }
+    TURNS.lock().unwrap_or_else(PoisonError::into_inner).push(turn);
 }
 
 /// What begins an empty screen of that many lines.

@@ -1,5 +1,6 @@
 //! Moves bytes from one descriptor to another, without ever holding up the others.
 
+use super::turn::Turn;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -11,6 +12,10 @@ pub(super) struct Pump {
     to: OwnedFd,
     /// Read, but not yet written.
     pending: Vec<u8>,
+    /// Whose turn it is, where it writes to a terminal.
+    turn: Option<Turn>,
+    /// Whether it waits for its turn.
+    is_held: bool,
 }
 
 /// As much as a pipe takes without waiting, once it takes anything.
@@ -20,13 +25,16 @@ const PORTION: usize = 4096;
 
 impl Pump {
     pub(super) fn new(from: OwnedFd, to: OwnedFd) -> Self {
-        Self { from, to, pending: Vec::new() }
+        let turn = Turn::at(to.as_fd());
+        Self { from, to, pending: Vec::new(), turn, is_held: false }
     }
 
     /// What it waits for: something to read, or room to write what was read.
     pub(super) fn interest(&self) -> PollFd<'_> {
         match self.pending.is_empty() {
             true => PollFd::new(&self.from, PollFlags::IN),
+            // Nothing tells when the turn comes: it is looked at again after a while.
+            false if self.is_held => PollFd::new(&self.to, PollFlags::empty()),
             false => PollFd::new(&self.to, PollFlags::OUT),
         }
     }
@@ -52,7 +60,13 @@ impl Pump {
             }
         }
         if !self.pending.is_empty() && is_ready(self.to.as_fd(), PollFlags::OUT) {
-            match rustix::io::retry_on_intr(|| rustix::io::write(&self.to, &self.pending)) {
+            let write = || rustix::io::retry_on_intr(|| rustix::io::write(&self.to, &self.pending));
+            let written = match &self.turn {
+                Some(turn) => turn.write(write),
+                None => Some(write()),
+            };
+            self.is_held = written.is_none();
+            match written.unwrap_or(Err(Errno::AGAIN)) {
                 Ok(written) => drop(self.pending.drain(..written)),
                 Err(Errno::AGAIN) => {}
                 // The reader has gone: it wants no more.

@@ -1,7 +1,7 @@
 //! What a program leaves a person's terminal in when it ends: the review after it is seen all the same. The terminal is that of `tmux`.
 
 use crate::BELLJAR;
-use crate::session::{Sessions, create};
+use crate::session::{Sessions, create, exec};
 use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
 use std::process::Command;
@@ -139,6 +139,35 @@ fn tabs_are_seen_as_blanks_where_a_program_has_cleared_the_tab_stops() {
     let tmux = Tmux::run(&world, r"printf '\033[3g+echo\t;\t.\tx\n'");
     let screen = tmux.screen_with("ended-0");
     assert!(!screen.contains(seen), "{screen}");
+}
+
+#[test]
+fn program_in_the_background_paints_nothing_over_a_review() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    world.write("source/README.md", "before\n");
+    let paint =
+        format!("echo evil >app.py; while :; do printf '{PAINTED}'; echo x >>/tmp/count; sleep 0.1; done");
+    world.write("source/paint.sh", paint);
+    create(&world, &["--workspace-copy", "source", "--name", "s"]);
+    // The control: without a review, what it paints is seen.
+    let line = format!("{BELLJAR} session exec s -- sh paint.sh & read line; {BELLJAR} session commit s");
+    let tmux = Tmux::run(&world, &line);
+    tmux.screen_with("harmless");
+    tmux.answer("");
+    let is_shown = |screen: &str| {
+        screen.contains("  A app.py") && screen.contains("+evil") && !screen.contains("harmless")
+    };
+    let screen = tmux.screen_with("Write these changes? [y/n]");
+    assert!(is_shown(&screen), "{screen}");
+    // It goes on to paint, and waits.
+    let painted = || exec(&world, "s", "wc -l </tmp/count").succeeded().stdout;
+    let before = painted();
+    until(|| painted() != before);
+    let screen = tmux.screen();
+    assert!(is_shown(&screen), "{screen}");
+    tmux.answer("n");
+    tmux.screen_with("ended-3");
 }
 
 #[test]
