@@ -61,12 +61,12 @@ const OF_PROGRAMS: [&str; 86] = [
 const REASON: &str =
     "where Python is started in this folder, it runs in the place of the module of this name";
 
-/// Why a path needs a yes as a module, if it does: it is new, and takes the place of another. The parts are folded.
+/// Why a path needs a yes as a module, if it does: it wasn't one before, and takes the place of another. The parts are folded.
 pub(super) fn review(
     parts: &[&str],
     (before, after): (&Option<Entry>, &Option<Entry>),
 ) -> Option<&'static str> {
-    if before.is_some() {
+    if after.is_none() {
         return None;
     }
     let is_link = matches!(after, Some(Entry::Link { .. }));
@@ -77,6 +77,32 @@ pub(super) fn review(
         [package, "__init__.py" | "__main__.py"] => package,
         _ => return None,
     };
+    // Only a file was the module already: a directory is none by its name alone, and where a link has led isn't known.
+    if !is_link && matches!(before, Some(Entry::File { .. })) {
+        return None;
+    }
     let is_known = OF_STANDARD_LIBRARY.contains(&name) || OF_PROGRAMS.contains(&name);
     is_known.then_some(REASON)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_was_the_module_before() {
+        let file = || Some(Entry::File { is_executable: false });
+        let link = || Some(Entry::Link { target: "x".to_owned() });
+        let asks = |parts: &[&str], before, after| review(parts, (&before, &after)).is_some();
+        for parts in [&["csv.py"][..], &["csv", "__init__.py"]] {
+            for before in [None, Some(Entry::Directory), Some(Entry::Other), link()] {
+                assert!(asks(parts, before.clone(), file()), "{parts:?} {before:?}");
+                assert!(!asks(parts, before, None), "it is removed");
+            }
+            assert!(!asks(parts, file(), file()), "the control");
+        }
+        // A file of this name is no module, and may become a link to a package.
+        assert!(!asks(&["csv"], None, file()));
+        assert!(asks(&["csv"], file(), link()));
+    }
 }
