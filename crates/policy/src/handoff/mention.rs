@@ -4,6 +4,13 @@
 use crate::git::folded_text;
 use std::collections::BTreeMap;
 
+/// Endings of the names of programs that interpreters and shells add by themselves.
+const ENDINGS: [&str; 38] = [
+    "bat", "cjs", "class", "cmd", "com", "cts", "dll", "el", "elc", "exe", "fsx", "groovy", "hs", "jar",
+    "java", "jl", "js", "json", "jsx", "kts", "lua", "luac", "mjs", "mts", "node", "php", "pm", "ps1",
+    "psm1", "py", "pyc", "pyd", "pyw", "rb", "so", "ts", "tsx", "wasm",
+];
+
 /// Command lines of settings, by the names in them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mentions {
@@ -33,8 +40,14 @@ struct Compared<'p> {
 
 impl Mentions {
     pub(super) fn add(&mut self, text: &str, setting: &str, below: &str) {
-        let mention =
-            Mention { text: folded_text(text), setting: setting.to_owned(), below: below.to_owned() };
+        let text = folded_text(text);
+        let modules = modules_as_paths(&text);
+        self.add_folded(text, setting, below);
+        self.add_folded(modules, setting, below);
+    }
+
+    fn add_folded(&mut self, text: String, setting: &str, below: &str) {
+        let mention = Mention { text, setting: setting.to_owned(), below: below.to_owned() };
         if self.texts.contains(&mention) {
             return;
         }
@@ -45,8 +58,10 @@ impl Mentions {
             let is_git =
                 run == "git" && !text[..at].ends_with('/') && !text[at + run.len()..].starts_with('/');
             if !run.is_empty() && !is_git {
-                let key = run.trim_end_matches('.').to_owned();
-                self.by_run.entry(key).or_default().push((number, at));
+                for behind in std::iter::once(0).chain(behind_options(run)) {
+                    let key = run[behind..].trim_end_matches('.').to_owned();
+                    self.by_run.entry(key).or_default().push((number, at + behind));
+                }
             }
             at += run.len();
             at += text[at..].chars().next().map_or(0, char::len_utf8);
@@ -63,7 +78,8 @@ impl Mentions {
         let compared = Compared { names, is_link };
         (place.len()..compared.names.len()).find_map(|number| {
             let name = compared.names[number];
-            let found = self.places(name).into_iter().find(|&(text, at)| {
+            let by_module = compared.module(number).into_iter().flat_map(|module| self.places(module));
+            let found = self.places(name).into_iter().chain(by_module).into_iter().find(|&(text, at)| {
                 let Mention { text, below, .. } = &self.texts[text];
                 let is_below = path
                     .strip_prefix(below.as_str())
@@ -95,14 +111,26 @@ impl Mentions {
 impl Compared<'_> {
     /// Returns true if the name of that number stands there in a text, and if what is told there of the path before and after it agrees.
     fn is_named(&self, number: usize, text: &str, at: usize) -> bool {
-        let Some(after) = text[at..].strip_prefix(self.names[number]) else { return false };
-        self.agrees_before(number, &text[..at]) && self.agrees_after(number, after)
+        let names = [Some(self.names[number]), self.module(number)].into_iter().flatten();
+        let is_named = |name| {
+            let after = text[at..].strip_prefix(name);
+            after.is_some_and(|after| self.agrees_after(number, after))
+        };
+        names.into_iter().any(is_named) && self.agrees_before(number, &text[..at])
+    }
+
+    /// The last name without an ending that interpreters add by themselves: `node tools/release` runs `tools/release.js`.
+    fn module(&self, number: usize) -> Option<&str> {
+        let (module, ending) = self.names[number].rsplit_once('.')?;
+        let is_last = number + 1 == self.names.len();
+        (is_last && !module.is_empty() && ENDINGS.contains(&ending)).then_some(module)
     }
 
     fn agrees_before(&self, mut number: usize, mut text: &str) -> bool {
         while let Some(above) = text.strip_suffix('/') {
             let run = &above[above.trim_end_matches(is_of_name).len()..];
-            if is_open(run) || number == 0 {
+            let is_home_of_user = above[..above.len() - run.len()].ends_with('~');
+            if is_open(run) || is_home_of_user || number == 0 {
                 return true;
             }
             number -= 1;
@@ -112,7 +140,8 @@ impl Compared<'_> {
                 _ => return false,
             }
         }
-        !text.ends_with(is_of_name)
+        let run = &text[text.trim_end_matches(is_of_name).len()..];
+        run.is_empty() || is_option(run)
     }
 
     fn agrees_after(&self, mut number: usize, mut text: &str) -> bool {
@@ -127,9 +156,11 @@ impl Compared<'_> {
             }
             number += 1;
             let Some(name) = self.names.get(number) else { return self.is_link };
-            match below.strip_prefix(name) {
+            let module = self.module(number).filter(|module| run.trim_end_matches('.') == *module);
+            match below.strip_prefix(name).or_else(|| below.strip_prefix(module?)) {
                 Some(rest) => text = rest,
-                None => return false,
+                // What is in a package is run with it.
+                None => return *name == "__init__.py",
             }
         }
     }
@@ -138,6 +169,33 @@ impl Compared<'_> {
 /// Returns true for a character that a name goes on with, most often; also for those of variables and placeholders.
 fn is_of_name(char: char) -> bool {
     char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '$' | '%')
+}
+
+/// Returns true for options of one letter: what follows them is an argument, as in `awk -ffmt` and `sed -nfscript`.
+fn is_option(run: &str) -> bool {
+    run.strip_prefix('-').is_some_and(|letters| {
+        !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
+}
+
+/// Where an argument may begin that stands directly behind options of one letter.
+fn behind_options(run: &str) -> impl Iterator<Item = usize> {
+    let ends = run.char_indices().map(|(at, _)| at).filter(|at| *at > 1);
+    ends.take_while(|at| is_option(&run[..*at]))
+}
+
+/// A text with `/` for the dots within words that are no paths: `python3 -m tools.release` runs `tools/release.py`.
+fn modules_as_paths(text: &str) -> String {
+    let is_between = |char: char| !is_of_name(char) && char != '/';
+    let mut replaced = String::with_capacity(text.len());
+    for piece in text.split_inclusive(is_between) {
+        let end = piece.chars().next_back().filter(|char| is_between(*char));
+        let word = &piece[..piece.len() - end.map_or(0, char::len_utf8)];
+        let is_module = !word.contains('/') && word.split('.').all(|part| !part.is_empty());
+        replaced.push_str(&if is_module { word.replace('.', "/") } else { word.to_owned() });
+        replaced.extend(end);
+    }
+    replaced
 }
 
 /// Returns true for a part of a path of which it can't be told what it is: `..`, `$PWD`, or none, as behind quotes.
@@ -177,6 +235,18 @@ mod tests {
             ("(a)/b", "(a)/b"),
             ("deploy.", "deploy"),
             ("bin/git", "bin/git"),
+            ("python3 -m tools.release", "tools/release.py"),
+            ("python3 -m tools.release", "tools/release/__main__.py"),
+            ("python3 -m tools.release", "tools/__init__.py"),
+            ("python3 -m release", "release.py"),
+            ("node tools/release", "tools/release.js"),
+            ("node ./tools/release", "tools/release.mjs"),
+            ("node release", "release.js"),
+            ("node release", "release/index.js"),
+            ("awk -ffmt", "fmt"),
+            ("sed -nfscript", "script"),
+            ("sed -ftools/x", "tools/x"),
+            ("sh ~me/app/tools/x", "tools/x"),
         ] {
             assert!(is_named(text, path), "{text} {path}");
         }
@@ -185,6 +255,12 @@ mod tests {
             (" deploy.sh", "deploy"),
             (" pre-deploy", "deploy"),
             (" --deploy", "deploy"),
+            ("-x-deploy", "deploy"),
+            ("python3 -m tools.release", "tools/other.py"),
+            ("python3 -m tools.release", "other/release.py"),
+            ("node tools/release", "tools/release.md"),
+            ("node tools/release", "tools/release.js/x"),
+            ("awk -ffmt", "fm"),
             ("$deploy %deploy", "deploy"),
             ("tools/x.sh", "tools/y.sh"),
             ("tools/x.sh", "other/x.sh"),

@@ -1,5 +1,8 @@
 //! What a setting of Git names: files of a tree by their paths, words of a command line, or nothing.
 
+mod known;
+
+use known::{HARMLESS, HARMLESS_SECTIONS, PATH_KEYS, PATHS};
 use std::collections::BTreeSet;
 
 /// One setting of Git. Section and key are in lower case.
@@ -21,92 +24,48 @@ enum Value<'s> {
     Harmless,
     /// An address, which may be a path.
     Address(&'s str),
-    /// A path: Git expands nothing in it but `~/`.
+    /// A path: Git expands nothing in it but `~/` and `~NAME/`.
     Path,
+    /// A path or a command line, by the name of a setting that isn't known.
+    PathOrCommand,
     /// A command line, or what may be one.
     Command,
 }
 
-/// Sections whose values name no file and no program.
-const HARMLESS_SECTIONS: [&str; 19] = [
-    "advice",
-    "author",
-    "bitmappseudomerge",
-    "color",
-    "column",
-    "committer",
-    "delta",
-    "extensions",
-    "gitflow",
-    "gitweb",
-    "i18n",
-    "log",
-    "maintenance",
-    "notes",
-    "pretty",
-    "protocol",
-    "remotes",
-    "safe",
-    "versionsort",
-];
-
-/// Settings of other sections whose values name no file and no program: names and addresses of people, refs, refspecs, patterns, texts.
-const HARMLESS: &[(&str, &[&str])] = &[
-    ("blame", &["date"]),
-    ("core", &["commentchar", "commentstring", "fsync", "notesref", "whitespace", "alternaterefsprefixes"]),
-    ("credential", &["username"]),
-    (
-        "diff",
-        &["wordregex", "xfuncname", "funcname", "srcprefix", "dstprefix", "dirstat", "wserrorhighlight"],
-    ),
-    ("format", &["pretty", "from", "to", "cc", "headers", "signature", "subjectprefix", "suffix", "notes"]),
-    ("guitool", &["title", "prompt", "argprompt", "revprompt"]),
-    ("http", &["extraheader", "pinnedpubkey", "sslcipherlist", "useragent", "version", "curloptresolve"]),
-    ("init", &["defaultbranch"]),
-    ("lfs", &["fetchinclude", "fetchexclude"]),
-    ("merge", &["name"]),
-    ("rebase", &["instructionformat"]),
-    ("receive", &["hiderefs"]),
-    ("remote", &["fetch", "push", "partialclonefilter", "gh-resolved"]),
-    ("sendemail", &["to", "cc", "bcc", "from", "envelopesender"]),
-    ("submodule", &["active", "branch"]),
-    ("transfer", &["hiderefs"]),
-    ("uploadpack", &["hiderefs"]),
-    ("user", &["name", "email"]),
-];
-
-/// Ends of keys whose values are paths.
-const PATH_KEYS: [&str; 10] = [
-    "path",
-    "file",
-    "dir",
-    "directory",
-    "template",
-    "worktree",
-    "skiplist",
-    "sslcert",
-    "sslkey",
-    "sslcainfo",
-];
-
 /// Programs whose arguments are no programs, unless one of [`RUNS`] is among them.
 const QUIET: [&str; 6] = ["git", "git-lfs", "gh", "glab", "gcloud", "aws"];
 
-/// Arguments of Git by which it runs what an argument says.
-const RUNS: [&str; 12] = [
+/// Arguments of Git by which it runs what an argument says, or obeys what is in a directory that one names. Long ones may be shortened.
+const RUNS: [&str; 25] = [
     "-c",
     "-x",
     "-O",
     "run",
     "foreach",
     "filter-branch",
+    "remote-ext",
+    "--access-hook",
+    "--browser",
+    "--cc-cmd",
+    "--config",
     "--config-env",
     "--exec",
+    "--exec-path",
     "--extcmd",
+    "--git-dir",
+    "--header-cmd",
+    "--httpd",
     "--open-files-in-pager",
     "--receive-pack",
+    "--sendmail-cmd",
+    "--smtp-server",
+    "--template",
+    "--to-cmd",
     "--upload-pack",
 ];
+
+/// Shortest form of a long argument: git takes `--up` for `--upload-pack`.
+const SHORTEST_ARGUMENT: usize = "--up".len();
 
 /// What may stand before the name of a program.
 const BEFORE_PROGRAM: [&str; 17] = [
@@ -138,12 +97,10 @@ impl GitSetting {
                 local_path(address).into_iter().map(str::to_owned).filter(is_path).collect()
             }
             Value::Path => BTreeSet::from([self.value.clone()]).into_iter().filter(is_path).collect(),
-            // A name alone is a program of the search path, or a word.
-            Value::Command => {
-                let is_between = |char: char| char.is_whitespace() || r#""'=;:,!()&|<>`#"#.contains(char);
-                let words = self.value.split(is_between).chain([self.value.as_str()]);
-                words.filter(|word| word.contains(['/', '.'])).map(str::to_owned).filter(is_path).collect()
+            Value::PathOrCommand => {
+                words_of(&self.value).chain([self.value.clone()]).filter(is_path).collect()
             }
+            Value::Command => words_of(&self.value).filter(is_path).collect(),
         }
     }
 
@@ -155,9 +112,9 @@ impl GitSetting {
                 Some(arguments) => arguments.to_owned(),
                 None => return BTreeSet::new(),
             },
-            Value::Command => self.command_line(),
+            Value::PathOrCommand | Value::Command => self.command_line(),
         };
-        let command = command.replace("${HOME}/", "~/").replace("$HOME/", "~/");
+        let command = with_tilde(&command);
         let command =
             QUOTES.iter().fold(command, |text, quote| text.replace(&format!("sh -c {quote}"), "sh -c ("));
         let unquoted = command.replace(['"', '\'', '\\'], "");
@@ -192,12 +149,17 @@ impl GitSetting {
             ("alias", _) => return Value::Command,
             _ => {}
         }
-        let is_listed = HARMLESS.iter().any(|(harmless, keys)| *harmless == section && keys.contains(&key));
-        if is_listed || HARMLESS_SECTIONS.contains(&section) {
+        let is_in = |list: &[(&str, &[&str])]| {
+            list.iter().any(|(known, keys)| *known == section && keys.contains(&key))
+        };
+        if is_in(PATHS) {
+            return Value::Path;
+        }
+        if is_in(HARMLESS) || HARMLESS_SECTIONS.contains(&section) {
             return Value::Harmless;
         }
         match PATH_KEYS.iter().any(|end| key.ends_with(end)) {
-            true => Value::Path,
+            true => Value::PathOrCommand,
             false if is_plain(&self.value) => Value::Harmless,
             false => Value::Command,
         }
@@ -211,6 +173,36 @@ fn is_plain(value: &str) -> bool {
     let number = number.strip_suffix(['k', 'm', 'g', '%']).unwrap_or(number);
     matches!(value.as_str(), "" | "true" | "false" | "yes" | "no" | "on" | "off")
         || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The words of a command line that may be paths. A name alone is a program of the search path, or a word.
+fn words_of(value: &str) -> impl Iterator<Item = String> {
+    let is_between = |char: char| char.is_whitespace() || r#""'=;:,!()&|<>`#"#.contains(char);
+    let texts = [value.to_owned(), with_tilde(value), with_tilde(&value.replace(QUOTES, ""))];
+    let words = move |text: String| text.split(is_between).map(str::to_owned).collect::<Vec<_>>();
+    let words = texts.into_iter().flat_map(words).chain([value.to_owned()]);
+    words.filter(|word| word.contains(['/', '.']))
+}
+
+/// A text with `~/` for `$HOME/`, `${HOME}/` and `${HOME…}/`.
+fn with_tilde(text: &str) -> String {
+    let mut parts = text.split("$");
+    let mut replaced = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let in_braces = part.strip_prefix("{HOME").and_then(|rest| rest.split_once('}'));
+        let is_other =
+            |rest: &str| rest.starts_with(|char: char| char.is_ascii_alphanumeric() || char == '_');
+        let below = match in_braces {
+            Some((rest, _)) if is_other(rest) => None,
+            Some((_, below)) => Some(below),
+            None => part.strip_prefix("HOME"),
+        };
+        match below.filter(|below| below.starts_with('/')) {
+            Some(below) => replaced.extend(["~", below]),
+            None => replaced.extend(["$", part]),
+        }
+    }
+    replaced
 }
 
 /// What follows the name of a helper in an address (`ext::sh tools/x.sh %S`).
@@ -281,7 +273,8 @@ fn without_program(text: &str) -> Option<String> {
     };
     let name = program.rsplit('/').next().unwrap_or(program);
     let arguments = &text[at + program.len()..];
-    let is_quiet = QUIET.contains(&name);
+    // One below a variable may be a file of the tree.
+    let is_quiet = QUIET.contains(&name) && !program.contains('$');
     if is_quiet && assigned.is_empty() && !runs_argument(arguments) {
         return None;
     }
@@ -295,7 +288,9 @@ fn without_program(text: &str) -> Option<String> {
 fn runs_argument(arguments: &str) -> bool {
     arguments.split_whitespace().any(|word| {
         let option = word.trim_matches(QUOTES).split('=').next().unwrap_or_default();
-        RUNS.contains(&option) || option.starts_with("-O")
+        let is_shortened = option.starts_with("--") && option.len() >= SHORTEST_ARGUMENT;
+        let is_run = |argument: &&str| is_shortened && argument.starts_with(option);
+        RUNS.contains(&option) || option.starts_with("-O") || RUNS.iter().any(is_run)
     })
 }
 
@@ -361,6 +356,12 @@ mod tests {
             ("submodule.a.update", "!sh deploy", "deploy"),
             ("credential.helper", "!sh deploy", "deploy"),
             ("other.tool", "sh deploy", "deploy"),
+            ("tool.runfile", "sh deploy", "deploy"),
+            ("pager.cat-file", "sh deploy", "deploy"),
+            ("alias.x", "!git --exec-path=deploy foo", "deploy"),
+            ("alias.x", "!git send-email --to-cmd=deploy x", "deploy"),
+            ("alias.x", "fetch --upl=deploy x", "deploy"),
+            ("alias.x", "!$PWD/tools/gh pr list", "$PWD/tools/gh"),
         ] {
             let commands = setting(name, value).commands();
             assert!(commands.iter().any(|command| command.contains(kept)), "{name} {value} {commands:?}");
@@ -417,6 +418,14 @@ mod tests {
             assert_eq!(paths("core.hookspath", path), [path]);
         }
         assert_eq!(paths("alias.x", "!sh tools/x.sh"), ["!sh tools/x.sh", "tools/x.sh"]);
+        for text in ["$HOME/x", "${HOME}/x", "\"$HOME\"/x", "\"${HOME}/x\"", "${HOME%/}/x", "~/x"] {
+            assert!(paths("alias.x", &format!("!sh {text}")).contains(&"~/x".to_owned()), "{text}");
+        }
+        for text in ["$HOMES/x", "${HOMES}/x", "$HOME", "HOME/x"] {
+            assert!(!paths("alias.x", &format!("!sh {text}")).contains(&"~/x".to_owned()), "{text}");
+        }
+        assert_eq!(paths("gitflow.path.hooks", "tools/hooks"), ["tools/hooks"]);
+        assert_eq!(paths("tool.runfile", "sh deploy"), ["sh deploy"]);
         assert_eq!(paths("remote.o.url", "../other"), ["../other"]);
         assert_eq!(paths("remote.o.url", "file:///srv/other"), ["/srv/other"]);
         for (name, value) in [

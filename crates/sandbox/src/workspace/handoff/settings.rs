@@ -8,6 +8,7 @@ mod syntax;
 use super::links::{WayIn, Ways};
 use crate::directory::Directory;
 use belljar_policy::handoff::{GitSetting, TreeContext};
+use belljar_trusted::homes;
 use environment::Variables;
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
@@ -174,9 +175,14 @@ impl Settings<'_> {
 
     /// Where a path of a setting may lead.
     fn places(&self, word: &str, source: &Source) -> Vec<PathBuf> {
-        match (word.strip_prefix("~/"), &self.home) {
-            (Some(below), Some(home)) => vec![home.join(below)],
-            _ => {
+        let home = match word.strip_prefix('~').and_then(|rest| rest.split_once('/')) {
+            Some(("", below)) => self.home.clone().map(|home| (home, below)),
+            Some((name, below)) => homes::of_user(name).map(|home| (home, below)),
+            None => None,
+        };
+        match home {
+            Some((home, below)) => vec![home.join(below)],
+            None => {
                 let bases = source.worktrees.iter().map(PathBuf::as_path).chain(source.file.parent());
                 bases.map(|base| base.join(word)).collect()
             }

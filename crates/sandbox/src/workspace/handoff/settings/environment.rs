@@ -6,18 +6,30 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Variables that stand for settings.
-const FOR_SETTINGS: [(&str, &str); 14] = [
+const FOR_SETTINGS: [(&str, &str); 26] = [
+    ("BROWSER", "browser.x.cmd"),
     ("EDITOR", "core.editor"),
     ("GIT_ASKPASS", "core.askpass"),
     ("GIT_EDITOR", "core.editor"),
+    ("GIT_EXEC_PATH", "core.execpath"),
     ("GIT_EXTERNAL_DIFF", "diff.external"),
+    ("GIT_MAN_VIEWER", "man.viewer"),
     ("GIT_PAGER", "core.pager"),
     ("GIT_PROXY_COMMAND", "core.gitproxy"),
     ("GIT_SEQUENCE_EDITOR", "sequence.editor"),
     ("GIT_SSH", "core.sshcommand"),
     ("GIT_SSH_COMMAND", "core.sshcommand"),
+    ("GIT_SSL_CAINFO", "http.sslcainfo"),
+    ("GIT_SSL_CAPATH", "http.sslcapath"),
     ("GIT_TEMPLATE_DIR", "init.templatedir"),
+    ("LESS", "core.pager"),
+    ("LESSCLOSE", "core.pager"),
+    ("LESSKEY", "pager.keyfile"),
+    ("LESSKEYIN", "pager.keyfile"),
+    ("LESSKEYIN_SYSTEM", "pager.keyfile"),
+    ("LESSKEY_SYSTEM", "pager.keyfile"),
     ("LESSOPEN", "core.pager"),
+    ("MANPAGER", "core.pager"),
     ("PAGER", "core.pager"),
     ("SSH_ASKPASS", "core.askpass"),
     ("VISUAL", "core.editor"),

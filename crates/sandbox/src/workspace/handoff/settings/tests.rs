@@ -57,12 +57,56 @@ fn file_that_a_setting_runs_takes_a_yes_however_the_command_names_it() {
         ("url.ext::sh deploy.insteadOf", "y", "deploy"),
         ("submodule.a.update", "!sh ../tools/x.txt", "tools/x.txt"),
         ("gpg.program", "my tools/gpg", "my tools/gpg"),
+        ("gitflow.path.hooks", "tools/hooks", "tools/hooks/x"),
+        ("tool.runfile", "sh deploy", "deploy"),
+        ("pager.cat-file", "sh deploy", "deploy"),
+        ("alias.x", "!python3 -m tools.release", "tools/release.py"),
+        ("alias.x", "!node tools/release", "tools/release.js"),
+        ("alias.x", "!awk -ffmt x", "fmt"),
+        ("alias.x", "!git --exec-path=tools foo", "tools/git-foo"),
+        ("alias.x", "!git send-email --to-cmd=tocmd", "tocmd"),
+        ("alias.x", "!$PWD/tools/gh pr list", "tools/gh"),
     ] {
         let trees = with_setting(name, value, &[path, "docs/other.txt"]);
         assert_eq!(trees.asked(), [format!("{path} git")], "{name} {value}");
         // The control.
         trees.git("tree", &["config", "--unset", name]);
         assert_eq!(trees.asked(), [""; 0], "{name} {value}");
+    }
+}
+
+#[test]
+fn what_a_setting_names_below_a_home_directory_takes_a_yes_however_that_is_called() {
+    let trees = Trees::new();
+    trees.git("tree", &["init", "--quiet", "."]);
+    ["tools/x.txt", "hk/x", "conf.inc", "docs/a.txt"]
+        .iter()
+        .for_each(|path| trees.write(&format!("layer/{path}"), "x\n"));
+    let tree = trees.path("tree").canonicalize().unwrap();
+    // The way from any home directory by the root.
+    let up = |home: &str| format!("{home}/{}..{}", "../".repeat(20), tree.display());
+    let mut homes = vec!["~".to_owned()];
+    homes.extend(belljar_trusted::homes::own().map(|own| format!("~{}", own.name)));
+    for home in homes {
+        for (name, path, asked) in [
+            ("core.hooksPath", "hk", "hk/x git"),
+            ("include.path", "conf.inc", "conf.inc git"),
+            ("alias.x", "tools/x.txt", "tools/x.txt git"),
+        ] {
+            let run = if name == "alias.x" { "!sh " } else { "" };
+            trees.git("tree", &["config", name, &format!("{run}{}/{path}", up(&home))]);
+            assert_eq!(trees.asked(), [asked], "{name} {home}");
+            trees.git("tree", &["config", name, &format!("{run}{}x/{path}", up(&home))]);
+            assert_eq!(trees.asked(), [""; 0], "the control: {name} {home}");
+            trees.git("tree", &["config", "--unset", name]);
+        }
+    }
+    for home in ["$HOME", "${HOME}", "\"$HOME\"", "${HOME%/}"] {
+        for (name, run) in [("alias.x", "!sh "), ("core.editor", "sh "), ("core.sshCommand", "ssh -F ")] {
+            trees.git("tree", &["config", name, &format!("{run}{}/tools/x.txt", up(home))]);
+            assert_eq!(trees.asked(), ["tools/x.txt git"], "{name} {home}");
+            trees.git("tree", &["config", "--unset", name]);
+        }
     }
 }
 
@@ -163,7 +207,7 @@ fn settings_in_the_environment_count() {
     ["deploy", "hk/x", "docs/a.txt"].iter().for_each(|path| trees.write(&format!("layer/{path}"), "x\n"));
     std::fs::create_dir(trees.path("tree/hk")).unwrap();
     assert_eq!(asked_with(&trees, &[]), [""; 0], "the control");
-    let variables: [&[(&str, &str)]; 3] = [
+    let variables: [&[(&str, &str)]; 7] = [
         &[
             ("GIT_CONFIG_COUNT", "2"),
             ("GIT_CONFIG_KEY_0", "core.hooksPath"),
@@ -173,6 +217,10 @@ fn settings_in_the_environment_count() {
         ],
         &[("GIT_CONFIG_PARAMETERS", "'core.hooksPath'='hk' 'alias.x=!sh deploy'")],
         &[("GIT_TEMPLATE_DIR", "hk"), ("GIT_EDITOR", "sh deploy")],
+        &[("GIT_EXEC_PATH", "hk"), ("MANPAGER", "sh deploy")],
+        &[("LESSKEYIN", "hk/x"), ("LESSCLOSE", "sh deploy %s %s")],
+        &[("LESSKEYIN_SYSTEM", "hk/x"), ("BROWSER", "sh deploy")],
+        &[("GIT_SSL_CAPATH", "hk"), ("GIT_MAN_VIEWER", "sh deploy")],
     ];
     for variables in variables {
         assert_eq!(asked_with(&trees, variables), ["deploy git", "hk/x git"], "{variables:?}");

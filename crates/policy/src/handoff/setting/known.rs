@@ -1,0 +1,117 @@
+//! Settings of Git that are known to be paths, or to name neither a file nor a program.
+
+/// Sections whose values name no file and no program.
+pub(super) const HARMLESS_SECTIONS: [&str; 18] = [
+    "advice",
+    "author",
+    "bitmappseudomerge",
+    "color",
+    "column",
+    "committer",
+    "delta",
+    "extensions",
+    "gitweb",
+    "i18n",
+    "log",
+    "maintenance",
+    "notes",
+    "pretty",
+    "protocol",
+    "remotes",
+    "safe",
+    "versionsort",
+];
+
+/// Settings of other sections whose values name no file and no program: names and addresses of people, refs, refspecs, patterns, texts.
+pub(super) const HARMLESS: &[(&str, &[&str])] = &[
+    ("blame", &["date"]),
+    ("core", &["commentchar", "commentstring", "fsync", "notesref", "whitespace", "alternaterefsprefixes"]),
+    ("credential", &["username"]),
+    (
+        "diff",
+        &["wordregex", "xfuncname", "funcname", "srcprefix", "dstprefix", "dirstat", "wserrorhighlight"],
+    ),
+    ("format", &["pretty", "from", "to", "cc", "headers", "signature", "subjectprefix", "suffix", "notes"]),
+    (
+        "gitflow",
+        &[
+            "allowdirty",
+            "branch",
+            "develop",
+            "feature",
+            "bugfix",
+            "release",
+            "hotfix",
+            "support",
+            "versiontag",
+            "master",
+            "main",
+            "origin",
+            "prefix",
+        ],
+    ),
+    ("guitool", &["title", "prompt", "argprompt", "revprompt"]),
+    ("http", &["extraheader", "pinnedpubkey", "sslcipherlist", "useragent", "version", "curloptresolve"]),
+    ("init", &["defaultbranch"]),
+    ("lfs", &["fetchinclude", "fetchexclude"]),
+    ("merge", &["name"]),
+    ("rebase", &["instructionformat"]),
+    ("receive", &["hiderefs"]),
+    ("remote", &["fetch", "push", "partialclonefilter", "gh-resolved"]),
+    ("sendemail", &["to", "cc", "bcc", "from", "envelopesender"]),
+    ("submodule", &["active", "branch"]),
+    ("transfer", &["hiderefs"]),
+    ("uploadpack", &["hiderefs"]),
+    ("user", &["name", "email"]),
+];
+
+/// Ends of keys whose values may be paths.
+pub(super) const PATH_KEYS: [&str; 10] = [
+    "path",
+    "file",
+    "dir",
+    "directory",
+    "template",
+    "worktree",
+    "skiplist",
+    "sslcert",
+    "sslkey",
+    "sslcainfo",
+];
+
+/// Settings whose values are paths and no command lines.
+pub(super) const PATHS: &[(&str, &[&str])] = &[
+    ("blame", &["ignorerevsfile"]),
+    ("browser", &["path"]),
+    ("commit", &["template"]),
+    ("core", &["attributesfile", "excludesfile", "hookspath", "worktree"]),
+    ("diff", &["orderfile"]),
+    ("difftool", &["path"]),
+    ("fetch", &["skiplist"]),
+    ("format", &["outputdirectory", "signaturefile"]),
+    ("fsck", &["skiplist"]),
+    ("gitflow", &["hooks"]),
+    ("gpg", &["allowedsignersfile", "revocationfile"]),
+    (
+        "http",
+        &[
+            "cookiefile",
+            "proxysslcainfo",
+            "proxysslcert",
+            "proxysslkey",
+            "sslcainfo",
+            "sslcapath",
+            "sslcert",
+            "sslkey",
+        ],
+    ),
+    ("include", &["path"]),
+    ("includeif", &["path"]),
+    ("init", &["templatedir"]),
+    ("mailmap", &["file"]),
+    ("man", &["path"]),
+    ("mergetool", &["path"]),
+    ("receive", &["skiplist"]),
+    ("sendemail", &["aliasesfile", "smtpsslcertpath"]),
+    ("submodule", &["path"]),
+];
