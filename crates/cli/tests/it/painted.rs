@@ -5,6 +5,7 @@ use crate::session::{Sessions, create, exec};
 use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A harmless review, and what hides the lines after it.
 const PAINTED: &str = r"\033[2J\033[H  1 file changed in the copy:\n  M README.md\n+harmless\n";
@@ -24,7 +25,10 @@ const HIDING: [&str; 5] = [
 ];
 
 /// A terminal of `tmux` in which a command line runs.
-struct Tmux<'a>(&'a World);
+struct Tmux<'a> {
+    world: &'a World,
+    socket: String,
+}
 
 impl Drop for Tmux<'_> {
     fn drop(&mut self) {
@@ -34,15 +38,18 @@ impl Drop for Tmux<'_> {
 
 impl<'a> Tmux<'a> {
     fn run(world: &'a World, line: &str) -> Self {
-        let tmux = Self(world);
+        // One that ends may still be there.
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let socket = format!("terminal-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let tmux = Self { world, socket };
         let line = format!("{line}; echo ended-$?; sleep 600");
         tmux.succeed(&["new-session", "-d", "-x", "100", "-y", "30", &line]);
         tmux
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let all = [&["-u", "-S", "terminal", "-f", "/dev/null"], arguments].concat();
-        self.0.command_of("tmux".as_ref(), &all)
+        let all = [&["-u", "-S", &self.socket, "-f", "/dev/null"], arguments].concat();
+        self.world.command_of("tmux".as_ref(), &all)
     }
 
     fn succeed(&self, arguments: &[&str]) -> String {

@@ -4,8 +4,7 @@
 use super::{BETWEEN, USER_DIRECTORIES, Variables};
 use crate::homes;
 use std::borrow::Cow;
-use std::ffi::OsStr;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Variables with the user's name.
@@ -143,5 +142,5 @@ fn token_at<'v>(text: &[u8], begins_word: bool, home: Option<&Path>) -> Option<R
 }
 
 fn bytes<'v>(path: PathBuf) -> Cow<'v, [u8]> {
-    Cow::Owned(OsStr::as_bytes(path.as_os_str()).to_owned())
+    Cow::Owned(path.into_os_string().into_vec())
 }

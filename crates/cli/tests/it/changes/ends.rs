@@ -204,11 +204,7 @@ fn a_file_that_a_link_of_a_trusted_name_leads_to_takes_a_yes() {
         };
         for (script, path, link) in [
             ("echo evil >> rules.txt", "rules.txt", "the link Makefile leads to it"),
-            (
-                "echo evil > hooks/pre-commit",
-                "hooks/pre-commit",
-                "the link .git/hooks/pre-commit leads to it",
-            ),
+            ("echo evil > hooks/pre-commit", "hooks/pre-commit", "the settings of git name hooks"),
         ] {
             let ran = run(script, &[]);
             assert_eq!(ran.code, 3, "{ran:?}");

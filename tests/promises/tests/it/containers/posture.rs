@@ -71,6 +71,8 @@ fn is_engines(what: &str, way: Way, found: &Value) -> bool {
         }
         // The relay was started by the path of the program that PID 1 is.
         "process: processes" => *found == json!(["belljar-init", "exe", "belljar-probe"]),
+        // Java before version 25 finds its container's limits by it.
+        "process: counters" => *found == json!(["/proc/cgroups"]),
         // The root of an engine's container is a follower of the host's mount of it.
         "process: mounts_follow_others" | "process: mounts_are_listed" => *found == true,
         "mount at /" | "mount at /etc" | "mount at /usr" | "mount at /lent" => has(&["read-only"]),
