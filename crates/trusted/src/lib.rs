@@ -2,15 +2,15 @@
 //! kind must never be one of the second.
 //!
 //! [`trusted_file`] checks and opens one file. [`in_use`] knows what the processes of a state directory obey and lend. [`input`] opens
-//! what is read and not obeyed, and waits for none of it. [`given_path`] resolves the path of what is lent. [`homes`] knows the
-//! home directories of users. [`named`] finds the files that a document names, and [`command`] runs a program of the host's that a
+//! what is read and not obeyed, and waits for none of it. [`given_path`] resolves the path of what is lent. [`accounts`] knows the
+//! users of the host and their home directories. [`named`] finds the files that a document names, and [`command`] runs a program of the host's that a
 //! document names. [`socket`] and [`tcp_server`] check who serves a connection within this machine.
 
 #![forbid(unsafe_code)]
 
+pub mod accounts;
 pub mod command;
 pub mod given_path;
-pub mod homes;
 pub mod in_use;
 pub mod input;
 mod mentioned;

@@ -219,7 +219,7 @@ mod tests {
         for text in ["a~/x", "ProxyCommand nc %h %p", "cd $HOME", "date +%d/x", "/a/%d/x"] {
             assert!(!seen(text, &variables).iter().any(|path| path.starts_with("/h/")), "{text}");
         }
-        let Some(own) = crate::homes::own() else { return };
+        let Some(own) = crate::accounts::own() else { return };
         let below = |name: &str| own.home.join(name).display().to_string();
         for text in [format!("~{}/x", own.name), format!("a: ~{}/x", own.name), "~/x".to_owned()] {
             assert!(seen(&text, &variables).contains(&below("x")), "{text}");

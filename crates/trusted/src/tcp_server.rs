@@ -4,6 +4,7 @@
 //! token, a credential of a provider of models. So the owner of the connection's other end is looked up in the kernel's tables
 //! (`/proc/net/tcp`, `/proc/net/tcp6`).
 
+use crate::accounts;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::geteuid;
@@ -30,7 +31,7 @@ pub enum ServerUser {
 pub struct UnknownUserError;
 
 /// What [`ServerUser::parse`] takes.
-pub const EXPECTED_USER: &str = "the name of a user in /etc/passwd, a user id, or `any`";
+pub const EXPECTED_USER: &str = "the name of a user of this host, a user id, or `any`";
 
 /// Why a server isn't sent anything.
 #[derive(Debug, thiserror::Error)]
@@ -150,21 +151,13 @@ fn check_open(stream: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// The id of a user in a table such as `/etc/passwd`.
-fn uid_in(users: &str, name: &str) -> Option<u32> {
-    users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok()).flatten()
-    })
-}
-
 // === impl ServerUser ===
 
 impl ServerUser {
     /// Parses the name of a user, a user id or `any`.
     ///
     /// # Errors
-    /// [`UnknownUserError`] for every other text, and for names that `/etc/passwd` doesn't have.
+    /// [`UnknownUserError`] for every other text, and for names that no user of the host has.
     pub fn parse(text: &str) -> Result<Self, UnknownUserError> {
         if text == "any" {
             return Ok(Self::Any);
@@ -172,8 +165,7 @@ impl ServerUser {
         if let Ok(uid) = text.parse() {
             return Ok(Self::Also(uid));
         }
-        let users = std::fs::read_to_string("/etc/passwd").map_err(|_| UnknownUserError)?;
-        uid_in(&users, text).map(Self::Also).ok_or(UnknownUserError)
+        accounts::named(text).map(|account| Self::Also(account.uid)).ok_or(UnknownUserError)
     }
 
     fn accepts(self, uid: u32) -> bool {
@@ -293,12 +285,6 @@ mod tests {
         assert_eq!(ServerUser::parse("998"), Ok(ServerUser::Also(998)));
         assert!(ServerUser::parse("no such user").is_err());
         assert_eq!(ServerUser::parse("root"), Ok(ServerUser::Also(0)));
-        let users =
-            "root:x:0:0:root:/root:/bin/sh\nollama:x:998:997::/usr/share/ollama:/bin/false\nodd:x::\n";
-        assert_eq!(
-            (uid_in(users, "ollama"), uid_in(users, "odd"), uid_in(users, "x")),
-            (Some(998), None, None)
-        );
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl ClientError {
                  and BELLJAR_NODE the job is run here",
             ),
             Self::Untrusted { .. } => Some(
-                "any user of this machine can listen where a node was; `--node-user UID` names the user whose node it is, \
+                "any user of this machine can listen where a node was; `--node-user USER` names the user whose node it is, \
                  and `--node-user any` is for one in a container or another network namespace",
             ),
             Self::NoNode { .. } | Self::Malformed { .. } | Self::Document { .. } => {

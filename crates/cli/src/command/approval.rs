@@ -34,8 +34,8 @@ struct Reach {
     /// The file with the token that the node takes
     #[arg(long, global = true, value_name = "FILE", env = "BELLJAR_NODE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
-    /// The id of a user whose node may be asked on this machine, besides yours and root's; `any` for a node in a container
-    #[arg(long, global = true, value_name = "UID", env = "BELLJAR_NODE_USER", value_parser = ServerUser::parse)]
+    /// The user whose node may be asked on this machine, besides you and root: a name, an id, or `any` for a node in a container
+    #[arg(long, global = true, value_name = "USER", env = "BELLJAR_NODE_USER", value_parser = ServerUser::parse)]
     node_user: Option<ServerUser>,
 }
 

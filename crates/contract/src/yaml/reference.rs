@@ -154,5 +154,5 @@ pub const ROOT: &[Member] = &[
 ];
 
 /// Whose server on this machine is shown a credential without TLS.
-const USER: &str = "the name of a user in /etc/passwd, a user id, or `any`";
+const USER: &str = "the name of a user of this host, a user id, or `any`";
 const BOOLEAN: Takes = Takes::One("`true` or `false`");

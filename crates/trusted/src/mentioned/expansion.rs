@@ -2,7 +2,7 @@
 //! `%d`.
 
 use super::{BETWEEN, USER_DIRECTORIES, Variables};
-use crate::homes;
+use crate::accounts;
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Variables {
     /// What a text may mean, once for each home directory that the program may take for its user's.
     pub(super) fn readings(&self, text: &[u8]) -> Vec<Vec<u8>> {
         let given = self.0.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-        let mut homes: Vec<PathBuf> = given.into_iter().chain(homes::of_process()).collect();
+        let mut homes: Vec<PathBuf> = given.into_iter().chain(accounts::homes_of_process()).collect();
         homes.dedup();
         let mut readings: Vec<Vec<u8>> = match homes.is_empty() {
             true => vec![self.expanded(text, None)],
@@ -119,7 +119,7 @@ fn home_at<'v>(text: &[u8], home: Option<&Path>) -> Option<Replaced<'v>> {
     let length = text.iter().position(|byte| *byte == b'/')?;
     let home = match text.get(1..length)? {
         b"" => home?.to_owned(),
-        name => homes::of_user(std::str::from_utf8(name).ok().filter(|name| is_user_name(name))?)?,
+        name => accounts::named(std::str::from_utf8(name).ok().filter(|name| is_user_name(name))?)?.home,
     };
     Some(Replaced { value: bytes(home), length })
 }
@@ -133,7 +133,7 @@ fn is_user_name(name: &str) -> bool {
 fn token_at<'v>(text: &[u8], begins_word: bool, home: Option<&Path>) -> Option<Replaced<'v>> {
     let value = match (text.get(1)?, text.get(2)) {
         (b'd' | b'h', Some(b'/')) if begins_word => bytes(home?.to_owned()),
-        (b'u', _) => Cow::Owned(homes::own()?.name.clone().into_bytes()),
+        (b'u', _) => Cow::Owned(accounts::own()?.name.clone().into_bytes()),
         (b'i', _) => Cow::Owned(rustix::process::getuid().as_raw().to_string().into_bytes()),
         (b'%', _) => Cow::Borrowed(b"%".as_slice()),
         _ => return None,

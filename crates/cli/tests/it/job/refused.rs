@@ -26,7 +26,7 @@ fn token_is_not_shown_to_another_user_who_listens_where_a_node_was() {
             let ran = ask(&command, &[]);
             let why = "the user with the id 54321 serves it";
             assert!(ran.code == 125 && ran.stderr.contains(why), "{at}: {}", ran.stderr);
-            assert!(ran.stderr.contains("--node-user UID"), "{at}: {}", ran.stderr);
+            assert!(ran.stderr.contains("--node-user USER"), "{at}: {}", ran.stderr);
             assert_eq!(heard.recv().unwrap(), "", "{at}");
         }
         // Control: a node of a user who is named is asked, and shown the token.

@@ -1,8 +1,8 @@
 //! The settings of ssh, with all files that they include and that a command line names (`ssh -F FILE`).
 
 use super::super::environment::HostEnv;
+use belljar_trusted::accounts;
 use belljar_trusted::command::{check_texts, paths_named_in};
-use belljar_trusted::homes;
 use belljar_trusted::trusted_file::{self, Found, Role, UntrustedFileError};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ struct Source {
 /// user's account; other programs may take it from `HOME`, so both count.
 pub(super) fn check(env: &HostEnv, command: Option<&str>) -> Result<(), UntrustedFileError> {
     let variable = env.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let homes: BTreeSet<PathBuf> = variable.into_iter().chain(homes::of_process()).collect();
+    let homes: BTreeSet<PathBuf> = variable.into_iter().chain(accounts::homes_of_process()).collect();
     for home in &homes {
         for name in KNOWN_HOSTS {
             trusted_file::expect(&home.join(name), Role::File)?;

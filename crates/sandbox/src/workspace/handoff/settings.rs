@@ -8,7 +8,7 @@ mod syntax;
 use super::links::{WayIn, Ways};
 use crate::directory::Directory;
 use belljar_policy::handoff::{GitSetting, TreeContext};
-use belljar_trusted::homes;
+use belljar_trusted::accounts;
 use environment::Variables;
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
@@ -177,7 +177,7 @@ impl Settings<'_> {
     fn places(&self, word: &str, source: &Source) -> Vec<PathBuf> {
         let home = match word.strip_prefix('~').and_then(|rest| rest.split_once('/')) {
             Some(("", below)) => self.home.clone().map(|home| (home, below)),
-            Some((name, below)) => homes::of_user(name).map(|home| (home, below)),
+            Some((name, below)) => accounts::named(name).map(|account| (account.home, below)),
             None => None,
         };
         match home {

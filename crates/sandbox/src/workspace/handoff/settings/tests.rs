@@ -86,7 +86,7 @@ fn what_a_setting_names_below_a_home_directory_takes_a_yes_however_that_is_calle
     // The way from any home directory by the root.
     let up = |home: &str| format!("{home}/{}..{}", "../".repeat(20), tree.display());
     let mut homes = vec!["~".to_owned()];
-    homes.extend(belljar_trusted::homes::own().map(|own| format!("~{}", own.name)));
+    homes.extend(belljar_trusted::accounts::own().map(|own| format!("~{}", own.name)));
     for home in homes {
         for (name, path, asked) in [
             ("core.hooksPath", "hk", "hk/x git"),

@@ -1,5 +1,5 @@
-//! Home directories of users, by the host's database of accounts (`passwd`). ssh takes its user's from there, whatever `HOME` says, and
-//! `~NAME` stands for that of the named user.
+//! The host's accounts, by its database (`passwd`): which user has a name, and which home directory. ssh takes its user's home from there,
+//! whatever `HOME` says, and `~NAME` stands for that of the named user.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 pub struct Account {
     /// The user's name.
     pub name: String,
+    /// The user's id.
+    pub uid: u32,
     /// The user's home directory, an absolute path.
     pub home: PathBuf,
 }
@@ -30,14 +32,14 @@ pub fn own() -> Option<&'static Account> {
     OWN.get_or_init(|| find(NUMBER, &rustix::process::getuid().as_raw().to_string())).as_ref()
 }
 
-/// The home directory that `~NAME` stands for. Returns `None` if the host has no such user.
-pub fn of_user(name: &str) -> Option<PathBuf> {
+/// The account of the user of that name. Returns `None` if the host has no such user.
+pub fn named(name: &str) -> Option<Account> {
     let is_name = !name.is_empty() && !name.starts_with('-');
-    is_name.then(|| find(NAME, name)).flatten().map(|account| account.home)
+    is_name.then(|| find(NAME, name)).flatten()
 }
 
 /// The home directories that programs of this process's user may take for the user's: that of `HOME`, and that of the account.
-pub fn of_process() -> Vec<PathBuf> {
+pub fn homes_of_process() -> Vec<PathBuf> {
     let variable = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let mut homes: Vec<PathBuf> =
         variable.into_iter().chain(own().map(|account| account.home.clone())).collect();
@@ -61,9 +63,10 @@ fn look_up(column: usize, value: &str) -> Option<Account> {
 fn account(lines: &str, column: usize, value: &str) -> Option<Account> {
     lines.lines().find_map(|line| {
         let columns: Vec<&str> = line.split(':').collect();
-        let (name, home) = (*columns.get(NAME)?, PathBuf::from(columns.get(5)?));
+        let (name, uid) = (*columns.get(NAME)?, columns.get(NUMBER)?.parse().ok()?);
+        let home = PathBuf::from(columns.get(5)?);
         let is_it = columns.get(column) == Some(&value) && home.is_absolute();
-        is_it.then(|| Account { name: name.to_owned(), home })
+        is_it.then(|| Account { name: name.to_owned(), uid, home })
     })
 }
 
@@ -75,7 +78,7 @@ mod tests {
     fn account_is_found_by_name_and_by_number() {
         let lines =
             "root:x:0:0:root:/root:/bin/sh\nno-home:x:7:7::\nann:x:1001:1001:Ann,,,:/srv/ann:/bin/sh\n";
-        let ann = Account { name: "ann".to_owned(), home: "/srv/ann".into() };
+        let ann = Account { name: "ann".to_owned(), uid: 1001, home: "/srv/ann".into() };
         assert_eq!(account(lines, NAME, "ann"), Some(ann.clone()));
         assert_eq!(account(lines, NUMBER, "1001"), Some(ann));
         for (column, value) in [(NAME, "an"), (NAME, "1001"), (NUMBER, "1"), (NUMBER, "7"), (NAME, "")] {
@@ -86,9 +89,9 @@ mod tests {
     #[test]
     fn own_account_is_one_of_the_homes_whatever_the_variable_says() {
         let Some(own) = own() else { return };
-        assert!(of_process().contains(&own.home));
-        assert_eq!(of_user(&own.name).as_ref(), Some(&own.home));
-        assert_eq!(of_user("no-such-user"), None);
-        assert_eq!(of_user("--help"), None);
+        assert!(homes_of_process().contains(&own.home));
+        assert_eq!(named(&own.name).as_ref(), Some(own));
+        assert_eq!(named("no-such-user"), None);
+        assert_eq!(named("--help"), None);
     }
 }
