@@ -22,6 +22,7 @@ pub use surroundings::{TreeContext, review_in_tree};
 pub use trust::Trust;
 
 use crate::git::folded;
+use repository::{Kinds, Place};
 use rows::ROWS;
 use std::borrow::Cow;
 use std::fmt;
@@ -193,15 +194,13 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     let is_directory = [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::Directory)));
     let is_file =
         is_link || [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::File { .. })));
-    let of_directory = repository::review_directory(&parts).filter(|_| is_directory);
-    let of_file = repository::review(&parts, *is_new_git_object).filter(|_| is_file);
-    let of_file = of_file.or_else(|| repository::review_link(&parts).filter(|_| is_link));
-    let of_repository = of_directory.or(of_file);
-    // Branches have names of their own.
-    let is_git_data = of_repository.is_none() && repository::is_own(&parts);
-    if let Some(reason) = of_repository {
+    let kinds = Kinds { is_file, is_link, is_directory, is_new_object: *is_new_git_object };
+    let place = repository::judge(&parts, kinds);
+    if let Place::Trusted(reason) = place {
         note(HandoffKind::Git, reason);
     }
+    // Branches have names of their own.
+    let is_git_data = matches!(place, Place::Data(_));
     let mut is_known = is_git_data;
     let rows = ROWS.into_iter().flatten().filter(|_| !is_git_data);
     // Also those that count by the own path only say what the name is.
@@ -229,10 +228,13 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     if matches!(after, Some(Entry::File { is_executable: true })) && !could_run {
         note(HandoffKind::Executable, "it can be run, and couldn't before");
     }
-    let of_data = repository::review_data(&parts).filter(|_| is_git_data);
-    // One for all of them.
-    let repository = path.split('/').next().unwrap_or_default();
-    let of_data = of_data.map(|reason| (repository, HandoffKind::Git, reason));
+    let of_data = match place {
+        // One for all data of the repository.
+        Place::Data(Some(reason)) => {
+            Some((path.split('/').next().unwrap_or_default(), HandoffKind::Git, reason))
+        }
+        _ => None,
+    };
     let found = found.into_iter().map(|(kind, reason)| (*path, kind, reason)).chain(of_data);
     found.map(|(path, kind, reason)| Finding { path: path.to_owned(), kind, reason: reason.into() }).collect()
 }

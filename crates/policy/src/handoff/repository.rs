@@ -1,10 +1,51 @@
-//! What is in a repository itself, below `.git`: most of it is data, and some of it runs.
+//! What is in a repository itself, below `.git`: most of it is data, by which Git goes, and some of it runs.
 
 use crate::git::is_dot_git;
 
+/// What a path is, before or after a change.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kinds {
+    pub(super) is_file: bool,
+    pub(super) is_link: bool,
+    pub(super) is_directory: bool,
+    /// As [`Touched::is_new_git_object`](super::Touched::is_new_git_object).
+    pub(super) is_new_object: bool,
+}
+
+/// What a path is to repositories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Git runs what is there, or trusts it: why it needs a yes of its own.
+    Trusted(&'static str),
+    /// Data of the tree's own repository, and why all of it needs a yes together, if it does. A new object is nothing before something
+    /// names it.
+    Data(Option<&'static str>),
+    /// It is in no repository.
+    Elsewhere,
+}
+
+/// Judges a path. The parts are folded.
+pub(super) fn judge(parts: &[&str], kinds: Kinds) -> Place {
+    let of_directory = review_directory(parts).filter(|_| kinds.is_directory);
+    let of_file = review(parts, kinds.is_new_object).filter(|_| kinds.is_file);
+    if let Some(reason) = of_directory.or(of_file) {
+        return Place::Trusted(reason);
+    }
+    match parts {
+        [first, _, ..] if is_dot_git(first) && kinds.is_link => {
+            Place::Trusted("git reads and writes what it leads to")
+        }
+        [first, "objects", ..] if is_dot_git(first) => Place::Data(None),
+        [first, _, ..] if is_dot_git(first) => Place::Data(Some(
+            "git goes by its index, HEAD, references and their logs, and what it will write by them is not all shown",
+        )),
+        _ => Place::Elsewhere,
+    }
+}
+
 /// Why a path in a repository needs a yes, if it is in one and does. The parts are folded; `is_new_object` as
 /// [`Touched::is_new_git_object`](super::Touched::is_new_git_object).
-pub(super) fn review(parts: &[&str], is_new_object: bool) -> Option<&'static str> {
+fn review(parts: &[&str], is_new_object: bool) -> Option<&'static str> {
     let name = parts.last()?;
     if is_dot_git(name) {
         return Some("it is a repository of its own, or says where one is");
@@ -22,7 +63,7 @@ pub(super) fn review(parts: &[&str], is_new_object: bool) -> Option<&'static str
 }
 
 /// Why a directory in a repository that is made or removed by itself needs a yes, if it is in one and does.
-pub(super) fn review_directory(parts: &[&str]) -> Option<&'static str> {
+fn review_directory(parts: &[&str]) -> Option<&'static str> {
     match parts {
         [first, inside @ ..] if is_dot_git(first) => match is_directory_of_data(inside) {
             true => None,
@@ -30,23 +71,6 @@ pub(super) fn review_directory(parts: &[&str]) -> Option<&'static str> {
         },
         _ => review(parts, false),
     }
-}
-
-/// Returns true for a path in the tree's own repository.
-pub(super) fn is_own(parts: &[&str]) -> bool {
-    matches!(parts, [first, _, ..] if is_dot_git(first))
-}
-
-/// Why data of the tree's own repository needs a yes, if it does. A new object is nothing before something names it.
-pub(super) fn review_data(parts: &[&str]) -> Option<&'static str> {
-    (is_own(parts) && parts.get(1) != Some(&"objects")).then_some(
-        "git goes by its index, HEAD, references and their logs, and what it will write by them is not all shown",
-    )
-}
-
-/// Why a link needs a yes that takes the place of data in the tree's own repository, if it does.
-pub(super) fn review_link(parts: &[&str]) -> Option<&'static str> {
-    is_own(parts).then_some("git reads and writes what it leads to")
 }
 
 /// Directories that Git itself makes and removes as branches and objects come and go. No repository is one without `refs` and `objects`,
@@ -61,7 +85,7 @@ fn is_directory_of_data(inside: &[&str]) -> bool {
     }
 }
 
-/// What a commit writes: new objects, names of commits, and their logs; nothing that git runs or goes by. Git believes that an object
+/// What a commit writes: new objects, names of commits, and their logs; nothing that git runs. Git believes that an object
 /// has the content that its name says. So objects that are there, and packs, which can hold a second one of any name, are no data;
 /// nor is `packed-refs`, which can say that one object is read instead of another (`refs/replace`).
 fn is_data(inside: &[&str], is_new_object: bool) -> bool {

@@ -65,6 +65,20 @@ fn object_of(name: &str) -> String {
     format!(".git/objects/{}/{}", &name[..2], &name[2..])
 }
 
+/// A tree with one commit of `Makefile` and `a.txt`, and a copy of it.
+fn committed() -> Trees {
+    let trees = Trees::new();
+    trees.write("tree/Makefile", "all:\n");
+    trees.write("tree/a.txt", "a\n");
+    trees.git("tree", &["init", "--quiet", "--initial-branch=main", "."]);
+    trees.git("tree", &["add", "."]);
+    trees.git("tree", &["commit", "--quiet", "-m", "one"]);
+    trees.git("", &["clone", "--quiet", "--no-hardlinks", "tree", "copy"]);
+    std::fs::copy(trees.path("tree/.git/config"), trees.path("copy/.git/config")).unwrap();
+    std::fs::remove_file(trees.path("copy/.git/packed-refs")).unwrap();
+    trees
+}
+
 /// Copies a tree as far as it is another one, as a layer would hold it.
 fn lay_over(from: &Path, tree: &Path, layer: &Path) {
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -81,25 +95,16 @@ fn lay_over(from: &Path, tree: &Path, layer: &Path) {
 
 #[test]
 fn what_git_goes_by_takes_one_yes_and_a_new_object_alone_takes_none() {
-    let trees = Trees::new();
-    trees.write("tree/a.txt", "a\n");
-    trees.git("tree", &["init", "--quiet", "--initial-branch=main", "."]);
-    trees.git("tree", &["add", "."]);
-    trees.git("tree", &["commit", "--quiet", "-m", "one"]);
-    trees.git("", &["clone", "--quiet", "--no-hardlinks", "tree", "copy"]);
-    std::fs::copy(trees.path("tree/.git/config"), trees.path("copy/.git/config")).unwrap();
-    std::fs::remove_file(trees.path("copy/.git/packed-refs")).unwrap();
-    std::fs::remove_dir_all(trees.path("copy/.git/refs/remotes")).unwrap();
-    std::fs::remove_dir_all(trees.path("copy/.git/logs")).unwrap();
-    let copied =
-        Command::new("cp").args(["-a", "tree/.git/logs", "copy/.git/"]).current_dir(trees.path("")).status();
+    let trees = committed();
+    std::fs::remove_dir_all(trees.path("copy")).unwrap();
+    let copied = Command::new("cp").args(["-a", "tree", "copy"]).current_dir(trees.path("")).status();
     assert!(copied.unwrap().success());
-    for same in ["index", "HEAD", "refs/heads/main"] {
-        std::fs::copy(trees.path("tree/.git").join(same), trees.path("copy/.git").join(same)).unwrap();
-    }
-    let all = || {
+    let found = || {
         let [tree, layer] = ["tree", "layer"].map(|name| Directory::open_host(&trees.path(name)).unwrap());
-        let findings = review(&ChangeSet::read(&tree, &layer).unwrap(), &layer, &tree).unwrap().findings;
+        review(&ChangeSet::read(&tree, &layer).unwrap(), &layer, &tree).unwrap().findings
+    };
+    let all = || {
+        let findings = found();
         assert!(findings.iter().all(is_of_data), "{findings:?}");
         findings.into_iter().map(|finding| finding.path).collect::<Vec<_>>()
     };
@@ -119,8 +124,7 @@ fn what_git_goes_by_takes_one_yes_and_a_new_object_alone_takes_none() {
         let known = trees.path("tree/.git").join(path);
         let content = std::fs::read(&known).unwrap_or_default();
         trees.write(&format!("layer/.git/{path}"), [content.as_slice(), b"\n"].concat());
-        let [tree, layer] = ["tree", "layer"].map(|name| Directory::open_host(&trees.path(name)).unwrap());
-        let findings = review(&ChangeSet::read(&tree, &layer).unwrap(), &layer, &tree).unwrap().findings;
+        let findings = found();
         assert_eq!(findings.iter().filter(|finding| is_of_data(finding)).count(), 1, "{path}: {findings:?}");
     }
     std::fs::remove_dir_all(trees.path("layer/.git")).unwrap();

@@ -2,20 +2,6 @@
 
 use super::*;
 
-/// A tree with one commit of `Makefile` and `a.txt`, and a copy of it.
-fn committed() -> Trees {
-    let trees = Trees::new();
-    trees.write("tree/Makefile", "all:\n");
-    trees.write("tree/a.txt", "a\n");
-    trees.git("tree", &["init", "--quiet", "--initial-branch=main", "."]);
-    trees.git("tree", &["add", "."]);
-    trees.git("tree", &["commit", "--quiet", "-m", "one"]);
-    trees.git("", &["clone", "--quiet", "--no-hardlinks", "tree", "copy"]);
-    std::fs::copy(trees.path("tree/.git/config"), trees.path("copy/.git/config")).unwrap();
-    std::fs::remove_file(trees.path("copy/.git/packed-refs")).unwrap();
-    trees
-}
-
 impl Trees {
     /// What takes a yes of what was done in the copy.
     fn asked_of_copy(&self) -> Vec<String> {
