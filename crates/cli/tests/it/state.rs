@@ -21,7 +21,10 @@ fn errors(output: &Output) -> String {
 #[test]
 fn state_directory_of_another_user_is_refused() {
     if !rustix::process::geteuid().is_root() {
-        return;
+        return belljar_testkit::skip::skip(
+            "state_directory_of_another_user_is_refused",
+            "root alone can act as another user",
+        );
     }
     let place = TempDir::new().unwrap();
     let state = place.path().join("state");
@@ -52,7 +55,10 @@ fn state_directory_below_one_that_others_can_write_is_refused() {
 #[test]
 fn database_that_another_user_could_write_is_refused() {
     if !rustix::process::geteuid().is_root() {
-        return;
+        return belljar_testkit::skip::skip(
+            "database_that_another_user_could_write_is_refused",
+            "root alone can act as another user",
+        );
     }
     let place = TempDir::new().unwrap();
     let (state, shared) = (place.path().join("state"), place.path().join("shared"));
@@ -103,7 +109,10 @@ fn database_that_another_user_could_write_is_refused() {
 #[test]
 fn command_without_home_names_what_to_set() {
     if !rustix::process::geteuid().is_root() {
-        return;
+        return belljar_testkit::skip::skip(
+            "command_without_home_names_what_to_set",
+            "root alone can act as another user",
+        );
     }
     let place = TempDir::new().unwrap();
     std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
