@@ -1,9 +1,9 @@
 //! Sees to it that a sandbox that has used up its memory ends as a whole.
 //!
 //! A control group of version 2 does so by itself. In one of version 1 the kernel kills whoever it likes best and tells;
-//! without any, PID 1 adds up what its processes hold, with the tables of their pages, and its files. What is in no process and no file (memory without a
-//! name, pipes, sockets) it doesn't see: that has limits of its own. In a container it sees the group from inside, and how
-//! often the kernel has killed somebody there.
+//! without any, PID 1 adds up what its processes hold, with the tables of their pages, and its files. What is in no process and
+//! no file (memory without a name, pipes, sockets) it doesn't see: that has limits of its own. In a container it sees the group
+//! from inside, and how often the kernel has killed a process there.
 //!
 //! What the kernel charges to no control group is watched in all of these cases ([`super::uncharged`]).
 

@@ -109,7 +109,7 @@ impl Mentions {
 // === impl Compared ===
 
 impl Compared<'_> {
-    /// Returns true if the name of that number stands there in a text, and if what is told there of the path before and after it agrees.
+    /// Returns true if the name of that number stands there in a text, and if the names before and after it are those of the path.
     fn is_named(&self, number: usize, text: &str, at: usize) -> bool {
         let names = [Some(self.names[number]), self.module(number)].into_iter().flatten();
         let is_named = |name| {

@@ -156,8 +156,7 @@ fn contents_size(changed: &Changed) -> u64 {
     }
 }
 
-/// Whether it is Git's index or an object: a person can't read them, and what Git would write by them is judged with what gains trust, where
-/// it takes a yes of its own.
+/// Whether it is Git's index or an object: a person can't read them. A change of what Git goes by takes a yes of its own.
 fn is_data_of_git(path: &Path) -> bool {
     let mut parts = path.iter();
     parts.next().is_some_and(|first| first == ".git")

@@ -416,7 +416,7 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> TransferError {
 }
 
 #[cfg(test)]
-mod given;
+mod given_away;
 #[cfg(test)]
 mod swapped;
 
