@@ -14,6 +14,7 @@ mod run;
 use crate::daemon::{Settings, WallClock};
 use crate::denials::Denials;
 use crate::images::Images;
+use crate::machine;
 use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
 use crate::models::NodeModels;
@@ -74,5 +75,13 @@ impl Workplace {
     pub(crate) fn now(&self) -> Timestamp {
         let now = (self.clock)();
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
+    }
+
+    /// Why what the node does can't be recorded on its own disk at the moment. Its database may be elsewhere.
+    pub(crate) fn why_unrecorded(&self) -> Option<&'static str> {
+        if machine::is_full(self.settings.state.path()) {
+            return Some("the disk of the node's state directory is full");
+        }
+        self.audit.failing().map(|_| "the node can't write to its audit log")
     }
 }

@@ -6,6 +6,9 @@ use std::path::Path;
 
 const MIB: u64 = 1 << 20;
 
+/// Records of a job take less than this, in bytes.
+const LEAST_ROOM_BYTES: u64 = 256 << 10;
+
 /// The system.
 pub(crate) fn platform() -> Platform {
     let kernel = rustix::system::uname();
@@ -48,4 +51,10 @@ pub(crate) fn disk(directory: &Path) -> std::io::Result<DiskStats> {
     let found = rustix::fs::statvfs(directory)?;
     let mib = |blocks: u64| blocks.saturating_mul(found.f_frsize) / MIB;
     Ok(DiskStats { state_dir_free_mb: mib(found.f_bavail), state_dir_total_mb: mib(found.f_blocks) })
+}
+
+/// Returns true if the file system that a directory is on has no room for records.
+pub(crate) fn is_full(directory: &Path) -> bool {
+    rustix::fs::statvfs(directory)
+        .is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) < LEAST_ROOM_BYTES)
 }

@@ -1,8 +1,10 @@
 //! Whether the node lives, and whether it can do its work.
 
 use super::Shared;
+use super::answer::Refusal;
 use axum::extract::State;
 use axum::http::StatusCode;
+use belljar_contract::worker::problem::ProblemKind;
 use std::sync::atomic::Ordering;
 
 /// `GET /healthz`: it answers, so it lives.
@@ -41,5 +43,11 @@ async fn why_unready(api: &Shared) -> Option<&'static str> {
     if !workplace.is_recording.load(Ordering::Relaxed) {
         return Some("the node can't write to its database");
     }
-    workplace.audit.failing().map(|_| "the node can't write to its audit log")
+    workplace.why_unrecorded()
+}
+
+/// Checks that what a request begins can be recorded.
+pub(super) fn check_recorded(api: &Shared) -> Result<(), Refusal> {
+    let why = api.workplace.why_unrecorded();
+    why.map_or(Ok(()), |why| Err(Refusal::new(ProblemKind::Unavailable, why)))
 }

@@ -1,6 +1,7 @@
 //! Submitting a job: `POST /v1/worker/jobs:run`.
 
 use super::answer::Refusal;
+use super::health::check_recorded;
 use super::{Shared, body, job};
 use crate::house::{Order, TooMuch};
 use crate::images::{NoImage, OF_JOB};
@@ -26,6 +27,7 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     if api.stop.is_cancelled() {
         return Err(Refusal::new(ProblemKind::Unavailable, "the node is stopping"));
     }
+    check_recorded(&api)?;
     let settings = &api.workplace.settings;
     let idempotency_key = idempotency_key(&request)?;
     let document = body::read(request, settings.max_request_bytes).await?;

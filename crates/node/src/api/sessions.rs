@@ -1,6 +1,7 @@
 //! Sessions: `/v1/worker/sessions`.
 
 use super::answer::{Refusal, json};
+use super::health::check_recorded;
 use super::{Shared, body};
 use crate::house::Order;
 use crate::images::OF_SESSION;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
     let document = body::read(request, api.workplace.settings.max_request_bytes).await?;
     let wanted = OpenSessionRequest::parse(&document)?;
+    check_recorded(&api)?;
     let image = api.workplace.images.choose(wanted.image.as_deref(), OF_SESSION)?;
     let models = NodeModels::allowed_in_session(api.workplace.models.as_ref(), &wanted)?;
     let house = api.workplace.tools.house();
@@ -53,6 +55,7 @@ pub(super) async fn exec(
     let document = body::read(request, settings.max_request_bytes).await?;
     let wanted = SessionExecRequest::parse(&document)?;
     let session = find_allowed(&api, &id)?;
+    check_recorded(&api)?;
     check(&session, wanted.task_id.as_ref(), wanted.session_id.as_ref())?;
     api.workplace.metrics.command_run();
     let answer = session.exec(wanted, settings.timeouts, || api.workplace.now()).await?;

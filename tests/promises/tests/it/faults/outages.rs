@@ -4,7 +4,7 @@ use super::client::{Wanted, pursue_all};
 use super::ground::Ground;
 use super::tell;
 use belljar_testkit::http::{Answered, Asked};
-use belljar_testkit::node::{Node, script};
+use belljar_testkit::node::{Node, new_id, script};
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::processes;
 use belljar_testkit::skip::skip;
@@ -169,11 +169,14 @@ fn on_a_full_disk_nothing_new_is_accepted_and_what_runs_ends_as_it_should() {
     assert!(refused.contains(&503), "{refused:?}");
     assert!(refused.iter().all(|status| [202, 503].contains(status)), "{refused:?}");
     assert_eq!(node.get("/healthz").status, 200, "it lives");
+    assert_eq!(node.get("/readyz").status, 503);
+    assert_eq!(open_session(&node), 503);
     // The job's end finds no room, and waits.
     std::thread::sleep(Duration::from_secs(5));
     std::fs::remove_file(&filler).unwrap();
     wait::until(|| attempt(&node) == 202);
     wait::until(|| node.get("/readyz").status == 200);
+    assert_eq!(open_session(&node), 201, "the control");
     assert!(pursue_all(&node, &mut wanted).is_ok());
     assert_eq!(node.job(wanted[last].id())["status"], "completed");
     let mut more = Vec::from(ground.jobs());
@@ -251,6 +254,11 @@ fn attempt(node: &Node<'_>) -> u16 {
     let mut job = script("true");
     job["wait"] = json!(false);
     node.run(&job).status
+}
+
+fn open_session(node: &Node<'_>) -> u16 {
+    let wanted = json!({ "version": 1, "task_id": new_id(), "session_id": new_id() });
+    node.post("/v1/worker/sessions", &wanted).status
 }
 
 fn signal(node: &Node<'_>, signal: Signal) {
