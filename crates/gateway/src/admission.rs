@@ -1,11 +1,12 @@
 //! Which connections of a server are open, and which of them is closed to make room for another.
 //!
 //! A client is unauthenticated until a request of it has shown a token. There is room for few of those, in total and for each
-//! address. A new connection is never made to wait: where there is no room, the oldest unauthenticated connection on which no
+//! peer: an address, and on this machine a user of it. A new connection is never made to wait: where there is no room, the oldest unauthenticated connection on which no
 //! request is under way is closed. So a flood of slow clients closes its own connections, and health checks are still answered.
 
+use belljar_trusted::tcp_server::client_user;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +19,8 @@ pub struct ConnectionLimits {
     pub authenticated: usize,
     /// Of clients that have not.
     pub unauthenticated: usize,
-    /// Of clients at one address that have not. An IPv6 address stands for its network of 64 bits.
+    /// Of clients of one peer that have not. An IPv6 address stands for its network of 64 bits; users of this machine are peers of
+    /// their own.
     pub unauthenticated_per_peer: usize,
     /// A connection that has not authenticated by then is closed, unless a request is under way.
     pub authenticate_within: Duration,
@@ -41,9 +43,17 @@ struct Open {
 
 #[derive(Debug)]
 struct Unauthenticated {
-    peer: IpAddr,
+    peer: Peer,
     requests: Arc<AtomicUsize>,
     closed: CancellationToken,
+}
+
+/// What clients share that can't be told from one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    network: IpAddr,
+    /// Of a process on this machine that still holds its end.
+    user: Option<u32>,
 }
 
 /// The place of one connection; among the extensions of its requests. Dropping it frees the place.
@@ -67,8 +77,7 @@ impl Admission {
     }
 
     /// A place for a new connection. Another may be closed for it.
-    pub(crate) fn enter(self: &Arc<Self>, peer: IpAddr) -> Arc<Place> {
-        let peer = network(peer);
+    pub(crate) fn enter(self: &Arc<Self>, peer: Peer) -> Arc<Place> {
         let (requests, closed) = (Arc::default(), CancellationToken::new());
         let mut open = self.locked();
         let of_peer = open.unauthenticated.values().filter(|other| other.peer == peer).count();
@@ -93,6 +102,16 @@ impl Admission {
     fn locked(&self) -> MutexGuard<'_, Open> {
         // Nothing in there is ever half done.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Peer ===
+
+impl Peer {
+    /// The peer that has made a connection to one of our addresses.
+    pub(crate) fn of(client: SocketAddr, server: Option<SocketAddr>) -> Self {
+        let user = server.and_then(|server| client_user(client, server));
+        Self { network: network(client.ip()), user }
     }
 }
 
@@ -187,8 +206,27 @@ mod tests {
         !place.closed.is_cancelled()
     }
 
-    fn peer(last: u8) -> IpAddr {
-        IpAddr::from([192, 0, 2, last])
+    fn peer(last: u8) -> Peer {
+        Peer { network: IpAddr::from([192, 0, 2, last]), user: None }
+    }
+
+    #[test]
+    fn connections_of_one_local_user_are_not_closed_for_those_of_another() {
+        let admission = Admission::new(LIMITS);
+        let of = |user| Peer { network: IpAddr::from([127, 0, 0, 1]), user: Some(user) };
+        let own = admission.enter(of(1_000));
+        let flood: Vec<_> = (0..8).map(|_| admission.enter(of(1_001))).collect();
+        assert!(is_open(&own));
+        assert_eq!(flood.iter().filter(|place| is_open(place)).count(), LIMITS.unauthenticated_per_peer);
+    }
+
+    #[test]
+    fn client_on_this_machine_is_known_by_its_user() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let client = std::net::TcpStream::connect(server).unwrap();
+        let found = Peer::of(client.local_addr().unwrap(), Some(server));
+        assert!(found.user.is_some(), "{found:?}");
     }
 
     #[test]
@@ -237,7 +275,7 @@ mod tests {
         let of = |text: &str| network(text.parse().unwrap());
         assert_eq!(of("2001:db8:0:1::1"), of("2001:db8:0:1:ffff::2"));
         assert_ne!(of("2001:db8:0:1::1"), of("2001:db8:0:2::1"));
-        assert_eq!(of("::ffff:192.0.2.1"), peer(1));
+        assert_eq!(of("::ffff:192.0.2.1"), peer(1).network);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Connections of HTTP: as many as there is room for, each with a bound on how long its client may take to send a request.
 
-use crate::admission::{Admission, ConnectionLimits, Place};
+use crate::admission::{Admission, ConnectionLimits, Peer, Place};
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
@@ -63,7 +63,7 @@ pub async fn serve(routes: Router, listener: TcpListener, room: Room, stop: Canc
             tokio::time::sleep(AFTER_FAILURE).await;
             continue;
         };
-        let place = admission.enter(peer.ip());
+        let place = admission.enter(Peer::of(peer, stream.local_addr().ok()));
         let (routes, stop) = (routes.clone(), stop.clone());
         connections.spawn(async move {
             tokio::select! {
