@@ -155,7 +155,14 @@ impl From<NoModels> for Refusal {
 }
 
 fn idempotency_key(request: &Request) -> Result<Option<String>, Refusal> {
-    let Some(key) = request.headers().get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let mut keys = request.headers().get_all(IDEMPOTENCY_KEY).iter();
+    let Some(key) = keys.next() else { return Ok(None) };
+    if keys.next().is_some() {
+        return Err(Refusal::new(
+            ProblemKind::Validation,
+            "Idempotency-Key: expected one header, found several",
+        ));
+    }
     let is_plain = |key: &&str| {
         (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
     };

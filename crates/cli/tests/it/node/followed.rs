@@ -69,6 +69,11 @@ fn the_same_job_is_run_once_however_often_it_is_asked_for() {
     assert_eq!(keyed(&job).status, 200);
     assert_eq!(keyed(&job).status, 200);
     assert_eq!(keyed(&command(&["true"])).status, 409);
+    let twice = Asked::new("POST", "/v1/worker/jobs:run")
+        .header("Idempotency-Key", "k1")
+        .header("Idempotency-Key", "k2")
+        .json(job.to_string());
+    assert_eq!(node.send(&twice).status, 400, "one of them would be ignored");
 }
 
 #[test]
