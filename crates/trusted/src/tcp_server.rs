@@ -1,8 +1,10 @@
 //! Checks which user serves a TCP connection within this machine, before a secret is sent by it.
 //!
 //! Any local user can listen at the port of a server that is stopped or starts anew, and would be shown what its clients send: a node's
-//! token, a credential of a provider of models. So the owner of the connection's other end is looked up in the kernel's tables
-//! (`/proc/net/tcp`, `/proc/net/tcp6`).
+//! token, a credential of a provider of models. So the kernel is asked for the owner of the connection's other end, or where it
+//! can't be, its tables are (`/proc/net/tcp`, `/proc/net/tcp6`).
+
+mod socket_diag;
 
 use crate::accounts;
 use rustix::io::Errno;
@@ -75,6 +77,10 @@ const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 const LOOKS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// A server accepts a connection in a moment, as a rule. So often the kernel is asked, before the tables are read.
+const QUICK_LOOKS: u32 = 20;
+const QUICK_PAUSE: Duration = Duration::from_micros(500);
+
 /// Checks the other end of a connection. One that leads to another machine is not looked at.
 ///
 /// # Errors
@@ -84,6 +90,14 @@ pub fn check(stream: &TcpStream, user: ServerUser) -> Result<(), UntrustedServer
     let (client, server) = (stream.local_addr().map_err(gone)?, stream.peer_addr().map_err(gone)?);
     if user == ServerUser::Any || !is_of_this_machine(client, server) {
         return Ok(());
+    }
+    for _ in 0..QUICK_LOOKS {
+        match socket_diag::find(server, client) {
+            Some(end) if user.accepts(end.uid) => return Ok(()),
+            Some(end) => return Err(UntrustedServerError::Owner { owner: end.uid }),
+            None => check_open(stream).map_err(gone)?,
+        }
+        std::thread::sleep(QUICK_PAUSE);
     }
     for look in 0..LOOKS {
         if look > 0 {
@@ -99,6 +113,12 @@ pub fn check(stream: &TcpStream, user: ServerUser) -> Result<(), UntrustedServer
         check_open(stream).map_err(gone)?;
     }
     Err(UntrustedServerError::Unknown)
+}
+
+/// Returns the user whose process on this machine has made a connection. `None` for a client on another machine, in another network
+/// namespace, or that is gone.
+pub fn client_user(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+    is_of_this_machine(client, server).then(|| socket_diag::find(client, server))?.map(|end| end.uid)
 }
 
 /// Returns true if both ends of a connection have addresses of this machine.

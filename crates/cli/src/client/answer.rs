@@ -34,22 +34,21 @@ pub(crate) enum Piece {
 /// What is read at a time, in bytes.
 const PORTION: usize = 64 << 10;
 
+/// Maximum number of connections that are made for one request, of which all but the last were closed before anything was sent.
+const CONNECTIONS: u32 = 20;
+const BETWEEN_CONNECTIONS: Duration = Duration::from_millis(20);
+
 // === impl Answer ===
 
 impl Answer {
     /// Sends a request there, and reads the head of what is answered. On this machine nothing is sent to a node of another user.
     pub(super) fn to(place: &Place, user: ServerUser, request: &[u8]) -> Result<Self, ClientError> {
         let node = place.as_str().to_owned();
-        let mut stream = connect(place.addresses())
-            .map_err(|source| ClientError::Unreachable { node: node.clone(), source })?;
+        let mut stream = connect_to_owner(place, user)?;
         let broken = |source: io::Error| match source.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::Silent { node: node.clone() },
             _ => ClientError::Broken { node: node.clone(), source },
         };
-        tcp_server::check(&stream, user).map_err(|error| match error {
-            UntrustedServerError::Gone(source) => broken(source),
-            source => ClientError::Untrusted { node: node.clone(), source },
-        })?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(broken)?;
         // A node that refuses what is too large hangs up before it has heard all of it: then its answer counts.
@@ -167,6 +166,26 @@ fn is_passing(error: &io::Error) -> bool {
 
 fn malformed(node: &str, source: Malformed) -> ClientError {
     ClientError::Malformed { node: node.to_owned(), source }
+}
+
+/// A connection to a node of that user. A node that many clients connect to closes connections that say nothing yet, which costs no
+/// more than another one.
+fn connect_to_owner(place: &Place, user: ServerUser) -> Result<TcpStream, ClientError> {
+    let node = || place.as_str().to_owned();
+    let mut left = CONNECTIONS;
+    loop {
+        left -= 1;
+        let stream =
+            connect(place.addresses()).map_err(|source| ClientError::Unreachable { node: node(), source })?;
+        match tcp_server::check(&stream, user) {
+            Ok(()) => return Ok(stream),
+            Err(UntrustedServerError::Gone(source)) if left == 0 => {
+                return Err(ClientError::Broken { node: node(), source });
+            }
+            Err(UntrustedServerError::Gone(_)) => std::thread::sleep(BETWEEN_CONNECTIONS),
+            Err(source) => return Err(ClientError::Untrusted { node: node(), source }),
+        }
+    }
 }
 
 /// A connection to the first that answers.
