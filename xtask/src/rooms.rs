@@ -19,7 +19,7 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "egress", may_import: &["contract", "policy", "trusted"] },
     Room { name: "store", may_import: &["contract", "policy", "failpoint", "trusted"] },
     Room { name: "tools", may_import: &["contract", "policy", "trusted", "sandbox", "egress", "store"] },
-    Room { name: "gateway", may_import: &["contract", "policy", "sandbox", "store", "tools"] },
+    Room { name: "gateway", may_import: &["contract", "policy", "sandbox", "store", "tools", "trusted"] },
     Room {
         name: "node",
         may_import: &[
