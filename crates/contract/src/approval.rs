@@ -51,6 +51,10 @@ pub struct Approval {
     /// Whether `arguments` is a preview, as in lists of approvals. Reading the approval by its id gives the whole.
     #[serde(default)]
     pub is_preview: bool,
+    /// What the call acts on besides its arguments, as the host knows it: the workspace, the remote, the database. An approval is used
+    /// only by a call with an equal scope.
+    #[serde(default, skip_serializing_if = "CallScope::is_empty")]
+    pub scope: CallScope,
     /// Why a person is asked.
     pub reason: String,
     /// What has become of it.
@@ -67,6 +71,9 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,
 }
+
+/// What a call acts on besides its arguments, by name. The host computes it, anew for each call; it has no credentials.
+pub type CallScope = Map<String, Value>;
 
 /// What somebody has decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -121,6 +128,9 @@ pub const LARGEST_ARGUMENTS_BYTES: usize = 512 << 10;
 
 /// Arguments that are nested deeper than this can't be reviewed either.
 pub const DEEPEST_ARGUMENTS: usize = 64;
+
+/// Maximum length of a scope, as JSON in bytes. A call with a longer one can't be approved.
+pub const LARGEST_SCOPE_BYTES: usize = 32 << 10;
 
 /// A reason has no more characters.
 pub const LONGEST_REASON: usize = 1_024;
@@ -224,7 +234,9 @@ mod tests {
         decided["decided_at"] = json!("2026-01-02T03:04:06Z");
         decided["decided_by"] = json!("ada");
         decided["decision_reason"] = json!("no");
-        for document in [pending(), decided] {
+        let mut scoped = pending();
+        scoped["scope"] = json!({ "workspace": "/srv/app" });
+        for document in [pending(), decided, scoped] {
             let read: Approval = serde_json::from_value(document.clone()).unwrap();
             assert_eq!(read.decision.is_some(), document.get("decided_by").is_some());
             assert_eq!(serde_json::to_value(&read).unwrap(), document);

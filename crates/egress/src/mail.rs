@@ -115,6 +115,16 @@ impl Mailbox {
         self.login.as_ref().map(|login| &login.password)
     }
 
+    /// The address of the server.
+    pub fn server(&self) -> String {
+        self.server.address()
+    }
+
+    /// The addresses that mail goes to.
+    pub fn addresses(&self) -> impl Iterator<Item = &str> {
+        self.to.iter().map(|Address(address)| address.as_str())
+    }
+
     /// How many addresses it has.
     pub fn recipients(&self) -> usize {
         self.to.len()

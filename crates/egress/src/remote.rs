@@ -87,6 +87,11 @@ impl Remote {
         Some(Self { upstream, headers })
     }
 
+    /// Its URL, without credentials.
+    pub fn address(&self) -> String {
+        self.upstream.address()
+    }
+
     /// Asks it, at its URL.
     ///
     /// # Errors

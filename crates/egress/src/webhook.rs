@@ -60,6 +60,16 @@ impl Webhook {
         self.secret.as_ref()
     }
 
+    /// The scheme, host and port of its URL. The rest of a webhook's URL may be a credential.
+    pub fn origin(&self) -> &str {
+        self.destination.origin()
+    }
+
+    /// The whole URL, which may be a credential.
+    pub fn url(&self) -> String {
+        self.destination.url()
+    }
+
     /// Sends a message; the status that it is answered with.
     ///
     /// # Errors

@@ -20,9 +20,11 @@ pub mod turns;
 pub mod typed;
 pub mod workbench;
 
-use answer::Answer;
+use answer::{Answer, Failure};
+use belljar_contract::approval::CallScope;
 use caller::Caller;
 use definition::Definition;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
@@ -36,4 +38,23 @@ pub trait Tool: Send + Sync {
 
     /// Does what it is there for. Dropping the future gives it up.
     fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer>;
+
+    /// Returns what a call acts on besides its arguments: what a name in them stands for, and what they say nothing of. A person who is
+    /// asked about the call is shown it, and their yes is good only for a call with an equal scope. It contains no credentials.
+    ///
+    /// # Errors
+    /// [`Failure`] when the call can't be made: nobody is asked about it then.
+    fn scope<'a>(&'a self, _: &'a Caller, _: Arguments) -> BoxFuture<'a, Result<CallScope, Failure>> {
+        std::future::ready(Ok(CallScope::new())).boxed()
+    }
+
+    /// Does what a person has approved in that scope. A tool whose scope can change between [`Tool::scope`] and this checks it again.
+    fn call_approved<'a>(
+        &'a self,
+        caller: &'a Caller,
+        arguments: Arguments,
+        _: &'a CallScope,
+    ) -> BoxFuture<'a, Answer> {
+        self.call(caller, arguments)
+    }
 }

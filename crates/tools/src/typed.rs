@@ -4,6 +4,7 @@ use crate::answer::{Answer, Failure};
 use crate::caller::Caller;
 use crate::definition::Definition;
 use crate::{Arguments, Tool};
+use belljar_contract::approval::CallScope;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -20,6 +21,25 @@ pub trait TypedTool: Send + Sync + 'static {
 
     /// Does it.
     fn call(&self, caller: &Caller, arguments: Self::Arguments) -> impl Future<Output = Answer> + Send;
+
+    /// [`Tool::scope`].
+    fn scope(
+        &self,
+        _: &Caller,
+        _: Self::Arguments,
+    ) -> impl Future<Output = Result<CallScope, Failure>> + Send {
+        std::future::ready(Ok(CallScope::new()))
+    }
+
+    /// [`Tool::call_approved`].
+    fn call_approved(
+        &self,
+        caller: &Caller,
+        arguments: Self::Arguments,
+        _: &CallScope,
+    ) -> impl Future<Output = Answer> + Send {
+        self.call(caller, arguments)
+    }
 }
 
 /// A tool that does so.
@@ -71,16 +91,36 @@ impl<H: TypedTool> Tool for Typed<H> {
         &self.definition
     }
 
-    fn call<'a>(&'a self, caller: &'a Caller, mut arguments: Arguments) -> BoxFuture<'a, Answer> {
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        async move { self.does.call(caller, self.typed(arguments)?).await }.boxed()
+    }
+
+    fn scope<'a>(
+        &'a self,
+        caller: &'a Caller,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<CallScope, Failure>> {
+        async move { self.does.scope(caller, self.typed(arguments)?).await }.boxed()
+    }
+
+    fn call_approved<'a>(
+        &'a self,
+        caller: &'a Caller,
+        arguments: Arguments,
+        scope: &'a CallScope,
+    ) -> BoxFuture<'a, Answer> {
+        async move { self.does.call_approved(caller, self.typed(arguments)?, scope).await }.boxed()
+    }
+}
+
+// === impl Typed ===
+
+impl<H: TypedTool> Typed<H> {
+    fn typed(&self, mut arguments: Arguments) -> Result<H::Arguments, Failure> {
         if self.definition.is_guarded {
             GUARDS.iter().for_each(|guard| drop(arguments.remove(*guard)));
         }
-        async move {
-            let arguments = serde_json::from_value(Value::Object(arguments));
-            // The schema has let it through: what is left is what a schema can't say.
-            let arguments = arguments.map_err(|error| Failure::argument(error.to_string()))?;
-            self.does.call(caller, arguments).await
-        }
-        .boxed()
+        // The schema has let it through: what is left is what a schema can't say.
+        serde_json::from_value(Value::Object(arguments)).map_err(|error| Failure::argument(error.to_string()))
     }
 }

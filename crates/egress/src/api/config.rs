@@ -101,6 +101,12 @@ impl Effect {
 // === impl ApiConnection ===
 
 impl ApiConnection {
+    /// The URL that the paths of its operations are below, without credentials.
+    pub fn address(&self) -> String {
+        let scheme = if self.is_secure { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.destination, self.prefix)
+    }
+
     /// Whether a call by that method takes an approval.
     pub fn takes_approval(&self, method: &str) -> bool {
         self.asks_for_writes && Effect::of(method) == Effect::Write

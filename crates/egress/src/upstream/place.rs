@@ -1,8 +1,10 @@
 //! Where an upstream is.
 
+use belljar_contract::text::escaped;
 use belljar_trusted::tcp_server::ServerUser;
 use rustls::pki_types::ServerName;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// Where an upstream is, and how it is spoken to.
@@ -93,6 +95,15 @@ impl Upstream {
             Place::Name { .. } => false,
         };
         self.tls.is_some() || is_of_this_machine
+    }
+
+    /// Its address as a URL: scheme, host, port and prefix, or the path of a socket. It contains no credential.
+    pub fn address(&self) -> String {
+        match (&self.place, &self.tls) {
+            (Place::Local { path }, _) => format!("unix:{}", escaped(path.as_os_str().as_bytes())),
+            (_, Some(_)) => format!("https://{}{}", self.host, self.prefix),
+            (_, None) => format!("http://{}{}", self.host, self.prefix),
+        }
     }
 
     pub(crate) fn host(&self) -> &str {

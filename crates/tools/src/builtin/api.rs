@@ -7,6 +7,7 @@ use crate::caller::Caller;
 use crate::definition::{Definition, Effect};
 use crate::page::without_invisible;
 use crate::typed::{TypedTool, schema_of, tool};
+use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::id::TaskId;
 use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError, ToolName};
@@ -93,6 +94,16 @@ impl TypedTool for Call {
             failure
         })?;
         Ok(Success::of(told(&answer)))
+    }
+
+    async fn scope(&self, caller: &Caller, arguments: Arguments) -> Result<CallScope, Failure> {
+        let Arguments { provider, operation, params, .. } = arguments;
+        let reach = self.hatch.reach(caller).await?;
+        let generation = reach.policy.current();
+        let (connection, operation) = found(&generation.config.connections, &provider, &operation)?;
+        let call = operation.call(params).map_err(|error| Failure::argument(error.to_string()))?;
+        let service = json!({ "url": connection.address(), "method": call.method, "path": call.path });
+        Ok(CallScope::from_iter([("service".to_owned(), service)]))
     }
 }
 

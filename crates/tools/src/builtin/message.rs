@@ -5,9 +5,11 @@ use super::Tools;
 use super::configured::config::{Audience, ChannelConfig, Way};
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
+use crate::canonical::digest_of;
 use crate::definition::{Definition, Effect};
 use crate::typed::{TypedTool, schema_of, tool};
 use belljar_contract::action::Leaf;
+use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError};
 use belljar_egress::callback::{Message, Sender};
@@ -98,16 +100,40 @@ impl TypedTool for Send {
 
     async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {
         let Arguments { channel, subject, message } = arguments;
-        let named = self.messengers.of(self.audience).find(|one| one.name == channel);
-        let channel = named.ok_or_else(|| {
-            let names: Vec<&str> = self.messengers.of(self.audience).map(|one| one.name.as_str()).collect();
-            let said = format!("there is no such channel; there are: {}", names.join(", "));
-            Failure::new(DomainCode::NotFound, said)
-        })?;
+        let channel = self.find(&channel)?;
         if subject.contains(char::is_control) {
             return Err(Failure::argument("subject: it is one line, without control characters"));
         }
         self.messengers.send(channel, &subject, &message).await
+    }
+
+    async fn scope(&self, _: &Caller, arguments: Arguments) -> Result<CallScope, Failure> {
+        let channel = match &self.find(&arguments.channel)?.way {
+            Way::Webhook(webhook) => json!({ "webhook": place_of(webhook) }),
+            Way::Slack(webhook) => json!({ "slack": place_of(webhook) }),
+            Way::Mail(mailbox) => {
+                json!({ "mail": { "server": mailbox.server(), "to": mailbox.addresses().collect::<Vec<_>>() } })
+            }
+        };
+        Ok(CallScope::from_iter([("channel".to_owned(), channel)]))
+    }
+}
+
+/// Where a webhook is: the digest stands for the rest of the URL, which may be a credential.
+fn place_of(webhook: &Webhook) -> Value {
+    json!({ "origin": webhook.origin(), "url_sha256": digest_of(&webhook.url()) })
+}
+
+// === impl Send ===
+
+impl Send {
+    fn find(&self, name: &str) -> Result<&ChannelConfig, Failure> {
+        let mut there = self.messengers.of(self.audience);
+        there.find(|channel| channel.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.messengers.of(self.audience).map(|one| one.name.as_str()).collect();
+            let said = format!("there is no such channel; there are: {}", names.join(", "));
+            Failure::new(DomainCode::NotFound, said)
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::definition::Definition;
 use crate::typed::{TypedTool, schema_of, tool};
+use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, DomainCode};
 use belljar_egress::exchange::{ExchangeError, Exchanger, Incoming, Outgoing};
@@ -84,11 +85,7 @@ impl TypedTool for Ask {
     type Arguments = Arguments;
 
     async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {
-        let source = self.sources.iter().find(|source| source.name == arguments.source).ok_or_else(|| {
-            let names: Vec<&str> = self.sources.iter().map(|source| source.name.as_str()).collect();
-            let said = format!("there is no such server; there are: {}", names.join(", "));
-            Failure::new(DomainCode::NotFound, said)
-        })?;
+        let source = self.find(&arguments.source)?;
         let outgoing = Outgoing {
             method: "GET",
             target: target(&arguments, Timestamp::now())?,
@@ -99,6 +96,23 @@ impl TypedTool for Ask {
         };
         let answer = source.remote.ask(&self.exchanger, outgoing, &[]).await;
         told(&answer.map_err(|error| failure(&error))?)
+    }
+
+    async fn scope(&self, _: &Caller, arguments: Arguments) -> Result<CallScope, Failure> {
+        let address = self.find(&arguments.source)?.remote.address();
+        Ok(CallScope::from_iter([("source".to_owned(), json!({ "url": address }))]))
+    }
+}
+
+// === impl Ask ===
+
+impl Ask {
+    fn find(&self, name: &str) -> Result<&MetricsConfig, Failure> {
+        self.sources.iter().find(|source| source.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.sources.iter().map(|source| source.name.as_str()).collect();
+            let said = format!("there is no such server; there are: {}", names.join(", "));
+            Failure::new(DomainCode::NotFound, said)
+        })
     }
 }
 

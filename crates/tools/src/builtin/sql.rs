@@ -22,13 +22,17 @@ use crate::caller::Caller;
 use crate::definition::{Definition, Effect};
 use crate::typed::{TypedTool, schema_of, tool};
 use belljar_contract::action::Leaf;
+use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
+use belljar_contract::text::escaped;
 use belljar_contract::tool::{CostTier, DomainCode};
 use bounds::Bounds;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 pub(super) use sqlite::check;
 use statement::Kind;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -112,6 +116,10 @@ impl TypedTool for Query {
         };
         Ok(Success::of(rows.told()))
     }
+
+    async fn scope(&self, _: &Caller, arguments: QueryArguments) -> Result<CallScope, Failure> {
+        self.0.scope(&arguments.database)
+    }
 }
 
 // === impl Databases ===
@@ -153,6 +161,17 @@ impl Databases {
             let said = format!("there is no such database; there are: {}", names.join(", "));
             Failure::new(DomainCode::NotFound, said)
         })
+    }
+
+    /// The database that a name stands for, without the password.
+    fn scope(&self, name: &str) -> Result<CallScope, Failure> {
+        let database = match &self.find(name)?.engine {
+            Engine::Sqlite(path) => json!({ "sqlite": escaped(path.as_os_str().as_bytes()) }),
+            Engine::Postgres(server) => json!({ "postgres": {
+                "host": server.host, "port": server.port, "database": server.database, "user": server.user,
+            }}),
+        };
+        Ok(CallScope::from_iter([("database".to_owned(), database)]))
     }
 
     /// One that may be changed.

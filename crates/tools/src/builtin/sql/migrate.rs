@@ -9,6 +9,7 @@ use crate::caller::Caller;
 use crate::definition::Definition;
 use crate::typed::{TypedTool, schema_of, tool};
 use belljar_contract::action::Leaf;
+use belljar_contract::approval::CallScope;
 use belljar_contract::tool::{DomainCode, InvalidToolNameError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -65,6 +66,10 @@ impl TypedTool for Migrate {
             Engine::Postgres(server) => postgres::migrate(server, &migration).await?,
         };
         Ok(Success::of(json!({ "applied": is_applied, "statements": count, "sha256": sha256 })))
+    }
+
+    async fn scope(&self, _: &Caller, arguments: Arguments) -> Result<CallScope, Failure> {
+        self.0.scope(&arguments.database)
     }
 }
 

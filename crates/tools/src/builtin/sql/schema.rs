@@ -2,10 +2,11 @@
 
 use super::{Databases, Engine, postgres, sqlite};
 use crate::Tool;
-use crate::answer::{Answer, Success};
+use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::definition::Definition;
 use crate::typed::{TypedTool, schema_of, tool};
+use belljar_contract::approval::CallScope;
 use belljar_contract::tool::InvalidToolNameError;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -54,6 +55,10 @@ impl TypedTool for Inspect {
             Engine::Postgres(server) => postgres::look(server, table).await?,
         };
         Ok(Success::of(rows.told()))
+    }
+
+    async fn scope(&self, _: &Caller, arguments: Arguments) -> Result<CallScope, Failure> {
+        arguments.database.map_or_else(|| Ok(CallScope::new()), |name| self.0.scope(&name))
     }
 }
 

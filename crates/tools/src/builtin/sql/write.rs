@@ -3,11 +3,12 @@
 use super::statement::{self, Kind};
 use super::{Databases, Engine, Parameter, postgres, sqlite};
 use crate::Tool;
-use crate::answer::{Answer, Success};
+use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::definition::Definition;
 use crate::typed::{TypedTool, schema_of, tool};
 use belljar_contract::action::Leaf;
+use belljar_contract::approval::CallScope;
 use belljar_contract::tool::InvalidToolNameError;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -57,5 +58,9 @@ impl TypedTool for Execute {
             Engine::Postgres(server) => postgres::execute(server, &statement, &params).await?,
         };
         Ok(Success::of(json!({ "rows_affected": rows_affected })))
+    }
+
+    async fn scope(&self, _: &Caller, arguments: Arguments) -> Result<CallScope, Failure> {
+        self.0.scope(&arguments.database)
     }
 }

@@ -1,11 +1,12 @@
 //! `web.search`: pages of the web, by whoever the configuration names.
 
-use super::reach::WebHatch;
+use super::reach::{Reach, WebHatch};
 use crate::answer::{Answer, Failure, Success};
 use crate::builtin::api;
 use crate::caller::Caller;
 use crate::page::{cut, one_line, snippet};
 use crate::typed::TypedTool;
+use belljar_contract::approval::CallScope;
 use belljar_contract::id::TaskId;
 use belljar_contract::tool::DomainCode;
 use belljar_egress::api::{ApiCall, ApiCaller};
@@ -64,10 +65,7 @@ impl TypedTool for Search {
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let reach = self.hatch.reach(caller).await?;
-        let none = || {
-            Failure::new(DomainCode::NotSupported, "nobody is configured on this host who searches the web")
-        };
-        let search = reach.policy.current().config.search.clone().ok_or_else(none)?;
+        let search = configured(&reach)?;
         let limit = arguments.limit.unwrap_or(USUAL_RESULTS).clamp(1, MOST_RESULTS);
         let call = asked(search.kind, &arguments.query, (limit, arguments.safe_filter != Some(false)));
         let answer = self.calls.call(&search.connection, call, api::caller(&reach)).await;
@@ -81,6 +79,19 @@ impl TypedTool for Search {
         let told: Vec<Value> = found.iter().filter_map(|one| told(search.kind, one)).take(limit).collect();
         Ok(Success::of(json!({ "results": told, "untrusted": true })))
     }
+
+    async fn scope(&self, caller: &Caller, _: Arguments) -> Result<CallScope, Failure> {
+        let search = configured(&self.hatch.reach(caller).await?)?;
+        let service = json!({ "url": search.connection.address() });
+        Ok(CallScope::from_iter([("service".to_owned(), service)]))
+    }
+}
+
+/// How the web is searched for a caller.
+fn configured(reach: &Reach) -> Result<belljar_egress::web::config::Search, Failure> {
+    let none =
+        || Failure::new(DomainCode::NotSupported, "nobody is configured on this host who searches the web");
+    reach.policy.current().config.search.clone().ok_or_else(none)
 }
 
 fn asked(kind: SearchKind, query: &str, (limit, is_safe): (usize, bool)) -> ApiCall {
