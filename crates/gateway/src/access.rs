@@ -12,11 +12,14 @@ mod approver;
 mod book;
 mod earning;
 mod house;
+mod scope;
 
 pub use approver::{Approver, ApproverError, ExactCall};
 pub use book::TrustBook;
 pub use earning::Earning;
 pub use house::HouseAccess;
+pub use scope::ScopeSource;
+pub(crate) use scope::{of_call, of_place};
 
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;

@@ -1,6 +1,8 @@
 //! What a call must say besides what its schema asks for, whether a person can be shown it, and what of it is recorded.
 
-use belljar_contract::approval::{DEEPEST_ARGUMENTS, LARGEST_ARGUMENTS_BYTES};
+use belljar_contract::approval::{
+    CallScope, DEEPEST_ARGUMENTS, LARGEST_ARGUMENTS_BYTES, LARGEST_SCOPE_BYTES,
+};
 use belljar_contract::tool::{DomainCode, ToolCallRecord};
 use belljar_policy::secret::{self, KnownSecrets};
 use belljar_policy::untrusted::{escaped_length, escaped_prefix};
@@ -77,9 +79,12 @@ pub(crate) enum Unreviewable {
     /// They are nested too deep.
     #[error("its arguments are nested too deep to be reviewed: at most {DEEPEST_ARGUMENTS} levels")]
     TooDeep,
+    /// What it acts on besides its arguments is too much to be shown.
+    #[error("what it acts on besides its arguments is too large to be reviewed")]
+    Scope,
     /// They contain a secret of the host, which no approver may be shown.
     #[error(
-        "its arguments contain a secret that this host knows, which can't be shown to a person; make the call without it"
+        "it contains a secret that this host knows, which can't be shown to a person; make the call without it"
     )]
     Secret,
 }
@@ -95,6 +100,16 @@ pub(crate) fn reviewable(secrets: &dyn KnownSecrets, arguments: &Arguments) -> R
     }
     let is_clean = secrets.find(&text).is_empty();
     if is_clean { Ok(()) } else { Err(Unreviewable::Secret) }
+}
+
+/// Whether a person can be shown what a call acts on besides its arguments.
+pub(crate) fn showable(secrets: &dyn KnownSecrets, scope: &CallScope) -> Result<(), Unreviewable> {
+    let text = canonical::text(scope);
+    match text.len() {
+        LARGEST_SCOPE_BYTES.. => Err(Unreviewable::Scope),
+        _ if !secrets.find(&text).is_empty() => Err(Unreviewable::Secret),
+        _ => Ok(()),
+    }
 }
 
 /// Arguments as the audit has them.

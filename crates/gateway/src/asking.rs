@@ -5,10 +5,12 @@ mod tool;
 pub(crate) use tool::{is_asking, tool};
 
 use crate::Gateway;
-use crate::access::{Approver, ApproverError, Case, ExactCall};
-use crate::arguments;
+use crate::access::{Approver, ApproverError, Case, ExactCall, ScopeSource, of_call};
+use crate::arguments::{self, Unreviewable};
 use crate::call::{Answered, Refusal, unrecorded};
 use crate::recording::Recording;
+use crate::seat::Seat;
+use belljar_contract::approval::CallScope;
 use belljar_contract::tool::DomainCode;
 use belljar_policy::secret::KnownSecrets;
 use belljar_policy::verdict::Rule;
@@ -26,7 +28,17 @@ pub(crate) struct Asking {
     approver: Arc<dyn Approver>,
     /// The host's own secrets, which no approver is shown.
     secrets: Arc<dyn KnownSecrets>,
+    /// What all calls act on.
+    scopes: Option<Arc<dyn ScopeSource>>,
     refused: Refused,
+}
+
+/// Why no approval is looked for or asked for.
+enum NotAskable {
+    /// A person can't be shown the call.
+    Unreviewable(Unreviewable),
+    /// The call can't be made.
+    Failed(Failure),
 }
 
 /// Calls that were refused lately, and that a person could say yes to.
@@ -54,6 +66,7 @@ impl Gateway {
     /// Looks for a person's yes to that call, and uses it up. Without one the call is refused, or a person is asked, and either is recorded.
     pub(crate) async fn approved(
         &self,
+        seat: &Seat,
         (entry, arguments): (&Entry, &Arguments),
         case: &Case,
         mut recording: Recording,
@@ -61,12 +74,15 @@ impl Gateway {
         let asking = self.asking.as_deref();
         let mut exact = None;
         if let Some(asking) = asking.filter(|_| case.can_be_approved()) {
-            match arguments::reviewable(asking.secrets.as_ref(), arguments) {
-                Ok(()) => exact = recording.exact(entry.name(), case, arguments),
-                Err(why) if case.escalates() => {
+            match asking.scope(seat, (entry, arguments)).await {
+                Ok(scope) => exact = recording.exact(entry.name(), case, (arguments, scope)),
+                Err(NotAskable::Unreviewable(why)) if case.escalates() => {
                     let message = format!("{}. This call can't be approved: {why}", case.judged.rule);
                     recording.deny("unreviewable").await.map_err(unrecorded)?;
                     return Ok(Err(refused(DomainCode::PermissionDenied, &message)));
+                }
+                Err(NotAskable::Failed(failure)) if case.escalates() => {
+                    return self.finish(Some(Err(failure)), recording).await.map(Err);
                 }
                 // It is refused whatever a person could be shown.
                 Err(_) => {}
@@ -76,6 +92,7 @@ impl Gateway {
             match asking.approver.begin_use(exact).await {
                 Ok(Some(id)) => {
                     recording.approval(id, Some(&Rule::Approved));
+                    recording.approved_in(exact.scope.clone());
                     return Ok(Ok(recording));
                 }
                 Ok(None) => {}
@@ -124,8 +141,35 @@ impl Gateway {
 // === impl Asking ===
 
 impl Asking {
-    pub(crate) fn new(approver: Arc<dyn Approver>, secrets: Arc<dyn KnownSecrets>) -> Self {
-        Self { approver, secrets, refused: Refused::default() }
+    pub(crate) fn new(
+        approver: Arc<dyn Approver>,
+        secrets: Arc<dyn KnownSecrets>,
+        scopes: Option<Arc<dyn ScopeSource>>,
+    ) -> Self {
+        Self { approver, secrets, scopes, refused: Refused::default() }
+    }
+
+    /// What a call acts on besides its arguments, if a person can be shown all of it. It takes no longer than the call may.
+    async fn scope(
+        &self,
+        seat: &Seat,
+        (entry, arguments): (&Entry, &Arguments),
+    ) -> Result<CallScope, NotAskable> {
+        arguments::reviewable(self.secrets.as_ref(), arguments).map_err(NotAskable::Unreviewable)?;
+        let within = entry.tool.definition().within;
+        let scope = of_call(self.scopes.as_deref(), seat.caller(), (entry.tool.as_ref(), arguments));
+        let late = |_| {
+            let message = format!("what it acts on was not found out within {} s", within.as_secs());
+            Failure::new(DomainCode::LimitExceeded, message)
+        };
+        let scope = tokio::select! {
+            biased;
+            () = seat.over() => Err(Failure::new(DomainCode::Unavailable, "the run is over")),
+            scope = tokio::time::timeout(within, scope) => scope.map_err(late).and_then(|scope| scope),
+        };
+        let scope = scope.map_err(NotAskable::Failed)?;
+        arguments::showable(self.secrets.as_ref(), &scope).map_err(NotAskable::Unreviewable)?;
+        Ok(scope)
     }
 
     async fn ask_about(&self, caller: &Caller, decision: Uuid) -> Result<Uuid, Failure> {
@@ -204,6 +248,7 @@ mod tests {
             risk: Risk::Low,
             arguments_sha256: String::new(),
             arguments: "x".repeat(bytes).into(),
+            scope: CallScope::new(),
             reason: String::new(),
         }
     }

@@ -133,7 +133,7 @@ impl Gateway {
                 }
                 _ => {}
             }
-            recording = match self.approved((&entry, &arguments), &case, recording).await? {
+            recording = match self.approved(seat, (&entry, &arguments), &case, recording).await? {
                 Ok(recording) => recording,
                 Err(answered) => return Ok(answered),
             };
@@ -158,7 +158,11 @@ impl Gateway {
         if definition.effect.is_change() {
             recording.begin().await.map_err(unrecorded)?;
         }
-        let call = tokio::time::timeout(definition.within, entry.tool.call(seat.caller(), arguments));
+        let call = match recording.approved_scope() {
+            Some(scope) => entry.tool.call_approved(seat.caller(), arguments, scope),
+            None => entry.tool.call(seat.caller(), arguments),
+        };
+        let call = tokio::time::timeout(definition.within, call);
         tokio::select! {
             biased;
             () = seat.over() => Ok(None),
@@ -169,7 +173,11 @@ impl Gateway {
         }
     }
 
-    async fn finish(&self, answer: Option<Answer>, mut recording: Recording) -> Result<Answered, Refusal> {
+    pub(crate) async fn finish(
+        &self,
+        answer: Option<Answer>,
+        mut recording: Recording,
+    ) -> Result<Answered, Refusal> {
         let Some(answer) = answer else {
             recording.end(ToolStatus::Cancelled, None).await.map_err(unrecorded)?;
             return Err(Refusal::Over);

@@ -34,7 +34,7 @@ pub use long::{LARGEST_SHORT_BYTES, LONG_MESSAGES, apart};
 pub use serving::{Room, hatch_connection, serve};
 pub use stdio::{StdioError, stdio};
 
-use access::{Access, Approver};
+use access::{Access, Approver, ScopeSource};
 use asking::Asking;
 use belljar_contract::tool::ToolName;
 use belljar_policy::secret::{KnownSecrets, NoSecrets};
@@ -62,6 +62,8 @@ pub struct Gateway {
     instructions: Cow<'static, str>,
     /// By whose rules agents are judged; nothing where there are none.
     access: Option<Arc<dyn Access>>,
+    /// What all calls act on besides their arguments.
+    scopes: Option<Arc<dyn ScopeSource>>,
     /// Who is asked where a person has to say yes; nobody, where there is none.
     asking: Option<Arc<Asking>>,
 }
@@ -87,6 +89,7 @@ impl Gateway {
             disabled: RwLock::default(),
             instructions,
             access: None,
+            scopes: None,
             asking: None,
         }
     }
@@ -102,12 +105,17 @@ impl Gateway {
         Self { secrets, ..self }
     }
 
+    /// Returns the gateway with what all calls act on besides their arguments. It comes before [`Gateway::asking`].
+    pub fn scoped_by(self, scopes: Arc<dyn ScopeSource>) -> Self {
+        Self { scopes: Some(scopes), ..self }
+    }
+
     /// The same, which asks there where a person has to say yes. Agents with rules of their own are shown a tool that asks, too.
     ///
     /// # Errors
     /// [`RegisterError`] when another tool has its name.
     pub fn asking(self, approver: Arc<dyn Approver>) -> Result<Self, RegisterError> {
-        let asking = Arc::new(Asking::new(approver, Arc::clone(&self.secrets)));
+        let asking = Arc::new(Asking::new(approver, Arc::clone(&self.secrets), self.scopes.clone()));
         let tool = asking::tool(&asking);
         match self.registry.install(OF_GATEWAY, tool).into_iter().next() {
             None => Ok(Self { asking: Some(asking), ..self }),

@@ -4,6 +4,7 @@ use crate::Gateway;
 use crate::access::{Case, ExactCall};
 use crate::arguments::{self, LeftOut};
 use crate::seat::{Seat, Turn};
+use belljar_contract::approval::CallScope;
 use belljar_contract::tool::{
     DomainCode, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName, ToolStatus, ToolSubject,
 };
@@ -27,6 +28,8 @@ pub(crate) struct Recording {
     record: Option<ToolCallRecord>,
     since: Instant,
     autonomy: Option<AutonomyLevel>,
+    /// The scope in which a person has approved it, if one has.
+    approved_scope: Option<CallScope>,
 }
 
 /// A call can't be recorded.
@@ -74,6 +77,7 @@ impl Gateway {
             record: Some(record),
             since: Instant::now(),
             autonomy: None,
+            approved_scope: None,
         }
     }
 }
@@ -119,6 +123,16 @@ impl Recording {
         }
     }
 
+    /// A person has approved it in that scope.
+    pub(crate) fn approved_in(&mut self, scope: CallScope) {
+        self.approved_scope = Some(scope);
+    }
+
+    /// The scope in which a person has approved it; `None` where it takes no approval.
+    pub(crate) fn approved_scope(&self) -> Option<&CallScope> {
+        self.approved_scope.as_ref()
+    }
+
     /// Another rule has the last word.
     pub(crate) fn ruled(&mut self, rule: &Rule) {
         if let Some(judged) = self.record.as_mut().and_then(|record| record.judged.as_mut()) {
@@ -148,8 +162,13 @@ impl Recording {
         self.record.as_ref().map(|record| record.call_id).unwrap_or_default()
     }
 
-    /// The call, as exactly as a person has to be asked about it: with all of its arguments.
-    pub(crate) fn exact(&self, tool: &ToolName, case: &Case, arguments: &Arguments) -> Option<ExactCall> {
+    /// The call, as exactly as a person has to be asked about it: with all of its arguments, and what it acts on besides.
+    pub(crate) fn exact(
+        &self,
+        tool: &ToolName,
+        case: &Case,
+        (arguments, scope): (&Arguments, CallScope),
+    ) -> Option<ExactCall> {
         let record = self.record.as_ref()?;
         Some(ExactCall {
             decision_id: record.call_id,
@@ -160,6 +179,7 @@ impl Recording {
             risk: case.record.risk,
             arguments_sha256: record.arguments_sha256.clone(),
             arguments: Value::Object(arguments.clone()),
+            scope,
             reason: case.record.reason.clone(),
         })
     }

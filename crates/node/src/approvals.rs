@@ -68,6 +68,7 @@ fn key(call: &ExactCall) -> CallKey {
         subject: call.subject.clone(),
         tool: call.tool.clone(),
         arguments_sha256: call.arguments_sha256.clone(),
+        scope: call.scope.clone(),
     }
 }
 

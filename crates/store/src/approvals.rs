@@ -21,8 +21,8 @@ use crate::digest::sha256;
 use crate::page::{Page, Size};
 use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::approval::{
-    APPROVAL_ASKED, APPROVAL_DECIDED, APPROVAL_USED, Approval, ApprovalStatus, LARGEST_ARGUMENTS_BYTES,
-    Ruling, is_reason,
+    APPROVAL_ASKED, APPROVAL_DECIDED, APPROVAL_USED, Approval, ApprovalStatus, CallScope,
+    LARGEST_ARGUMENTS_BYTES, Ruling, is_reason,
 };
 use belljar_contract::id::{AgentId, ApprovalId, UserId};
 use belljar_contract::tool::{ToolName, ToolSubject};
@@ -72,6 +72,8 @@ pub struct CallKey {
     pub tool: ToolName,
     /// The SHA-256 of the arguments, in lower-case hexadecimal.
     pub arguments_sha256: String,
+    /// What it acts on besides its arguments.
+    pub scope: CallScope,
 }
 
 /// Somebody's answer.
@@ -116,6 +118,8 @@ const OPEN_LOCKED: Sql = Sql::of_each(
 const ADD: &str = "INSERT INTO approvals (id, call_key, decision_id, agent_id, subject, tool, action_type, risk, \
     arguments_sha256, arguments, reason, status, created_at_ms, expires_at_ms) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'pending', $12, $13)";
+
+const ADD_SCOPE: &str = "INSERT INTO approval_scopes (approval_id, scope) VALUES ($1, $2)";
 
 const FIND: &str = concat!("SELECT ", columns!(), " FROM approvals WHERE id = $2");
 
@@ -180,7 +184,11 @@ impl Approvals {
             let expires_at = within.map(|within| later(now, within));
             let id = question.id.clone();
             this.record(APPROVAL_ASKED, &question.recorded(expires_at)).await?;
+            let scope = question.call.scope.clone();
             transaction.execute(ADD, question.values(key, now, expires_at)).await?;
+            if !scope.is_empty() {
+                transaction.execute(ADD_SCOPE, values![id.key(), json!(scope).to_string()]).await?;
+            }
             let asked = found(&mut transaction, &id, now).await?;
             transaction.commit("approval_ask").await?;
             Ok(asked)
@@ -362,6 +370,7 @@ impl Question {
             "action_type": self.action,
             "risk": self.risk,
             "arguments_sha256": self.call.arguments_sha256,
+            "scope": self.call.scope,
             "expires_at": expires_at,
         })
     }
@@ -371,9 +380,14 @@ impl Question {
 
 impl CallKey {
     fn key(&self) -> String {
-        let Self { agent_id, subject, tool, arguments_sha256 } = self;
+        let Self { agent_id, subject, tool, arguments_sha256, scope } = self;
         let subject = ToolSubject { run_id: None, ..subject.clone() };
-        sha256(json!([agent_id, subject, tool, arguments_sha256]).to_string().as_bytes())
+        let key = match scope.is_empty() {
+            // As approvals were kept before there were scopes: an approval without one is used only by calls without one.
+            true => json!([agent_id, subject, tool, arguments_sha256]),
+            false => json!([agent_id, subject, tool, arguments_sha256, scope]),
+        };
+        sha256(key.to_string().as_bytes())
     }
 }
 

@@ -16,6 +16,7 @@ mod inside;
 mod offering;
 mod output;
 mod registration;
+mod scope;
 mod serving;
 mod token_file;
 mod tools;

@@ -5,7 +5,7 @@ use crate::mcp::Talk;
 use crate::node::remote_tools::{call, envelope, token};
 use crate::session::Sessions;
 use belljar_contract::action::{ActionType, Risk};
-use belljar_contract::approval::Approval;
+use belljar_contract::approval::{Approval, CallScope};
 use belljar_contract::id::ApprovalId;
 use belljar_contract::tool::{AgentKind, ToolName, ToolSubject};
 use belljar_policy::untrusted;
@@ -101,6 +101,47 @@ fn a_call_waits_for_a_person_who_says_yes_to_just_that_once_also_when_the_server
     assert!(used["decided_by"].as_str().unwrap().starts_with("uid:"), "{used}");
     let audit = world.run(&["audit", "verify"]);
     assert_eq!(audit.code, 0, "{audit:?}");
+}
+
+#[test]
+fn an_approval_for_one_workspace_is_not_used_in_another() {
+    let world = world("");
+    let _sessions = Sessions(&world);
+    let [one, other] = ["one", "other"].map(|name| {
+        world.write(format!("{name}/file"), name);
+        world.path().join(name).canonicalize().unwrap().to_str().unwrap().to_owned()
+    });
+    let in_workspace = |name: &'static str| Talk::begin(&world, &["--agent", "asker", "--workspace", name]);
+    let argv = json!(["sh", "-c", "rm ./*"]);
+    let mut talk = in_workspace("one");
+    let id = waits(&mut talk, &argv);
+    drop(talk);
+    // The approver sees where.
+    for shown in [approval(&world, &["show", &id]), approval(&world, &["list"])] {
+        let shown = shown.succeeded().stdout;
+        let last: String = one.chars().rev().take(30).collect::<Vec<_>>().into_iter().rev().collect();
+        assert!(shown.contains(&last), "{shown}");
+    }
+    let pending = listed(&world, "pending");
+    assert_eq!(pending[0]["scope"], json!({ "workspace": one }));
+    approve(&world, &id, &[]).succeeded();
+    let asked = world.run(&["audit", "show", "--json", "--kind", "approval_asked"]).succeeded().stdout;
+    assert!(asked.contains(&one), "{asked}");
+
+    let mut talk = in_workspace("other");
+    let of_other = waits(&mut talk, &argv);
+    assert_ne!(of_other, id);
+    let shown = approval(&world, &["show", &of_other, "--json"]).succeeded().json();
+    assert_eq!(shown["scope"], json!({ "workspace": other }));
+    // What an agent asks in its own words is about the place where it asks, too.
+    let free = json!({ "action_type": "deploy:production", "title": "Deploy", "description": "now" });
+    let in_other = talk.done("request_human_approval", &free)["approval_id"].as_str().unwrap().to_owned();
+    drop(talk);
+    approve(&world, &in_other, &[]).succeeded();
+    // The control: where it was asked, the yes is used.
+    let mut talk = in_workspace("one");
+    assert_eq!(talk.done("request_human_approval", &free)["status"], "pending");
+    assert_eq!(talk.done("run", &json!({ "argv": argv }))["exit_code"], 0);
 }
 
 /// Lines in which something runs that a reader could miss.
@@ -262,7 +303,13 @@ fn ask_with(state: &Path, (kind, project): (AgentKind, &str), arguments: &Value)
         arguments: arguments.clone(),
         action: ActionType::parse("docs:write").unwrap(),
         risk: Risk::Low,
-        call: CallKey { agent_id: None, subject, tool: ToolName::parse("tell").unwrap(), arguments_sha256 },
+        call: CallKey {
+            agent_id: None,
+            subject,
+            tool: ToolName::parse("tell").unwrap(),
+            arguments_sha256,
+            scope: CallScope::new(),
+        },
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -1,6 +1,7 @@
 //! Who is asked where a person has to say yes.
 
 use belljar_contract::action::{ActionType, Risk};
+use belljar_contract::approval::CallScope;
 use belljar_contract::id::AgentId;
 use belljar_contract::tool::{ToolName, ToolSubject};
 use belljar_store::database::DatabaseError;
@@ -37,6 +38,8 @@ pub struct ExactCall {
     pub arguments_sha256: String,
     /// The arguments, whole: a person is shown what would be called.
     pub arguments: Value,
+    /// What it acts on besides its arguments.
+    pub scope: CallScope,
     /// Why a person is asked.
     pub reason: String,
 }

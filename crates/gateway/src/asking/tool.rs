@@ -1,10 +1,11 @@
 //! `request_human_approval`: an agent asks a person, about a call that was refused or about something of its own.
 
 use super::{Asking, of_approver};
-use crate::access::ExactCall;
+use crate::access::{ExactCall, of_place};
 use crate::arguments;
 use crate::recording::subject;
 use belljar_contract::action::ActionType;
+use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::tool::{DomainCode, ToolName};
 use belljar_policy::action::ActionRegistry;
@@ -88,7 +89,9 @@ impl RequestHumanApproval {
                 arguments::reviewable(self.asking.secrets.as_ref(), &arguments)
                     .map_err(|why| Failure::new(DomainCode::PermissionDenied, why.to_string()))?;
                 let reason = title.to_owned();
-                self.ask_freely(self.exact(caller, (action, reason), arguments)).await
+                let scopes = self.asking.scopes.as_deref();
+                let scope = of_place(scopes, caller, &self.definition).await?;
+                self.ask_freely(self.exact(caller, (action, reason), (arguments, scope))).await
             }
             _ => Err(Failure::argument(
                 "either `decision` alone, or `action_type`, `title` and `description` together".to_owned(),
@@ -116,7 +119,7 @@ impl RequestHumanApproval {
         &self,
         caller: &Caller,
         (action, reason): (ActionType, String),
-        arguments: Arguments,
+        (arguments, scope): (Arguments, CallScope),
     ) -> ExactCall {
         let agent_id = match &caller.identity {
             Some(Identity::Agent(agent)) => Some(agent.clone()),
@@ -131,6 +134,7 @@ impl RequestHumanApproval {
             action,
             arguments_sha256: canonical::digest(&arguments),
             arguments: Value::Object(arguments),
+            scope,
             reason,
         }
     }

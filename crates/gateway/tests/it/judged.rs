@@ -101,8 +101,8 @@ impl Approver for Answers {
 }
 
 fn is_same(one: &ExactCall, other: &ExactCall) -> bool {
-    (&one.tool, &one.subject, &one.arguments_sha256, &one.agent_id)
-        == (&other.tool, &other.subject, &other.arguments_sha256, &other.agent_id)
+    (&one.tool, &one.subject, &one.arguments_sha256, &one.agent_id, &one.scope)
+        == (&other.tool, &other.subject, &other.arguments_sha256, &other.agent_id, &other.scope)
 }
 
 impl House {

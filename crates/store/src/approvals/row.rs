@@ -28,7 +28,7 @@ macro_rules! columns {
         concat!(
             "number, id, decision_id, agent_id, subject, tool, action_type, risk, arguments_sha256, ",
             $arguments,
-            ", reason, ",
+            ", reason, (SELECT scope FROM approval_scopes WHERE approval_id = approvals.id) AS scope, ",
             $crate::approvals::row::status!(),
             " AS becoming, created_at_ms, expires_at_ms, decided_at_ms, decided_by, decision_reason, used_at_ms"
         )
@@ -117,6 +117,7 @@ fn read(row: &Row, arguments: Arguments) -> Result<Approval, DatabaseError> {
         arguments_bytes: arguments.bytes,
         arguments: arguments.value,
         is_preview: arguments.is_preview,
+        scope: row.optional_text("scope")?.map(|text| parsed(&text)).transpose()?.unwrap_or_default(),
         reason: row.text("reason")?,
         status: ApprovalStatus::named(&status).ok_or_else(|| unknown("status", &status))?,
         created_at: row.time("created_at_ms")?,
@@ -133,7 +134,11 @@ fn decision(row: &Row) -> Result<Option<Decision>, DatabaseError> {
 }
 
 fn document<T: DeserializeOwned>(row: &Row, column: &'static str) -> Result<T, DatabaseError> {
-    serde_json::from_str(&row.text(column)?).map_err(|error| unreadable(error.into()))
+    parsed(&row.text(column)?)
+}
+
+fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, DatabaseError> {
+    serde_json::from_str(text).map_err(|error| unreadable(error.into()))
 }
 
 // === impl Question ===

@@ -44,6 +44,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (8, "approvals", include_str!("../../migrations/postgres/0008_approvals.sql")),
     (9, "trust", include_str!("../../migrations/postgres/0009_trust.sql")),
     (10, "agents of tokens", include_str!("../../migrations/postgres/0010_token_agents.sql")),
+    (11, "approval scopes", include_str!("../../migrations/postgres/0011_approval_scopes.sql")),
 ];
 
 const MOST_CONNECTIONS: u32 = 10;

@@ -5,7 +5,7 @@ mod killed;
 use crate::jobs::on_both_engines;
 use crate::jobs::world::World;
 use belljar_contract::action::{ActionType, Risk};
-use belljar_contract::approval::{Approval, ApprovalStatus, LARGEST_ARGUMENTS_BYTES, Ruling};
+use belljar_contract::approval::{Approval, ApprovalStatus, CallScope, LARGEST_ARGUMENTS_BYTES, Ruling};
 use belljar_contract::id::{AgentId, ApprovalId, RunId, UserId};
 use belljar_contract::tool::{AgentKind, ToolName, ToolSubject};
 use belljar_store::approvals::{Answer, ApprovalError, Approvals, CallKey, MOST_OPEN_BYTES, Question};
@@ -63,6 +63,7 @@ fn call(arguments: char) -> CallKey {
         subject: subject("belljar"),
         tool: ToolName::parse("tell").unwrap(),
         arguments_sha256: digest(&arguments_of(arguments)),
+        scope: CallScope::new(),
     }
 }
 
@@ -120,7 +121,35 @@ fn after(duration: SignedDuration) -> Timestamp {
     now() + duration
 }
 
+fn scoped(arguments: char, workspace: &str) -> CallKey {
+    let scope = CallScope::from_iter([("workspace".to_owned(), json!(workspace))]);
+    CallKey { scope, ..call(arguments) }
+}
+
 on_both_engines! {
+    async fn an_approval_is_used_only_by_a_call_with_an_equal_scope(world: World) {
+        let desk = Desk::of(&world);
+        // As earlier versions asked: without a scope.
+        let unscoped = desk.ask(call('a')).await;
+        let asked = desk.ask(scoped('a', "/srv/one")).await;
+        assert_ne!(asked.id, unscoped.id);
+        assert_eq!((&unscoped.scope, &asked.scope), (&CallScope::new(), &scoped('a', "/srv/one").scope));
+        for id in [&unscoped.id, &asked.id] {
+            desk.approve(id).await;
+        }
+        assert!(!desk.is_used(&scoped('a', "/srv/other"), now()).await);
+        assert_ne!(desk.ask(scoped('a', "/srv/other")).await.id, asked.id);
+        let listed = desk.approvals.list(None, (None, 10), now()).await.unwrap().entries;
+        assert_eq!(listed[1].scope, asked.scope);
+        let (kind, event) = desk.recorded().swap_remove(1);
+        assert_eq!((kind.as_str(), &event["scope"]), ("approval_asked", &json!({ "workspace": "/srv/one" })));
+        // The control: each is used by the very call that it was asked for.
+        assert!(desk.is_used(&scoped('a', "/srv/one"), now()).await);
+        assert!(desk.is_used(&call('a'), now()).await);
+        // What is removed takes its scope along.
+        while desk.approvals.purge(after(SignedDuration::from_hours(1))).await.unwrap() > 0 {}
+    }
+
     async fn the_same_call_is_the_same_question_and_another_is_another(world: World) {
         let desk = Desk::of(&world);
         let first = desk.ask(call('a')).await;

@@ -1,5 +1,6 @@
 //! `belljar approval list`
 
+use super::show::said;
 use super::source::Source;
 use crate::command::plain;
 use crate::command::printing::{aligned, print, print_json};
@@ -64,12 +65,13 @@ fn table(approvals: &[Approval]) -> String {
     if approvals.is_empty() {
         return "No approvals.\n".to_owned();
     }
-    let head = ["APPROVAL", "STATUS", "RISK", "ASKED", "AGENT", "TOOL", "ACTION"].map(str::to_owned);
+    let head =
+        ["APPROVAL", "STATUS", "RISK", "ASKED", "AGENT", "TOOL", "ACTION", "WORKSPACE"].map(str::to_owned);
     let rows: Vec<_> = std::iter::once(head).chain(approvals.iter().map(row)).collect();
     aligned(&rows)
 }
 
-fn row(approval: &Approval) -> [String; 7] {
+fn row(approval: &Approval) -> [String; 8] {
     let short = |text: &str| plain(text).chars().take(WIDEST).collect();
     let agent = approval.agent_id.as_ref().map_or("-", |agent| agent.as_str());
     [
@@ -80,5 +82,18 @@ fn row(approval: &Approval) -> [String; 7] {
         short(agent),
         short(approval.tool.as_str()),
         approval.action_type.to_string(),
+        // The end of a path tells more than its beginning.
+        ending(
+            &approval.scope.get("workspace").or(approval.scope.get("task_id")).map_or("-".to_owned(), said),
+        ),
     ]
+}
+
+/// The last of a text.
+fn ending(text: &str) -> String {
+    let text = plain(text);
+    match text.char_indices().rev().nth(WIDEST - 1) {
+        Some((at, _)) if at > 0 => format!("…{}", &text[at..]),
+        _ => text,
+    }
 }

@@ -9,6 +9,7 @@ use crate::error::CliError;
 use belljar_contract::approval::Approval;
 use belljar_contract::id::ApprovalId;
 use jiff::Timestamp;
+use serde_json::Value;
 use std::fmt::Write;
 
 #[derive(Debug, clap::Args)]
@@ -33,6 +34,15 @@ impl ShowArguments {
     }
 }
 
+/// A member of a scope, on one line.
+pub(super) fn said(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// An approval, with all of the arguments.
 pub(super) fn description(approval: &Approval) -> String {
     let mut text = String::new();
@@ -48,6 +58,14 @@ pub(super) fn description(approval: &Approval) -> String {
     }
     say("tool", approval.tool.as_str());
     say("action", &format!("{}, risk {}", approval.action_type, approval.risk.as_str()));
+    for (name, value) in &approval.scope {
+        match value {
+            Value::Object(members) => {
+                members.iter().for_each(|(member, value)| say(&format!("{name}.{member}"), &said(value)));
+            }
+            value => say(name, &said(value)),
+        }
+    }
     say("why", &approval.reason);
     say("decision", &approval.decision_id.to_string());
     say("asked", &time(approval.created_at));

@@ -136,6 +136,17 @@ impl Desk {
         Ok(client.for_tools_of(category))
     }
 
+    /// The session in which the built-in tools work, if there is one already.
+    pub(super) fn own_living(&self) -> Option<Client> {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        own.and_then(|id| self.find(&id).ok())
+    }
+
+    /// What a session begins with that would be opened now.
+    pub(super) fn choice(&self, directory: Option<&str>) -> Result<WorkspaceChoice, Failure> {
+        self.workspace(directory, self.terms().as_ref())
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,6 +3,7 @@
 use super::HttpArguments;
 use super::desk::Desk;
 use super::offering::Offered;
+use super::scope::DeskScopes;
 use super::{tell, token_file, tools};
 use crate::error::CliError;
 use crate::{access, approvals, trust};
@@ -64,6 +65,7 @@ pub(crate) async fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
     let gateway = Gateway::new(registry, Arc::clone(&audit)).knowing(Arc::new(ProcessSecrets));
     let Some(house) = &offered.house else { return Ok(gateway) };
     let approver = approvals::approver(&audit, configuration.as_ref()).await?;
+    let gateway = gateway.scoped_by(Arc::new(DeskScopes(Arc::clone(&offered.desk))));
     Ok(gateway.judging_by(Arc::clone(house) as Arc<dyn Access>).asking(Arc::new(approver))?)
 }
 

@@ -16,10 +16,12 @@ use super::bench::SessionBench;
 use super::desk::Desk;
 use super::execution::{GivenUp, waiting};
 use super::hatch::SessionHatch;
+use super::scope::{self, Workplace};
 use super::tell;
 use super::web::SessionWeb;
 use crate::configuration::Configuration;
 use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName};
 use belljar_sandbox::backend::with_causes;
@@ -150,6 +152,9 @@ trait Does: Clone + Send + Sync + 'static {
     /// What it takes.
     type Arguments: serde::de::DeserializeOwned + schemars::JsonSchema + Send + 'static;
 
+    /// The workspace that a call with these arguments works on.
+    fn place(arguments: Self::Arguments) -> Workplace;
+
     /// Does it. Whoever called may have gone meanwhile.
     fn does(&self, desk: &Desk, arguments: Self::Arguments, given_up: &GivenUp) -> Answer;
 }
@@ -157,6 +162,7 @@ trait Does: Clone + Send + Sync + 'static {
 struct AtDesk<D> {
     desk: Arc<Desk>,
     does: D,
+    reaches_out: bool,
 }
 
 impl<D: Does> TypedTool for AtDesk<D> {
@@ -170,6 +176,14 @@ impl<D: Does> TypedTool for AtDesk<D> {
         let (desk, does) = (Arc::clone(&self.desk), self.does.clone());
         let done = tokio::task::spawn_blocking(move || does.does(&desk, arguments, &given_up));
         done.await.unwrap_or_else(|error| Err(Failure::internal("do it", &error)))
+    }
+
+    async fn scope(
+        &self,
+        _: &belljar_tools::caller::Caller,
+        arguments: D::Arguments,
+    ) -> Result<CallScope, Failure> {
+        scope::found(&self.desk, D::place(arguments), self.reaches_out).await
     }
 }
 
@@ -192,5 +206,6 @@ fn defined<D: Does>(about: &About, desk: &Arc<Desk>, does: D) -> Result<Arc<dyn 
         within: about.within,
         ..new
     };
-    Ok(tool(definition, AtDesk { desk: Arc::clone(desk), does }))
+    let reaches_out = definition.reaches_out;
+    Ok(tool(definition, AtDesk { desk: Arc::clone(desk), does, reaches_out }))
 }

@@ -2,16 +2,21 @@
 
 use super::{Answers, House, RULES, code, message, rules};
 use crate::rig::Rig;
+use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
-use belljar_gateway::access::HouseAccess;
+use belljar_gateway::access::{HouseAccess, ScopeSource};
 use belljar_policy::constraint::WorksIn;
 use belljar_policy::secret::KnownSecrets;
+use belljar_tools::answer::Failure;
 use belljar_tools::canonical;
-use serde_json::json;
+use belljar_tools::definition::Definition;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A gateway that knows one secret, and what it is asked about.
 fn knowing() -> House {
@@ -84,4 +89,48 @@ async fn a_call_that_can_not_be_shown_whole_is_refused_and_not_asked_about() {
     // The control: the same calls without what can't be shown.
     let asked = house.call("asks", "tell", json!({ "text": "curl -H x" })).await;
     assert_eq!(code(&asked), Some(DomainCode::ApprovalRequired));
+}
+
+/// A place that can change.
+#[derive(Debug, Default)]
+struct Places(Mutex<Option<Value>>);
+
+impl ScopeSource for Places {
+    fn scope<'a>(&'a self, _: &'a Definition) -> BoxFuture<'a, Result<CallScope, Failure>> {
+        let place = self.0.lock().unwrap().clone();
+        let place = place.ok_or_else(|| Failure::new(DomainCode::Unavailable, "the place is gone"));
+        let scope = place.map(|place| CallScope::from_iter([("workspace".to_owned(), place)]));
+        std::future::ready(scope).boxed()
+    }
+}
+
+#[tokio::test]
+async fn an_approval_is_asked_for_and_used_with_what_the_call_acts_on_by_then() {
+    let (places, approver) = (Arc::new(Places::default()), Arc::new(Answers::default()));
+    let access = Arc::new(HouseAccess::new(rules(RULES), BTreeMap::new()));
+    let (judging, asking, scopes) = (Arc::clone(&access), Arc::clone(&approver), Arc::clone(&places));
+    let rig = Rig::with(|gateway| {
+        let gateway = gateway.knowing(Arc::new(OneSecret)).scoped_by(scopes);
+        gateway.judging_by(judging).asking(asking).unwrap()
+    });
+    let house = House { rig, access, approver };
+    let told = async || code(&house.call("asks", "tell", json!({ "text": "x" })).await);
+    let at = |place: Value| *places.0.lock().unwrap() = Some(place);
+    // What can't be found out fails the call, and what can't be shown can't be approved.
+    assert_eq!(told().await, Some(DomainCode::Unavailable));
+    at(json!("/srv/the-hosts-secret"));
+    assert_eq!(told().await, Some(DomainCode::PermissionDenied));
+    at(json!("x".repeat(40_000)));
+    assert_eq!(told().await, Some(DomainCode::PermissionDenied));
+    assert!(house.approver.asked.lock().unwrap().is_empty());
+    at(json!("/srv/one"));
+    assert_eq!(told().await, Some(DomainCode::ApprovalRequired));
+    let asked = house.approver.asked.lock().unwrap().last().unwrap().1.clone();
+    assert_eq!(Value::Object(asked.scope), json!({ "workspace": "/srv/one" }));
+    house.say_yes();
+    at(json!("/srv/other"));
+    assert_eq!(told().await, Some(DomainCode::ApprovalRequired));
+    // The control: in the place where it was approved.
+    at(json!("/srv/one"));
+    assert_eq!(told().await, None);
 }

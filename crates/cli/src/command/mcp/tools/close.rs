@@ -2,6 +2,7 @@
 
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
+use super::super::scope::Workplace;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
 use belljar_tools::answer::{Answer, Success};
@@ -31,6 +32,10 @@ pub(super) struct Close;
 
 impl Does for Close {
     type Arguments = Arguments;
+
+    fn place(arguments: Arguments) -> Workplace {
+        Workplace::Session(arguments.session)
+    }
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
         let is_kept = desk.close(&arguments.session)?;

@@ -3,6 +3,7 @@
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::super::failures;
+use super::super::scope::Workplace;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
 use belljar_contract::result::{ChangedFile, WorkspaceChanges};
@@ -49,6 +50,10 @@ pub(super) struct Diff;
 
 impl Does for Diff {
     type Arguments = Arguments;
+
+    fn place(arguments: Arguments) -> Workplace {
+        Workplace::Session(arguments.session)
+    }
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
         let review =

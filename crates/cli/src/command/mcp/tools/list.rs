@@ -3,6 +3,7 @@
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::super::inside;
+use super::super::scope::Workplace;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
 use belljar_policy::untrusted::UntrustedBytes;
@@ -40,6 +41,10 @@ pub(super) struct List;
 
 impl Does for List {
     type Arguments = Arguments;
+
+    fn place(arguments: Arguments) -> Workplace {
+        Workplace::Session(arguments.session)
+    }
 
     fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
         let client = desk.find(&arguments.session)?;

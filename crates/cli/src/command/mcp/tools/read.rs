@@ -3,6 +3,7 @@
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::super::inside;
+use super::super::scope::Workplace;
 use super::{About, Does, SHORT};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -63,6 +64,10 @@ pub(super) struct Read;
 
 impl Does for Read {
     type Arguments = Arguments;
+
+    fn place(arguments: Arguments) -> Workplace {
+        Workplace::Session(arguments.session)
+    }
 
     fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
         let Arguments { session, path, offset, limit, encoding } = arguments;

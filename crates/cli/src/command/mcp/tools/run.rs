@@ -3,6 +3,7 @@
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::super::failures;
+use super::super::scope::Workplace;
 use super::diff::{self, Part};
 use super::exec::{Said, ran};
 use super::{AROUND_A_COMMAND, About, Does, LONGEST_COMMAND};
@@ -58,6 +59,10 @@ pub(super) struct Run;
 
 impl Does for Run {
     type Arguments = Arguments;
+
+    fn place(arguments: Arguments) -> Workplace {
+        Workplace::New(arguments.directory)
+    }
 
     fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
         let Arguments { directory, argv, shell, cwd, env, stdin, timeout_seconds, output_bytes } = arguments;

@@ -2,6 +2,7 @@
 
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
+use super::super::scope::Workplace;
 use super::{About, Does, SHORT};
 use belljar_contract::category::Category;
 use belljar_sandbox::session::{Description, describe_all};
@@ -35,6 +36,10 @@ pub(super) struct Sessions;
 
 impl Does for Sessions {
     type Arguments = Arguments;
+
+    fn place(_: Arguments) -> Workplace {
+        Workplace::Own
+    }
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
         // One that ends at this very moment is none any more.
