@@ -59,6 +59,7 @@ pub enum CommitError {
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) commit: String,
+    pub(super) tree: String,
     pub(super) files: Vec<Differing>,
     pub(super) findings: Vec<Finding>,
 }
@@ -175,8 +176,10 @@ pub(super) fn make(
     if files.is_empty() {
         return Err(CommitError::Unchanged);
     }
+    let told = git.run(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")])?;
+    let tree_id = object_id(&told).ok_or_else(|| unreadable("rev-parse"))?;
     let findings = review_in_tree(touched(&files, tree), &context_of(tree));
-    Ok(Made { commit, files, findings })
+    Ok(Made { commit, tree: tree_id, files, findings })
 }
 
 fn write(

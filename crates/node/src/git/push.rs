@@ -162,6 +162,11 @@ impl Prepared<'_> {
         &self.made.commit
     }
 
+    /// The id of the commit's tree: equal files have equal ids.
+    pub fn tree(&self) -> &str {
+        &self.made.tree
+    }
+
     /// The paths that differ from what was cloned, each with what has become of it.
     pub fn files(&self) -> impl ExactSizeIterator<Item = (&str, &'static str)> {
         self.made.files.iter().map(|file: &Differing| (file.path.as_str(), file.change()))

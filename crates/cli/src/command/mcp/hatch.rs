@@ -22,7 +22,7 @@ use belljar_policy::git::{GitRules, Remote};
 use belljar_sandbox::directory::Directory;
 use belljar_sandbox::session::Client;
 use belljar_tools::answer::Failure;
-use belljar_tools::builtin::git::hatch::{CloneRequest, Cloned, GitHatch, PushRequest, Pushed};
+use belljar_tools::builtin::git::hatch::{CloneRequest, Cloned, GitHatch, PlannedPush, PushRequest, Pushed};
 use belljar_tools::caller::{Caller, Identity};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -52,12 +52,17 @@ impl GitHatch for SessionHatch {
         caller: &'a Caller,
         wanted: PushRequest,
     ) -> BoxFuture<'a, Result<Pushed, Failure>> {
-        let rules = Arc::clone(&self.rules);
-        let agent = caller.identity.as_ref().and_then(|identity| match identity {
-            Identity::Agent(agent) => Some(agent.to_string()),
-            Identity::Level(_) => None,
-        });
+        let (rules, agent) = (Arc::clone(&self.rules), agent_of(caller));
         self.done(move |desk, given_up| push::push(desk, &rules, (wanted, agent), given_up)).boxed()
+    }
+
+    fn planned_push<'a>(
+        &'a self,
+        caller: &'a Caller,
+        wanted: PushRequest,
+    ) -> BoxFuture<'a, Result<PlannedPush, Failure>> {
+        let (rules, agent) = (Arc::clone(&self.rules), agent_of(caller));
+        self.done(move |desk, given_up| push::plan(desk, &rules, (wanted, agent), given_up)).boxed()
     }
 }
 
@@ -72,6 +77,14 @@ impl SessionHatch {
         let _turn = self.desk.turn()?;
         let desk = Arc::clone(&self.desk);
         self.desk.git.done(move |given_up| does(&desk, given_up)).await
+    }
+}
+
+/// The name of the agent that calls, if it has one.
+fn agent_of(caller: &Caller) -> Option<String> {
+    match caller.identity.as_ref()? {
+        Identity::Agent(agent) => Some(agent.to_string()),
+        Identity::Level(_) => None,
     }
 }
 

@@ -185,6 +185,59 @@ fn a_push_waits_for_a_persons_yes_to_that_very_branch_and_is_made_once() {
 }
 
 #[test]
+fn an_approved_push_writes_the_files_that_were_approved_to_the_remote_that_was_shown() {
+    const NAME: &str = "an_approved_push_writes_the_files_that_were_approved_to_the_remote_that_was_shown";
+    let Some(rig) = rig(NAME) else { return };
+    let other = rig.repositories.make("other.git", &[("a.txt", "a\n")]);
+    configure(&rig, rig.url.trim_end_matches("origin.git"));
+    let access = "tool_access: {agents: [{name: asker, level: elevated, autonomy: full, human_approval: ['vcs:push']}]}\n";
+    let config = rig.world.read(".config/belljar/config.yaml") + access;
+    rig.world.write(".config/belljar/config.yaml", config);
+    let session = create(&rig.world, &[]);
+    let _ended = Sessions(&rig.world);
+    let push = json!({ "directory": "app", "branch": "belljar/one", "message": "Fix it" });
+    let pushed = || call(&rig, &session, ("git_push", &push), &["--agent", "asker"]);
+    let waits = || {
+        let (code, told) = pushed();
+        assert_eq!((code, &told["domain_code"]), (3, &json!("approval_required")), "{told}");
+        told["message"].as_str().unwrap().split("Approval ").nth(1).unwrap()[..36].to_owned()
+    };
+    let cloned_from = |url: &str| {
+        exec(&rig.world, &session, "rm -rf /workspace/app").succeeded();
+        done(&rig, &session, "git_clone", &json!({ "url": url, "directory": "app" }));
+    };
+    let write = |content: &str| {
+        done(&rig, &session, "write_file", &json!({ "path": "app/b.txt", "content": content }));
+    };
+    cloned_from(&rig.url);
+    // Nobody is asked about a push that would be refused.
+    assert_eq!(pushed().1["domain_code"], "conflict");
+    write("reviewed\n");
+    let id = waits();
+    assert_eq!(waits(), id, "equal files are one question");
+    let shown = rig.world.run(&["approval", "show", &id, "--json"]).succeeded().json();
+    let plan = &shown["scope"]["push"];
+    let base = git(&rig.bare, &["rev-parse", "main"]);
+    assert_eq!((&plan["remote"], &plan["base"]), (&json!(rig.url), &json!(base.trim())), "{shown}");
+    assert_eq!((&plan["ref"], &plan["files"]), (&json!("refs/heads/belljar/one"), &json!(["added b.txt"])));
+    assert!(rig.world.run(&["approval", "show", &id]).succeeded().stdout.contains(&rig.url));
+    crate::approval::approve(&rig.world, &id, &[]).succeeded();
+    // Other files take another yes, and so does a clone of another repository.
+    write("other\n");
+    assert_ne!(waits(), id);
+    cloned_from(&rig.url.replace("origin.git", "other.git"));
+    write("reviewed\n");
+    assert_ne!(waits(), id);
+    assert_eq!((updates(&rig.bare, "belljar/one"), updates(&other, "belljar/one")), (0, 0));
+    // The control: what was approved is pushed.
+    cloned_from(&rig.url);
+    write("reviewed\n");
+    let (code, told) = pushed();
+    assert_eq!((code, updates(&rig.bare, "belljar/one")), (0, 1), "{told}");
+    assert_eq!(git(&rig.bare, &["rev-parse", "belljar/one^{tree}"]).trim(), plan["tree"].as_str().unwrap());
+}
+
+#[test]
 fn git_goes_to_no_repository_that_the_configuration_does_not_name() {
     let Some(rig) = rig("git_goes_to_no_repository_that_the_configuration_does_not_name") else { return };
     rig.repositories.make("other.git", &[("a.txt", "a\n")]);

@@ -5,6 +5,7 @@ use crate::caller::Caller;
 use belljar_contract::path::StepPath;
 use belljar_policy::git::{BranchName, Remote};
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 
 /// What the host's git does for callers.
 pub trait GitHatch: Send + Sync {
@@ -21,6 +22,13 @@ pub trait GitHatch: Send + Sync {
         caller: &'a Caller,
         wanted: PushRequest,
     ) -> BoxFuture<'a, Result<Pushed, Failure>>;
+
+    /// Says what a push would write, and writes nothing.
+    fn planned_push<'a>(
+        &'a self,
+        caller: &'a Caller,
+        wanted: PushRequest,
+    ) -> BoxFuture<'a, Result<PlannedPush, Failure>>;
 }
 
 /// So many paths of a push are told one by one.
@@ -61,6 +69,26 @@ pub struct PushRequest {
     pub branch: BranchName,
     /// What the commit says.
     pub message: String,
+    /// What a person has approved: nothing else is pushed.
+    pub approved: Option<PlannedPush>,
+}
+
+/// What a push would write. Two pushes with equal plans write equal files to one branch of one server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedPush {
+    /// The URL of the server's repository, without credentials.
+    pub remote: String,
+    /// The ref.
+    #[serde(rename = "ref")]
+    pub reference: String,
+    /// The commit below it, which was cloned.
+    pub base: String,
+    /// The id of the tree, which all files follow from.
+    pub tree: String,
+    /// The first paths that differ from what was cloned, each behind what has become of it.
+    pub files: Vec<String>,
+    /// How many differ.
+    pub file_count: usize,
 }
 
 /// What is at the server now.

@@ -5,6 +5,7 @@ use crate::answer::{Answer, Failure, Success};
 use crate::builtin::files::relative;
 use crate::caller::Caller;
 use crate::typed::TypedTool;
+use belljar_contract::approval::CallScope;
 use belljar_policy::git::BranchName;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -32,21 +33,52 @@ pub(super) struct Arguments {
     directory: Option<String>,
 }
 
+/// The member of a scope that says what is pushed.
+const MEMBER: &str = "push";
+
 pub(super) struct Push(pub(super) Arc<dyn GitHatch>);
 
 impl TypedTool for Push {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
-        let Arguments { branch, message, directory } = arguments;
+        self.push(caller, arguments.request()?).await
+    }
+
+    async fn scope(&self, caller: &Caller, arguments: Arguments) -> Result<CallScope, Failure> {
+        let planned = self.0.planned_push(caller, arguments.request()?).await?;
+        Ok(CallScope::from_iter([(MEMBER.to_owned(), json!(planned))]))
+    }
+
+    async fn call_approved(&self, caller: &Caller, arguments: Arguments, scope: &CallScope) -> Answer {
+        let approved = scope.get(MEMBER).cloned().unwrap_or_default();
+        let approved = serde_json::from_value(approved)
+            .map_err(|error| Failure::internal("read what was approved", &error))?;
+        self.push(caller, PushRequest { approved: Some(approved), ..arguments.request()? }).await
+    }
+}
+
+// === impl Arguments ===
+
+impl Arguments {
+    fn request(self) -> Result<PushRequest, Failure> {
+        let Self { branch, message, directory } = self;
         let branch =
             BranchName::parse(&branch).map_err(|error| Failure::argument(format!("/branch: {error}")))?;
         if message.contains('\0') {
             return Err(Failure::argument("/message: it has the character U+0000 in it"));
         }
         let directory = directory.map(|name| relative("directory", &name)).transpose()?;
-        let reference = branch.reference();
-        let pushed = self.0.push_out(caller, PushRequest { directory, branch, message }).await?;
+        Ok(PushRequest { directory, branch, message, approved: None })
+    }
+}
+
+// === impl Push ===
+
+impl Push {
+    async fn push(&self, caller: &Caller, wanted: PushRequest) -> Answer {
+        let reference = wanted.branch.reference();
+        let pushed = self.0.push_out(caller, wanted).await?;
         let files = pushed.files.iter().take(MOST_TOLD);
         let files: Vec<_> = files.map(|(path, change)| json!({ "path": path, "change": change })).collect();
         let left_out: Vec<_> = pushed.left_out.iter().take(MOST_TOLD).collect();

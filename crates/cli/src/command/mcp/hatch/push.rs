@@ -7,20 +7,24 @@ use super::{Passage, failure, must_be_named, run_of};
 use crate::git::author_of;
 use crate::state;
 use belljar_contract::category::Category;
-use belljar_contract::id::RunId;
 use belljar_contract::path::{WORKSPACE, WorkspacePath};
 use belljar_contract::text::escaped;
 use belljar_contract::tool::DomainCode;
 use belljar_egress::upstream::names::NameSource;
-use belljar_node::git::{Attribution, Base, BaseError, HostEnv, PushOrder, Standing, TreeLimits};
+use belljar_node::git::{
+    Attribution, Base, BaseError, HostEnv, Prepared, PushError, PushOrder, Standing, TreeLimits,
+};
 use belljar_policy::git::{GitRules, Remote};
 use belljar_sandbox::directory::Directory;
 use belljar_sandbox::session::Client;
 use belljar_tools::answer::Failure;
-use belljar_tools::builtin::git::hatch::{MOST_TOLD, PushRequest, Pushed};
+use belljar_tools::builtin::git::hatch::{MOST_TOLD, PlannedPush, PushRequest, Pushed};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// Maximum length of the paths that an approver is shown, in bytes. The tree's id stands for all of them.
+const MOST_SHOWN_BYTES: usize = 8 << 10;
 
 /// So long it may take to read it out.
 const READ_WITHIN: Duration = Duration::from_secs(180);
@@ -28,12 +32,57 @@ const READ_WITHIN: Duration = Duration::from_secs(180);
 /// As much is read out: much of it may be ignored, and is pushed by nobody.
 const READ: TreeLimits = TreeLimits { files: 500_000, bytes: 4 << 30, file_bytes: 1 << 30 };
 
+/// Pushes it; what a person has approved, if it takes that, and nothing else.
 pub(super) fn push(
     desk: &Desk,
     rules: &GitRules,
     (wanted, agent): (PushRequest, Option<String>),
     given_up: &GivenUp,
 ) -> Result<Pushed, Failure> {
+    let approved = wanted.approved.clone();
+    prepared(desk, rules, (wanted, agent), given_up, |prepared, plan, others| {
+        if approved.is_some_and(|approved| approved != plan) {
+            let message = "nothing was pushed: the files or the clone have changed since a person approved it; the same call asks again";
+            return Err(Failure::new(DomainCode::Conflict, message));
+        }
+        let (files, file_count) = (prepared.files().take(MOST_TOLD), prepared.files().len());
+        let files = files.map(|(path, change)| (path.to_owned(), change.to_owned())).collect();
+        let (left_out, ignored) = (prepared.left_out(), &prepared.ignored().paths);
+        let left_out_count = left_out.len() + ignored.len();
+        let left_out = left_out.iter().chain(ignored).take(MOST_TOLD).cloned().collect();
+        let pushed = prepared.push(&desk.offer.pushes).map_err(|error| failure::of_pushing(&error))?;
+        let PlannedPush { remote, base, .. } = plan;
+        let was_there = pushed.standing == Standing::AlreadyThere;
+        let commit = pushed.commit;
+        let pushed = Pushed { remote, commit, base, was_there, files, file_count, left_out, left_out_count };
+        Ok(with(others, pushed))
+    })
+}
+
+/// Says what a push would write. What would be refused in any case is refused here.
+pub(super) fn plan(
+    desk: &Desk,
+    rules: &GitRules,
+    (wanted, agent): (PushRequest, Option<String>),
+    given_up: &GivenUp,
+) -> Result<PlannedPush, Failure> {
+    prepared(desk, rules, (wanted, agent), given_up, |prepared, plan, _| {
+        let findings = prepared.asks(&desk.offer.pushes);
+        match findings.is_empty() {
+            true => Ok(plan),
+            false => Err(failure::of_pushing(&PushError::Handoff { findings })),
+        }
+    })
+}
+
+/// Reads the files out of the workspace and makes a commit of them, here; then does something with it.
+fn prepared<T>(
+    desk: &Desk,
+    rules: &GitRules,
+    (wanted, agent): (PushRequest, Option<String>),
+    given_up: &GivenUp,
+    does: impl FnOnce(Prepared<'_>, PlannedPush, &Others) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let inside = wanted.directory.as_ref().map(|directory| directory.beneath(WORKSPACE)).transpose();
     let inside = inside.map_err(|error| Failure::new(DomainCode::PermissionDenied, error.to_string()))?;
     let client = desk.own_session(Category::VersionControl)?;
@@ -49,27 +98,17 @@ pub(super) fn push(
     let top = Directory::open_host(&passage.0).map_err(|error| failure::of_carrying(&error.into()))?;
     let carrier = Carrier { client: &client, given_up, until: Instant::now() + READ_WITHIN };
     let others = carrier.take(&inside, &top, READ).map_err(|error| failure::of_carrying(&error))?;
-    let pushed = sent((desk, rules), (&base, &top, remote), (&wanted, agent, run_id), given_up)?;
-    Ok(with(&others, pushed))
-}
-
-fn sent(
-    (desk, rules): (&Desk, &GitRules),
-    (base, top, remote): (&Base, &Directory, Remote),
-    (wanted, agent, run_id): (&PushRequest, Option<String>, RunId),
-    given_up: &GivenUp,
-) -> Result<Pushed, Failure> {
     let (state, env) = (state::open(), HostEnv::of_process());
     let author =
         author_of(None, &env).map_err(|error| Failure::new(DomainCode::ToolFailed, error.chain()))?;
-    let told = remote.to_string();
+    let (told, reference) = (remote.to_string(), wanted.branch.reference());
     let order = PushOrder {
-        base,
-        directory: top,
+        base: &base,
+        directory: &top,
         remote,
         rules,
         names: NameSource::of_system(),
-        branch: wanted.branch.clone(),
+        branch: wanted.branch,
         message: &wanted.message,
         attribution: Attribution { author, run_id: Some(run_id), agent, model: None },
         limits: TreeLimits::default(),
@@ -80,22 +119,28 @@ fn sent(
         is_canceled: &|| given_up.is_so(),
     };
     let prepared = order.prepare().map_err(|error| failure::of_pushing(&error))?;
-    let (files, file_count) = (prepared.files().take(MOST_TOLD), prepared.files().len());
-    let files = files.map(|(path, change)| (path.to_owned(), change.to_owned())).collect();
-    let (left_out, ignored) = (prepared.left_out(), &prepared.ignored().paths);
-    let left_out_count = left_out.len() + ignored.len();
-    let left_out = left_out.iter().chain(ignored).take(MOST_TOLD).cloned().collect();
-    let pushed = prepared.push(&desk.offer.pushes).map_err(|error| failure::of_pushing(&error))?;
-    Ok(Pushed {
+    let plan = PlannedPush {
         remote: told,
-        commit: pushed.commit,
+        reference,
         base: base.record().commit.clone(),
-        was_there: pushed.standing == Standing::AlreadyThere,
-        files,
-        file_count,
-        left_out,
-        left_out_count,
-    })
+        tree: prepared.tree().to_owned(),
+        files: first_files(&prepared),
+        file_count: prepared.files().len(),
+    };
+    does(prepared, plan, &others)
+}
+
+/// The first paths that differ, as far as a person is shown them before they approve the push.
+fn first_files(prepared: &Prepared<'_>) -> Vec<String> {
+    let mut left = MOST_SHOWN_BYTES;
+    let lines = prepared.files().map(|(path, change)| format!("{change} {}", escaped(path.as_bytes())));
+    lines
+        .take_while(|line| {
+            let is_room = line.len() <= left;
+            left = left.saturating_sub(line.len());
+            is_room
+        })
+        .collect()
 }
 
 /// The host's own clone of what is there: of a workspace that is a copy of one that a person has cloned, that one.
