@@ -20,11 +20,15 @@ mod stdio;
 pub(crate) use stdio::read_path;
 pub use stdio::{Folder, FolderMode, StdioConfig};
 
+use crate::canonical::digest_of;
+use belljar_contract::text::escaped;
 use belljar_contract::tool::ToolScope;
 use belljar_contract::yaml::{
     Log, Members, Node, below, boolean, list, one_of, place, quoted, seconds, size, text, whole,
 };
 use belljar_egress::remote::Remote;
+use serde_json::{Value, json};
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 /// All of them, in the order in which they are written.
@@ -130,6 +134,21 @@ impl ServerConfig {
     pub fn is_meant(&self, tool: &str) -> bool {
         let is_in = |tools: &[String]| tools.iter().any(|name| name == tool);
         self.enabled_tools.as_deref().is_none_or(is_in) && !is_in(&self.disabled_tools)
+    }
+
+    /// Which server it is, as a person is shown it who approves a call, without credentials.
+    pub(super) fn scope(&self) -> Value {
+        match &self.way {
+            Way::Http(remote) => json!({ "name": self.name, "url": remote.address() }),
+            Way::Stdio(stdio) => json!({
+                "name": self.name,
+                "command": stdio.command,
+                // Arguments may contain credentials.
+                "args_sha256": digest_of(&json!(stdio.args).to_string()),
+                "workspace": stdio.workspace.as_ref().map(|folder| escaped(folder.path.as_os_str().as_bytes())),
+                "unsealed": stdio.is_unsealed,
+            }),
+        }
     }
 
     fn read(node: &Node, log: &mut Log) -> Option<Self> {

@@ -5,18 +5,15 @@ use super::config::{ServerConfig, Way};
 use super::server::Server;
 use crate::answer::{Answer, Failure};
 use crate::caller::Caller;
-use crate::canonical::digest_of;
 use crate::definition::{Definition, Effect};
 use crate::{Arguments, Tool};
 use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
-use belljar_contract::text::escaped;
 use belljar_contract::tool::{CostTier, ToolName};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,18 +135,7 @@ impl Tool for Remote {
     }
 
     fn scope<'a>(&'a self, _: &'a Caller, _: Arguments) -> BoxFuture<'a, Result<CallScope, Failure>> {
-        let config = self.server.config();
-        let server = match &config.way {
-            Way::Http(remote) => json!({ "name": config.name, "url": remote.address() }),
-            Way::Stdio(stdio) => json!({
-                "name": config.name,
-                "command": stdio.command,
-                // Arguments may contain credentials.
-                "args_sha256": digest_of(&json!(stdio.args).to_string()),
-                "workspace": stdio.workspace.as_ref().map(|folder| escaped(folder.path.as_os_str().as_bytes())),
-                "unsealed": stdio.is_unsealed,
-            }),
-        };
-        std::future::ready(Ok(CallScope::from_iter([("server".to_owned(), server)]))).boxed()
+        std::future::ready(Ok(CallScope::from_iter([("server".to_owned(), self.server.config().scope())])))
+            .boxed()
     }
 }

@@ -86,3 +86,52 @@ fn of_database(database: &DatabaseConfig) -> Result<(), Box<dyn Error + Send + S
 fn of_secret(secret: &Credential) -> Result<(), Box<dyn Error + Send + Sync>> {
     Ok(secret.check()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caller::Caller;
+    use belljar_contract::tool::AgentKind;
+    use belljar_contract::yaml::{self, Log};
+    use serde_json::{Value, json};
+
+    const CONFIG: &str = "
+databases:
+  sqlite: [{name: notes, path: /srv/notes.db, writable: true}]
+  postgres: [{name: orders, host: db.example, database: orders, user: app, password: {file: /etc/belljar/orders}}]
+channels:
+  slack: [{name: team, url: 'https://hooks.example/services/a-credential', audience: internal}]
+metrics: [{name: load, url: 'https://metrics.example/prom'}]
+";
+
+    #[tokio::test]
+    async fn a_scope_is_what_a_name_stands_for_without_credentials() {
+        let mut log = Log::default();
+        let root = yaml::parse(CONFIG.as_bytes(), &mut log).unwrap();
+        let config = ToolsConfig::read(&root, &mut log);
+        log.finish().unwrap();
+        let all = tools(&config).unwrap().tools;
+        let scope = async |name: &str, arguments: Value| {
+            let tool = all.iter().find(|tool| tool.definition().name.as_str() == name).unwrap();
+            let caller = Caller::of(AgentKind::Operator);
+            tool.scope(&caller, arguments.as_object().unwrap().clone()).await.map(Value::Object)
+        };
+        let query = |database: &str| json!({ "database": database, "query": "SELECT 1" });
+        let notes = json!({ "database": { "sqlite": "/srv/notes.db" } });
+        assert_eq!(scope("sql_query", query("notes")).await, Ok(notes.clone()));
+        let change = json!({ "database": "notes", "statement": "DELETE FROM a" });
+        assert_eq!(scope("sql_execute", change).await, Ok(notes));
+        let orders = json!({ "postgres": { "host": "db.example", "port": 5432, "database": "orders", "user": "app" } });
+        assert_eq!(scope("sql_query", query("orders")).await, Ok(json!({ "database": orders })));
+        let load = json!({ "source": { "url": "https://metrics.example/prom" } });
+        assert_eq!(scope("query_metrics", json!({ "source": "load", "query": "up" })).await, Ok(load));
+        let message = json!({ "channel": "team", "subject": "a", "message": "b" });
+        let team = scope("send_notification", message).await.unwrap();
+        assert_eq!(team["channel"]["slack"]["origin"], "https://hooks.example");
+        assert!(
+            team["channel"]["slack"]["url_sha256"].is_string() && !team.to_string().contains("a-credential")
+        );
+        // What can't be called has no scope.
+        assert!(scope("sql_query", query("none")).await.is_err());
+    }
+}

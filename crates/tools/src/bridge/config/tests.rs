@@ -50,3 +50,17 @@ fn every_mistake_is_told_with_its_place() {
 ";
     insta::assert_snapshot!(parse(text).unwrap_err().to_string());
 }
+
+#[test]
+fn the_scope_of_a_call_names_the_server_and_no_credential() {
+    let of = |text: &str| parse(&format!("servers:\n  - {{name: s, {text}}}\n")).unwrap().0.remove(0).scope();
+    let stdio = |args: &str| {
+        of(&format!("transport: stdio, command: server, args: [{args}], workspace: {{path: /srv/docs}}"))
+    };
+    let scope = stdio("a-credential");
+    assert_eq!((&scope["command"], &scope["workspace"]), (&json!("server"), &json!("/srv/docs")));
+    assert!(!scope.to_string().contains("a-credential"), "{scope}");
+    assert_ne!(scope, stdio("other"));
+    let http = of("transport: streamable_http, url: 'https://tools.example/mcp'");
+    assert_eq!(http, json!({ "name": "s", "url": "https://tools.example/mcp" }));
+}
