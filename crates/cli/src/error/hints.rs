@@ -45,7 +45,7 @@ pub(super) fn plan_hint(error: &PlanError) -> Option<&'static str> {
 pub(super) fn kept_hint(error: &KeptError) -> Option<&'static str> {
     match error {
         KeptError::NoSuch { .. } => Some("`belljar changes list` lists the kept changes"),
-        KeptError::Ambiguous { .. } => Some("use more of the id"),
+        KeptError::Ambiguous { .. } => Some("use the whole id"),
         KeptError::Busy { .. } => Some("try again when it is done"),
         KeptError::SourceGone { .. } => Some(
             "put the directory back, or copy what you need from the folder that `belljar changes show` names",

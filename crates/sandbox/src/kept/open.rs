@@ -14,6 +14,7 @@ use crate::workspace::drift::Drift;
 use crate::workspace::partial::{Application, Applied, Wishes};
 use belljar_contract::id::RunId;
 use belljar_contract::result::WorkspaceChanges;
+use belljar_policy::untrusted::Untrusted;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -72,7 +73,7 @@ pub enum KeptError {
     Ambiguous {
         /// The name, or the beginning of an id.
         name: String,
-        /// Their ids.
+        /// Their ids, with their names.
         ids: Vec<String>,
     },
     /// Another process works on it.
@@ -142,23 +143,30 @@ pub fn stranded(state: &State) -> Vec<PathBuf> {
     stranded
 }
 
-/// The kept change set of that name, or whose id begins so.
+/// The kept change set with that id, or of that name, or whose id begins so. A whole id prevails over a name.
 ///
 /// # Errors
 /// [`KeptError`] when there is none, several have the name or an id that begins so, or another process works on it.
 pub fn find(state: &State, name: &str) -> Result<Kept, KeptError> {
     let all = list(state);
-    let is_named = |listed: &&Listed| listed.record.label.name.as_deref() == Some(name);
-    let begins_so = |listed: &&Listed| !name.is_empty() && listed.id.as_str().starts_with(name);
-    let mut found: Vec<&Listed> = all.iter().filter(is_named).collect();
+    let is_id = |listed: &&Listed| listed.id.as_str() == name;
+    let is_meant = |listed: &&Listed| {
+        let begins_so = !name.is_empty() && listed.id.as_str().starts_with(name);
+        begins_so || listed.record.label.name.as_deref() == Some(name)
+    };
+    let mut found: Vec<&Listed> = all.iter().filter(is_id).collect();
     if found.is_empty() {
-        found = all.iter().filter(begins_so).collect();
+        found = all.iter().filter(is_meant).collect();
     }
     match found[..] {
         [] => Err(KeptError::NoSuch { name: name.to_owned() }),
         [one] => Kept::open(&one.path)?.ok_or_else(|| KeptError::NoSuch { name: name.to_owned() }),
         _ => {
-            let ids = found.iter().map(|listed| listed.id.to_string()).collect();
+            let ids = found.iter().map(|listed| match &listed.record.label.name {
+                Some(label) => format!("{} (named {})", listed.id, Untrusted(label)),
+                None => listed.id.to_string(),
+            });
+            let ids = ids.collect();
             Err(KeptError::Ambiguous { name: name.to_owned(), ids })
         }
     }

@@ -192,3 +192,33 @@ fn a_removal_that_was_interrupted_is_finished_and_leaves_no_change_set() {
     collect(&state, None);
     assert_eq!(std::fs::read_dir(state.kept()).unwrap().count(), 0);
 }
+
+#[test]
+fn an_id_names_its_own_changes_whatever_another_run_is_called() {
+    let (_place, state, source) = place();
+    let [first, other] = [(); 2].map(|()| left(&state, &source, Some("x")));
+    let call = |id: &RunId, name: &str| {
+        let folder = state.run_folder(id);
+        let mut record = CopyRecord::read(&folder).unwrap().unwrap();
+        record.label.name = Some(name.to_owned());
+        record.write(&folder).unwrap();
+    };
+    call(&other, first.as_str());
+    let third = left(&state, &source, Some("x"));
+    let begins = &third.as_str()[..35];
+    let fourth = left(&state, &source, Some("x"));
+    call(&fourth, begins);
+    state.reconcile().unwrap();
+    let found = |name: &str| find(&state, name).map(|kept| kept.id().clone());
+    assert_eq!(found(first.as_str()).unwrap(), first);
+    assert_eq!(found(other.as_str()).unwrap(), other);
+    // What is a name and the beginning of another id is neither.
+    let ambiguous = found(begins).unwrap_err().to_string();
+    assert!([&third, &fourth].iter().all(|id| ambiguous.contains(id.as_str())), "{ambiguous}");
+    assert!(ambiguous.contains(&format!("(named {begins})")), "{ambiguous}");
+    // The control: a name that is no id.
+    let named = left(&state, &source, Some("x"));
+    call(&named, "work");
+    state.reconcile().unwrap();
+    assert_eq!(found("work").unwrap(), named);
+}

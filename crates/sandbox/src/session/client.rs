@@ -14,6 +14,7 @@ use crate::workspace::digest::ReviewDigest;
 use belljar_contract::category::Category;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::Trust;
+use belljar_policy::untrusted::Untrusted;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -76,11 +77,13 @@ pub enum SessionError {
         /// The name or id.
         name: String,
     },
-    /// There are several whose id begins so.
-    #[error("{name} is the beginning of several sessions' ids")]
+    /// There are several.
+    #[error("{name} names several sessions: {}", ids.join(", "))]
     Ambiguous {
-        /// The beginning.
+        /// The name, or the beginning of an id.
         name: String,
+        /// Their ids, with their names.
+        ids: Vec<String>,
     },
     /// It does not answer.
     #[error("the session does not answer")]
@@ -133,19 +136,30 @@ pub fn list(state: &State) -> Vec<Client> {
     sessions
 }
 
-/// The session of that name, or whose id begins so.
+/// The session with that id, or of that name, or whose id begins so. A whole id prevails over a name.
 ///
 /// # Errors
 /// [`SessionError`] when there is none, or more than one.
 pub fn find(state: &State, name: &str) -> Result<Client, SessionError> {
     let sessions = list(state);
-    if let Some(named) = sessions.iter().find(|client| client.session.name.as_deref() == Some(name)) {
-        return Ok(named.clone());
+    if let Some(client) = sessions.iter().find(|client| client.session.id == name) {
+        return Ok(client.clone());
     }
-    let mut begun_so = sessions.into_iter().filter(|client| client.session.id.starts_with(name));
-    match (begun_so.next(), begun_so.next()) {
-        (Some(client), None) if !name.is_empty() => Ok(client),
-        (Some(_), _) => Err(SessionError::Ambiguous { name: name.to_owned() }),
+    let is_meant = |client: &Client| {
+        let begins_so = !name.is_empty() && client.session.id.starts_with(name);
+        begins_so || client.session.name.as_deref() == Some(name)
+    };
+    let mut meant = sessions.into_iter().filter(is_meant);
+    match (meant.next(), meant.next()) {
+        (Some(client), None) => Ok(client),
+        (Some(one), Some(other)) => {
+            let shown = [&one, &other].map(|client| match &client.session.name {
+                Some(label) => format!("{} (named {})", client.session.id, Untrusted(label)),
+                None => client.session.id.clone(),
+            });
+            let ids = shown.into_iter().chain(meant.map(|client| client.session.id)).collect();
+            Err(SessionError::Ambiguous { name: name.to_owned(), ids })
+        }
         (None, _) => Err(SessionError::NoSuch { name: name.to_owned() }),
     }
 }

@@ -7,7 +7,7 @@ use crate::state;
 use crate::web::WebArguments;
 use belljar_contract::programs::ProgramList;
 use belljar_policy::access::compiled::Compiled;
-use belljar_policy::untrusted;
+use belljar_policy::untrusted::{self, Untrusted};
 use belljar_sandbox::backend::with_causes;
 use belljar_sandbox::backends::chosen::Site;
 use belljar_sandbox::config::BackendName;
@@ -95,11 +95,28 @@ pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
 
 pub(super) fn must_be_free(name: Option<&str>) -> Result<(), CliError> {
     match name {
+        Some(name) if is_like_id(name) => Err(CliError::usage(format!(
+            "{} is no name for a session: it looks like the id of a run; choose another one",
+            Untrusted(name)
+        ))),
         Some(name) if session::find(&state::open(), name).is_ok() => {
             Err(no_session(format!("there is a session {name} already")))
         }
         _ => Ok(()),
     }
+}
+
+/// Returns true for an id, and for 6 or more characters that ids of this age begin with. Session names that look so could be taken for the
+/// change set of another run.
+fn is_like_id(name: &str) -> bool {
+    // Ids begin with the time: those of the years up to 2527 with `00` or `01`.
+    const SHORTEST: usize = 6;
+    let is_of_id = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    let is_beginning = (SHORTEST..=36).contains(&name.len()) && name.bytes().enumerate().all(is_of_id);
+    is_beginning && (name.len() == 36 || name.starts_with("01"))
 }
 
 /// Has a keeper begin, and waits for its word.
@@ -134,5 +151,26 @@ fn shown(workspace: &WorkspaceChoice) -> String {
         WorkspaceChoice::Empty => "empty".to_owned(),
         WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => untrusted::name(path.as_path()),
         WorkspaceChoice::Copy(path) => format!("copy of {}", untrusted::name(path.as_path())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like_id;
+
+    #[test]
+    fn a_name_that_could_be_an_id_is_none() {
+        let id = uuid::Uuid::now_v7().to_string();
+        let upper = id.to_uppercase();
+        for name in
+            [id.as_str(), &upper, &id[..6], &id[..9], &id[..30], "6ba7b810-9dad-11d1-80b4-00c04fd430c8"]
+        {
+            assert!(is_like_id(name), "{name}");
+        }
+        for name in
+            ["work", "facade", "deadbeef", "20261127", "2026-11-27", "01", "0192f", "01-first", "0192f0c1x"]
+        {
+            assert!(!is_like_id(name), "{name}");
+        }
     }
 }

@@ -198,3 +198,21 @@ fn name_of_two_ended_sessions_names_neither() {
     world.run(&["changes", "apply", "s"]).succeeded();
     assert_eq!(world.read("source/file"), "1\n");
 }
+
+#[test]
+fn a_session_is_not_called_by_what_looks_like_an_id() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    world.write("source/file", "before\n");
+    let kept = ["exec", "--workspace-copy", "source", "--keep", "--", "sh", "-c", "echo wanted > wanted"];
+    world.run(&kept).succeeded();
+    let id = only(&world);
+    for name in [id.as_str(), &id[..8]] {
+        let refused = world.run(&["session", "create", "--name", name]);
+        assert!(refused.code == 125 && refused.stderr.contains("looks like the id"), "{refused:?}");
+    }
+    // The control: the id names what was kept, and other names are taken.
+    create(&world, &["--name", "facade"]);
+    let diff = world.run(&["changes", "diff", &id]).succeeded().stdout;
+    assert!(diff.contains("+wanted"), "{diff}");
+}
