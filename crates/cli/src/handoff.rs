@@ -2,10 +2,10 @@
 
 use crate::asking::{confirmed, is_at_terminal};
 use crate::error::CliError;
-use crate::progress::harmless;
 use crate::terminal::begin_review;
 use anstyle::{AnsiColor, Style};
 use belljar_policy::handoff::Trust;
+use belljar_policy::untrusted::named;
 use belljar_sandbox::kept::KeptError;
 use belljar_sandbox::session::{Asking, InterruptedError, Refusal, SessionError};
 use belljar_sandbox::workspace::apply::ApplyError;
@@ -73,7 +73,7 @@ pub(crate) fn listed(asking: &[Asking]) -> String {
     let bold = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
     let mut text = String::new();
     for Asking { path, kind, reason } in asking {
-        let _ = writeln!(text, "  {bold}{kind:10}{bold:#}  {}  ({reason})", harmless(path));
+        let _ = writeln!(text, "  {bold}{kind:10}{bold:#}  {}  ({reason})", named(path));
     }
     text
 }

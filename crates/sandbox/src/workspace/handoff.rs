@@ -14,6 +14,7 @@ use super::changes::{ChangeSet, Changed, State, lines};
 use crate::directory::{Directory, DirectoryError};
 use belljar_policy::git::is_dot_git;
 use belljar_policy::handoff::{self as policy, Entry, Finding, HandoffKind, Touched, TreeContext};
+use belljar_policy::untrusted;
 use git_content::Ground;
 use links::Surroundings;
 use objects::ObjectCheck;
@@ -57,7 +58,7 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
     if let Some((path, is_in_repository)) = place::of(target) {
         context.set_place(&path.to_string_lossy(), is_in_repository);
         if let Some(reason) = settings::note((&path, target), (&repositories, &ways), &mut context) {
-            let path = first.to_string_lossy().into_owned();
+            let path = untrusted::name(first);
             findings.push(Finding { path, kind: HandoffKind::Git, reason: reason.into() });
         }
     }
@@ -71,18 +72,25 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
         let after = changed.after.map(|after| entry(after, says.unwrap_or_default(), is_alone));
         let is_new_file = before.is_none() && matches!(after, Some(Entry::File { .. }));
         let is_new_git_object = is_new_file && objects.holds(copy, path);
-        let touched = Touched { path: &path.to_string_lossy(), before, after, is_new_git_object };
+        let matched = path.to_string_lossy();
+        let touched = Touched { path: &matched, before, after, is_new_git_object };
         let mut found = policy::review_in_tree([touched], &context);
+        // The rules read replacement characters for what is not UTF-8. A person is told paths apart.
+        let named = untrusted::name(path);
+        found
+            .iter_mut()
+            .filter(|finding| finding.path == matched)
+            .for_each(|finding| finding.path.clone_from(&named));
         if is_alone && changed.as_shown().is_empty() {
             // As it is listed, and so that a yes to all that is in it covers it.
-            let own = found.iter_mut().filter(|finding| Path::new(&finding.path) == path);
+            let own = found.iter_mut().filter(|finding| finding.path == named);
             own.for_each(|finding| finding.path.push('/'));
         }
         if !found.iter().any(|finding| finding.kind == HandoffKind::Executable)
             && is_program(changed, copy, path)
         {
             findings.push(Finding {
-                path: path.to_string_lossy().into_owned(),
+                path: named,
                 kind: HandoffKind::Executable,
                 reason: "it is a compiled program that can be run, and no review shows what it does".into(),
             });
@@ -142,7 +150,7 @@ fn unresolved(context: &TreeContext, set: &ChangeSet) -> Option<String> {
 }
 
 fn about_links(path: &Path, reason: String) -> Finding {
-    let path = path.to_string_lossy().into_owned();
+    let path = untrusted::name(path);
     Finding { path, kind: HandoffKind::Link, reason: reason.into() }
 }
 

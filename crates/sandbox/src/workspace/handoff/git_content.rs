@@ -72,7 +72,7 @@ pub(super) fn find(ground: &Ground<'_>) -> Result<Vec<Finding>, DirectoryError> 
     let mut judge = Judge::new(ground);
     let mut findings = Vec::new();
     let mut note = |path: &Path, reason: Option<String>| {
-        let path = path.to_string_lossy().into_owned();
+        let path = untrusted::name(path);
         findings.extend(reason.map(|reason| Finding { path, kind: HandoffKind::Git, reason: reason.into() }));
     };
     // The index first: what it has was judged then, and a commit mostly has what it has.

@@ -3,6 +3,7 @@
 use crate::directory::{Directory, DirectoryError};
 use crate::workspace::changes::{ChangeSet, Changed};
 use belljar_policy::handoff::{Finding, HandoffKind};
+use belljar_policy::untrusted;
 use belljar_trusted::in_use::{self, Entry, Identity, Use};
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +25,7 @@ pub(super) fn find(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, 
     let mut findings = Vec::new();
     for (path, changed) in set.iter() {
         if let Some(reason) = obeyed.reason(path, changed)? {
-            let path = path.to_string_lossy().into_owned();
+            let path = untrusted::name(path);
             findings.push(Finding { path, kind: HandoffKind::Belljar, reason: reason.into() });
         }
     }

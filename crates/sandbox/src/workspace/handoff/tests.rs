@@ -5,6 +5,8 @@ mod links;
 
 use super::*;
 use belljar_testkit::skip::skip;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
@@ -248,4 +250,25 @@ fn link_to_a_program_takes_a_yes() {
     }
     let of_links = ["all executable", "new executable", "one executable"];
     assert_eq!(trees.asked(), [&of_links[..], &["scripts/y executable"]].concat());
+}
+
+#[test]
+fn paths_that_are_not_utf_8_take_a_yes_each() {
+    let trees = Trees::new();
+    let below = |bytes: &[u8]| trees.path("layer").join(OsStr::from_bytes(bytes)).join("Makefile");
+    for name in [&b"d\xff"[..], b"d\xfe", b"d\\x{ff}"] {
+        let path = below(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "x").unwrap();
+    }
+    let asked: BTreeSet<String> = trees.asked().into_iter().collect();
+    let kind = HandoffKind::Build;
+    let of = |name: &str| format!("{name}/Makefile {kind}");
+    assert_eq!(asked, BTreeSet::from([of("d\\x{fe}"), of("d\\x{ff}"), of("d\\u{5c}x{ff}")]));
+    // A yes to one is none to the others.
+    let [tree, layer] = ["tree", "layer"].map(|name| Directory::open_host(&trees.path(name)).unwrap());
+    let set = ChangeSet::read(&tree, &layer).unwrap();
+    let findings = review(&set, &layer, &tree).unwrap().findings;
+    let left = policy::Trust::in_paths(["d\\x{ff}/Makefile".to_owned()]).without(findings);
+    assert_eq!(left.len(), 2, "{left:?}");
 }
