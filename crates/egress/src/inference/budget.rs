@@ -11,7 +11,7 @@ use super::models::Price;
 use super::observe::Usage;
 use super::refusal::Refusal;
 use crate::audit_quota::{AuditLimits, AuditQuota};
-use belljar_contract::inference::{Cost, ReportedUsage};
+use belljar_contract::inference::{Cost, ReportedUsage, UsageSource};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -82,6 +82,19 @@ pub(crate) struct Extent {
     pub(crate) is_error: bool,
     /// Bytes sent and received in it.
     pub(crate) bytes: u64,
+}
+
+/// How a call has ended, as far as that decides what it pays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// Whole, with a final report of all its tokens.
+    Reported,
+    /// Whole, with some of them or none.
+    Unreported,
+    /// With an error in place of an answer.
+    Error,
+    /// Before its end: cut off, without the event that ends a stream, or as a document that isn't complete.
+    Broken,
 }
 
 /// The output limit of a call that names none, where tokens are limited and the configuration says nothing else: most models take
@@ -172,54 +185,65 @@ impl Reservation<'_> {
         self.grant.output
     }
 
-    /// Settles what the call has cost. One that ends before its provider has reported pays all that was reserved for it, or what has
-    /// come if that is more: hanging up in time would save something otherwise.
+    /// Settles what the call has cost. One that ends before its provider's final report pays all that was reserved for it, or what has
+    /// come if that is more: hanging up in time, or a stream that ends with an error, would save something otherwise.
     pub(crate) fn spend(self, reported: Option<&ReportedUsage>, seen: &Usage, extent: Extent) {
         if !self.is_sent {
             return;
         }
-        let tokens = self.tokens_used(seen, extent);
+        let ending = self.ending(seen, extent);
+        let tokens = self.tokens_used(seen, (ending, extent));
+        let in_head = reported.is_some_and(|reported| reported.source == UsageSource::Header);
         let cost = reported.and_then(|reported| reported.cost_usd.as_ref());
         let cost = cost.map(|cost: &Cost| cost.to_total().micro_dollars());
-        let is_free = !self.is_charged || (extent.is_error && extent.is_whole);
+        let least = cost.unwrap_or_default();
+        let is_free = !self.is_charged || ending == Ending::Error;
         let charge = match (cost, self.price) {
-            (Some(cost), _) => Charge::Known(cost),
-            (None, _) if is_free => Charge::Known(0),
-            (None, Some(price)) => Charge::Known(self.stated_cost(price, seen, extent)),
-            (None, None) if self.grant.is_unpriced => Charge::Unknown,
-            (None, None) => Charge::Known(0),
+            (Some(cost), _) if in_head || seen.is_final => Charge::Known(cost),
+            _ if is_free => Charge::Known(least),
+            // A cost that is reported before the end says what it was by then, and no more.
+            (_, Some(price)) => Charge::Known(self.stated_cost(price, seen, ending).max(least)),
+            (_, None) if self.grant.is_unpriced => Charge::Unknown { least },
+            (_, None) => Charge::Known(least),
         };
         self.budget.state().settle(tokens, charge);
     }
 
-    fn tokens_used(&self, seen: &Usage, extent: Extent) -> u64 {
-        let is_reported = seen.tokens().is_some();
+    fn ending(&self, seen: &Usage, extent: Extent) -> Ending {
+        let has_counts = seen.input_tokens.is_some() && (seen.output_tokens.is_some() || !self.has_output);
+        match extent.is_whole {
+            true if seen.is_final && has_counts => Ending::Reported,
+            true if extent.is_error => Ending::Error,
+            true if seen.is_ended => Ending::Unreported,
+            _ => Ending::Broken,
+        }
+    }
+
+    fn tokens_used(&self, seen: &Usage, (ending, extent): (Ending, Extent)) -> u64 {
         let reported = seen.tokens().unwrap_or_default();
         let is_limited = self.budget.limits.tokens.is_some();
         // A token has a byte at least. What isn't limited isn't reserved.
         let most = if is_limited { self.grant.tokens } else { extent.bytes };
         // A provider may not hold the limit that it was sent: more may have come than was reserved.
         let received = if self.grant.output.is_some() { seen.received_tokens } else { 0 };
-        match (extent.is_whole, is_reported) {
-            (false, _) => reported.max(most).max(received),
-            (true, true) => reported,
-            (true, false) if extent.is_error => 0,
-            (true, false) if is_limited => most.min(extent.bytes).max(received),
-            (true, false) => 0,
+        match ending {
+            Ending::Reported => reported,
+            Ending::Error => 0,
+            Ending::Unreported if is_limited => most.min(extent.bytes).max(received).max(reported),
+            Ending::Broken if is_limited || !extent.is_whole => reported.max(most).max(received),
+            Ending::Unreported | Ending::Broken => reported,
         }
     }
 
     /// What a call has cost by the price that is stated for its model, in millionths of a dollar: by its tokens if all of them are
     /// reported, otherwise all that was reserved.
-    fn stated_cost(&self, price: Price, seen: &Usage, extent: Extent) -> u64 {
+    fn stated_cost(&self, price: Price, seen: &Usage, ending: Ending) -> u64 {
         let input =
-            seen.input_tokens.map(|input| input.saturating_add(seen.cache_tokens.unwrap_or_default()));
-        let output = seen.output_tokens.or((!self.has_output).then_some(0));
-        let is_reported = extent.is_whole && input.is_some() && output.is_some();
-        let (input, output) = (input.unwrap_or_default(), output.unwrap_or_default());
-        match is_reported {
-            true => price.micro_dollars(input, output),
-            false => price.micro_dollars(input, output.max(seen.received_tokens)).max(self.grant.cost),
+            seen.input_tokens.unwrap_or_default().saturating_add(seen.cache_tokens.unwrap_or_default());
+        let output = seen.output_tokens.unwrap_or_default();
+        match ending {
+            Ending::Reported => price.micro_dollars(input, output),
+            _ => price.micro_dollars(input, output.max(seen.received_tokens)).max(self.grant.cost),
         }
     }
 }

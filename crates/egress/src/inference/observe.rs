@@ -1,13 +1,16 @@
 //! Reads what a call has cost out of its answer, while that passes untouched.
 
+mod completion;
 mod members;
 mod received;
 
+use self::completion::{Completion, ends_with_usage};
 use self::members::{Inner, Members};
 use self::received::Received;
 use belljar_contract::inference::{Cost, Surface};
 use memchr::memmem::Finder;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::sync::LazyLock;
 
@@ -22,6 +25,10 @@ pub(crate) struct Usage {
     pub(crate) cost: Option<Cost>,
     /// Tokens of output that have come, estimated from the size of what has come.
     pub(crate) received_tokens: u64,
+    /// Whether the answer has come to its own end: with the event that ends a stream, or as one complete document.
+    pub(crate) is_ended: bool,
+    /// Whether it has, and what it reports is about all of it.
+    pub(crate) is_final: bool,
 }
 
 // === impl Usage ===
@@ -31,6 +38,10 @@ impl Usage {
     pub(crate) fn tokens(&self) -> Option<u64> {
         let counts = [self.input_tokens, self.output_tokens, self.cache_tokens];
         counts.into_iter().flatten().reduce(u64::saturating_add)
+    }
+
+    fn reports_something(&self) -> bool {
+        self.tokens().is_some() || self.cost.is_some()
     }
 }
 
@@ -44,6 +55,7 @@ pub(crate) struct Observer {
     members: Option<Members>,
     usage: Usage,
     received: Received,
+    completion: Completion,
 }
 
 /// How an answer is written.
@@ -58,7 +70,7 @@ pub(crate) enum Shape {
 /// The longest line or document that is kept whole.
 const LONGEST: usize = 256 << 10;
 /// What a longer one is searched for.
-const MEMBERS: &[&str] = &["usage", "prompt_eval_count", "eval_count"];
+const MEMBERS: &[&str] = &["usage", "prompt_eval_count", "eval_count", "type", "done"];
 const INNER: Inner = Inner { holders: &["response", "message"], names: &["usage"] };
 
 /// Every way to say it, of all that there are, and where it stands. Members of these names may be of other types elsewhere.
@@ -74,6 +86,12 @@ struct Said<'s> {
     prompt_eval_count: Option<&'s RawValue>,
     #[serde(borrow)]
     eval_count: Option<&'s RawValue>,
+    /// What kind of an event it is (OpenAI's Responses, Anthropic).
+    #[serde(borrow)]
+    r#type: Option<&'s RawValue>,
+    /// Whether it is the last line (Ollama).
+    #[serde(borrow)]
+    done: Option<&'s RawValue>,
     #[serde(borrow)]
     prompt_tokens: Option<&'s RawValue>,
     #[serde(borrow)]
@@ -94,6 +112,13 @@ struct Said<'s> {
     cost: Option<&'s RawValue>,
 }
 
+/// Stands for a line that was too long to be kept and reports nothing.
+const LONG_LINE: &[u8] = b"(a long line)";
+
+fn is_true(value: Option<&RawValue>) -> bool {
+    value.is_some_and(|value| value.get() == "true")
+}
+
 fn number(value: Option<&RawValue>) -> Option<u64> {
     value?.get().parse().ok()
 }
@@ -103,7 +128,8 @@ fn number(value: Option<&RawValue>) -> Option<u64> {
 impl Observer {
     pub(crate) fn new(surface: Surface, shape: Shape) -> Self {
         let received = Received::new(shape);
-        Self { shape, surface, kept: Vec::new(), members: None, usage: Usage::default(), received }
+        let (usage, completion) = (Usage::default(), Completion::default());
+        Self { shape, surface, kept: Vec::new(), members: None, usage, received, completion }
     }
 
     /// Looks at bytes that follow those before.
@@ -117,9 +143,23 @@ impl Observer {
 
     /// What it has cost, as far as it is known by now.
     pub(crate) fn finish(&mut self) -> Usage {
+        let is_document = self.shape == Shape::Whole && self.is_document();
         self.kept_line();
         let received_tokens = self.received.tokens();
-        Usage { received_tokens, ..std::mem::take(&mut self.usage) }
+        let usage = Usage { received_tokens, ..std::mem::take(&mut self.usage) };
+        let (is_ended, is_final) = match self.shape {
+            Shape::Whole => (is_document, is_document && usage.reports_something()),
+            Shape::Lines => (self.completion.is_ended(), self.completion.is_final()),
+        };
+        Usage { is_ended, is_final, ..usage }
+    }
+
+    /// Whether what was seen is one complete document.
+    fn is_document(&self) -> bool {
+        match &self.members {
+            Some(members) => members.is_document(),
+            None => serde_json::from_slice::<IgnoredAny>(&self.kept).is_ok(),
+        }
     }
 
     fn lines(&mut self, mut bytes: &[u8]) {
@@ -134,7 +174,7 @@ impl Observer {
         let end = memchr::memrchr(b'\n', bytes).unwrap_or_default();
         let (whole, rest) = bytes.split_at(end);
         // Nearly all lines say nothing about it, and are not even told apart.
-        let mut at = 0;
+        let (mut at, mut reported) = (0, 0);
         let sign = self.sign();
         while let Some(found) = whole.get(at..).and_then(|rest| sign.find(rest)) {
             let found = at + found;
@@ -144,9 +184,12 @@ impl Observer {
             }
             let begin = memchr::memrchr(b'\n', &whole[..found]).map_or(0, |at| at + 1);
             let end = memchr::memchr(b'\n', &whole[found..]).map_or(whole.len(), |length| found + length);
-            self.line(&whole[begin..end]);
+            if self.line(&whole[begin..end]) {
+                reported = end;
+            }
             at = end;
         }
+        self.completion.lines(&whole[reported..]);
         self.keep(rest.strip_prefix(b"\n").unwrap_or(rest));
     }
 
@@ -163,22 +206,39 @@ impl Observer {
     /// What was kept is complete.
     fn kept_line(&mut self) {
         let kept = std::mem::take(&mut self.kept);
-        match self.members.take() {
+        let is_report = match self.members.take() {
             Some(members) => self.long_line(&members),
             None => self.line(&kept),
+        };
+        if !is_report {
+            self.completion.lines(&kept);
         }
     }
 
-    fn long_line(&mut self, members: &Members) {
+    /// Reads a line that was too long to be kept. Whether it reports usage.
+    fn long_line(&mut self, members: &Members) -> bool {
         let value =
             |name: &str| serde_json::from_slice::<&RawValue>(members.get(name)?.strip_prefix(b":")?).ok();
-        if let Some(counts) = value("usage") {
-            self.count(counts);
-        }
+        let mut is_report = value("usage").is_some_and(|counts| self.count(counts));
         if self.surface == Surface::Ollama {
-            self.usage.input_tokens = number(value("prompt_eval_count")).or(self.usage.input_tokens);
-            self.usage.output_tokens = number(value("eval_count")).or(self.usage.output_tokens);
+            is_report |= self.evaluated([value("prompt_eval_count"), value("eval_count")]);
         }
+        let kind = value("type").map(RawValue::get);
+        let is_end = self.surface == Surface::Ollama && is_true(value("done"));
+        match is_report {
+            true => self.completion.reported(is_end || ends_with_usage(members.beginning(), kind)),
+            // Its beginning is gone, and it is longer than what ends a stream.
+            false => self.completion.lines(LONG_LINE),
+        }
+        true
+    }
+
+    /// Notes Ollama's counts. Whether there are any.
+    fn evaluated(&mut self, [input, output]: [Option<&RawValue>; 2]) -> bool {
+        let (input, output) = (number(input), number(output));
+        self.usage.input_tokens = input.or(self.usage.input_tokens);
+        self.usage.output_tokens = output.or(self.usage.output_tokens);
+        input.is_some() || output.is_some()
     }
 
     /// What stands in every line that says it.
@@ -191,30 +251,40 @@ impl Observer {
         }
     }
 
-    fn line(&mut self, line: &[u8]) {
+    /// Reads a line. Whether it reports usage.
+    fn line(&mut self, line: &[u8]) -> bool {
         if self.sign().find(line).is_none() {
-            return;
+            return false;
         }
         let line = line.trim_ascii();
         let document = line.strip_prefix(b"data:").unwrap_or(line);
-        let Ok(said) = serde_json::from_slice::<Said<'_>>(document) else { return };
+        let Ok(said) = serde_json::from_slice::<Said<'_>>(document) else { return false };
+        let mut is_report = false;
         for counts in [said.usage, usage_of(said.response), usage_of(said.message)].into_iter().flatten() {
-            self.count(counts);
+            is_report |= self.count(counts);
         }
-        self.usage.input_tokens = number(said.prompt_eval_count).or(self.usage.input_tokens);
-        self.usage.output_tokens = number(said.eval_count).or(self.usage.output_tokens);
+        is_report |= self.evaluated([said.prompt_eval_count, said.eval_count]);
+        if is_report {
+            let is_end = match self.surface {
+                Surface::Ollama => is_true(said.done),
+                Surface::Openai | Surface::Anthropic => ends_with_usage(line, said.r#type.map(RawValue::get)),
+            };
+            self.completion.reported(is_end);
+        }
+        is_report
     }
 
-    /// A later word counts: Anthropic tells the beginning first.
-    fn count(&mut self, counts: &RawValue) {
-        let Ok(counts) = serde_json::from_str::<Said<'_>>(counts.get()) else { return };
+    /// Notes counts, and whether there are any. A later report replaces an earlier one: Anthropic reports the request's tokens first.
+    fn count(&mut self, counts: &RawValue) -> bool {
+        let Ok(counts) = serde_json::from_str::<Said<'_>>(counts.get()) else { return false };
         let [input, output, cached] = all_passes(&counts);
         self.usage.input_tokens = input.or(self.usage.input_tokens);
         self.usage.output_tokens = output.or(self.usage.output_tokens);
         self.usage.cache_tokens = cached.or(self.usage.cache_tokens);
-        if let Some(cost) = counts.cost.and_then(|cost| Cost::parse(cost.get()).ok()) {
-            self.usage.cost = Some(cost);
-        }
+        let cost = counts.cost.and_then(|cost| Cost::parse(cost.get()).ok());
+        let is_report = [input, output, cached].iter().any(Option::is_some) || cost.is_some();
+        self.usage.cost = cost.or(self.usage.cost.take());
+        is_report
     }
 }
 

@@ -1,7 +1,8 @@
 //! Answers that come piece by piece, and ends that come too soon.
 
-use crate::rig::{CHAT, Rig, read, request};
+use crate::rig::{CHAT, Plan, Rig, read, request};
 use belljar_contract::usage::UsageReport;
+use belljar_egress::inference::budget::BudgetLimits;
 use belljar_testkit::models::{Answer, Outcome, Script};
 use belljar_testkit::wait;
 use serde_json::{Value, json};
@@ -217,4 +218,33 @@ fn a_call_that_is_cut_short_is_recorded_with_what_there_was_of_it() {
     wait::until(|| rig.server.request_count() == 1);
     drop(stream);
     assert_eq!(rig.book.only().status, None);
+}
+
+/// A stream of Anthropic's that reports its request's tokens first, and has an event for each of so many tokens.
+fn messages(tokens: usize, end: &str) -> Vec<u8> {
+    let begun = r#"{"type":"message_start","message":{"usage":{"input_tokens":5,"output_tokens":1}}}"#;
+    let said = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"word "}}"#;
+    let events = format!("data: {begun}\n\n{}{end}", format!("data: {said}\n\n").repeat(tokens));
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n";
+    format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{events}\r\n0\r\n\r\n", events.len())
+        .into_bytes()
+}
+
+#[test]
+fn token_limit_holds_where_streams_end_with_an_error_after_an_early_report() {
+    let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n";
+    let whole = "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":2}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
+    let made = |answer: Vec<u8>| {
+        let limits = BudgetLimits { tokens: Some(5_000), ..BudgetLimits::default() };
+        let rig = Rig::with(Plan { limits, ..Plan::default() }, Script::always(Answer::raw(answer)));
+        let body = json!({"model": "small", "stream": true, "max_tokens": 900, "messages": []});
+        let made = (0..20).take_while(|_| rig.post("/v1/messages", "", &body).status == 200).count();
+        (made, rig.run.budget.spent().tokens)
+    };
+    for end in [error, ""] {
+        let (made, tokens) = made(messages(900, end));
+        assert!(made <= 6 && tokens >= made as u64 * 900, "{made} calls, {tokens} tokens");
+    }
+    // The control: streams that end as they should pay what they report.
+    assert_eq!(made(messages(2, whole)), (20, 20 * 7));
 }

@@ -51,8 +51,8 @@ pub(super) struct Grant {
 pub(super) enum Charge {
     /// Reported, or by the stated price, in millionths of a dollar.
     Known(u64),
-    /// Neither was reported nor is a price stated.
-    Unknown,
+    /// No final cost was reported, and no price is stated. It is no less than this, in millionths of a dollar.
+    Unknown { least: u64 },
 }
 
 /// One of the limits: what is left of it, and what each token takes of that.
@@ -173,7 +173,8 @@ impl State {
                 self.cost = self.cost.saturating_add(cost);
                 self.dearest = self.dearest.max(cost);
             }
-            Charge::Unknown => {
+            Charge::Unknown { least } => {
+                self.dearest = self.dearest.max(least);
                 self.cost = self.cost.saturating_add(self.dearest);
                 self.of_unknown_cost = self.of_unknown_cost.saturating_add(1);
             }

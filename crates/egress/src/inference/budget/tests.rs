@@ -11,7 +11,10 @@ use std::task::{Context, Poll, Waker};
 fn usage(input_tokens: Option<u64>, cost: Option<&str>) -> (Option<ReportedUsage>, Usage) {
     let cost_usd = cost.map(|cost| Cost::parse(cost).unwrap());
     let reported = ReportedUsage { source: UsageSource::Body, input_tokens, output_tokens: None, cost_usd };
-    (Some(reported), Usage { input_tokens, ..Usage::default() })
+    (
+        Some(reported),
+        Usage { input_tokens, output_tokens: Some(0), is_ended: true, is_final: true, ..Usage::default() },
+    )
 }
 
 fn chat() -> Call {
@@ -144,6 +147,43 @@ fn call_that_is_cut_off_pays_what_has_come_where_that_is_more_than_was_reserved(
 }
 
 #[test]
+fn report_that_is_not_final_never_pays_less_than_what_has_come() {
+    let early =
+        Usage { input_tokens: Some(5), output_tokens: Some(1), received_tokens: 700, ..Usage::default() };
+    let without_output = Usage { output_tokens: None, is_ended: true, is_final: true, ..early.clone() };
+    let outdated = Usage { is_ended: true, ..early.clone() };
+    for (seen, tokens) in [(&early, 700), (&without_output, 700), (&outdated, 700)] {
+        let budget = Budget::new(limits(1_000));
+        let mut reservation = begin(&budget, r#"{"max_tokens":10}"#).unwrap();
+        reservation.is_sent = true;
+        reservation.spend(None, seen, Extent { is_whole: true, is_error: false, bytes: 90_000 });
+        assert_eq!(budget.spent().tokens, tokens, "{seen:?}");
+        let price = Price { input: 1_000, output: 10_000 };
+        let budget = of_cost(1.0);
+        let reported = usage(None, Some("0.000001")).0;
+        begin_at(&budget, r#"{"max_tokens":10}"#, price).unwrap().spend(reported.as_ref(), seen, WHOLE);
+        let is_final = seen.is_final;
+        assert!(budget.spent().cost >= 0.007 || is_final, "{seen:?}: {:?}", budget.spent());
+        // Without a price an early cost is the least that it was, and the call is one of unknown cost.
+        let budget = of_cost(1.0);
+        let made = (0..100).take_while(|_| {
+            let Ok(mut call) = begin(&budget, "{}") else { return false };
+            call.is_sent = true;
+            call.spend(reported.as_ref(), seen, WHOLE);
+            true
+        });
+        assert_eq!(made.count(), if is_final { 100 } else { 16 }, "{seen:?}");
+    }
+    // The control: a final report of all tokens counts, however much has come.
+    let budget = Budget::new(limits(1_000));
+    let seen = Usage { is_ended: true, is_final: true, ..early };
+    let mut reservation = begin(&budget, r#"{"max_tokens":10}"#).unwrap();
+    reservation.is_sent = true;
+    reservation.spend(None, &seen, Extent { is_whole: true, is_error: false, bytes: 90_000 });
+    assert_eq!(budget.spent().tokens, 6);
+}
+
+#[test]
 fn provider_that_reports_no_usage_is_paid_by_bytes_and_one_that_refuses_is_not() {
     let budget = Budget::new(limits(1_000));
     call(&budget, (None, None), true).unwrap();
@@ -221,7 +261,13 @@ fn call_of_a_stated_price_reserves_and_pays_what_it_costs_at_most() {
     assert_eq!(under_way[0].grant.cost, 2_818);
     assert!(try_begin_at(&budget, &demand(body), Some(price)).is_none(), "it would exceed the limit");
     // One that is heard to its end pays its tokens; one that is cut, and one that reports nothing, all that was reserved.
-    let usage = Usage { input_tokens: Some(10), output_tokens: Some(5), ..Usage::default() };
+    let usage = Usage {
+        input_tokens: Some(10),
+        output_tokens: Some(5),
+        is_ended: true,
+        is_final: true,
+        ..Usage::default()
+    };
     under_way.pop().unwrap().spend(None, &usage, WHOLE);
     under_way.pop().unwrap().spend(None, &usage, CUT);
     under_way.pop().unwrap().spend(None, &Usage::default(), WHOLE);

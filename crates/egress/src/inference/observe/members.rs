@@ -18,6 +18,10 @@ pub(super) struct Members {
     /// The value that is passing.
     value: Option<Value>,
     found: Vec<(&'static str, Vec<u8>)>,
+    /// The first byte that is no white space.
+    first: Option<u8>,
+    /// Documents that have passed whole.
+    documents: usize,
 }
 
 /// Members of objects that are members of the document.
@@ -53,6 +57,8 @@ impl Members {
             name: None,
             value: None,
             found: Vec::new(),
+            first: None,
+            documents: 0,
         }
     }
 
@@ -68,7 +74,20 @@ impl Members {
         self.found.iter().find(|(found, _)| *found == name).map(|(_, value)| value.as_slice())
     }
 
+    /// The first byte that is no white space, if there was any.
+    pub(super) fn beginning(&self) -> &[u8] {
+        self.first.as_slice()
+    }
+
+    /// Whether one document has passed whole, and nothing besides that could be a part of another one.
+    pub(super) fn is_document(&self) -> bool {
+        self.documents == 1 && self.depth == 0 && self.text.is_none() && self.first == Some(b'{')
+    }
+
     fn byte(&mut self, byte: u8) {
+        if self.first.is_none() && !byte.is_ascii_whitespace() {
+            self.first = Some(byte);
+        }
         if let Some(is_escaped) = self.text {
             self.text = match (is_escaped, byte) {
                 (false, b'"') => None,
@@ -102,7 +121,10 @@ impl Members {
         }
         match byte {
             b'{' | b'[' => self.depth += 1,
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.documents += usize::from(self.depth == 0);
+            }
             _ => {}
         }
     }
