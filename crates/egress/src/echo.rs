@@ -5,6 +5,7 @@
 
 mod decoded;
 mod spoken;
+mod stripped;
 
 use crate::searcher::Searcher;
 use crate::secret::Secret;
@@ -25,6 +26,8 @@ pub(crate) struct Forms {
     /// The bytes that are in any of them.
     alphabet: [bool; 256],
     longest: usize,
+    /// Hexadecimal digits in lower case alone, for those that stand apart.
+    digits: Option<Box<Forms>>,
 }
 
 type Form = Zeroizing<Vec<u8>>;
@@ -42,6 +45,9 @@ struct Tail<'f> {
     /// The last of them, as many as could belong to a form that isn't complete.
     last: Zeroizing<Vec<u8>>,
 }
+
+/// Bytes that are held of one answer, beside those of the last read: longer no text is left open that only begins like a secret.
+pub(crate) const MOST_HELD: usize = 64 << 10;
 
 /// Of a form in base64, what is shorter stands anywhere by chance.
 const SHORTEST: usize = 8;
@@ -64,6 +70,7 @@ impl Forms {
             let pair = |byte: &u8| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]];
             wiped(2 * bytes.len(), bytes.iter().flat_map(pair))
         };
+        let digits = Box::new(Self::new(vec![hex(b"0123456789abcdef")]));
         let mut forms =
             vec![Zeroizing::new(bytes.to_vec()), hex(b"0123456789abcdef"), hex(b"0123456789ABCDEF")];
         forms.extend(undone(bytes));
@@ -85,7 +92,7 @@ impl Forms {
         }
         forms.sort_unstable_by(|one, other| one.as_slice().cmp(other));
         forms.dedup_by(|one, other| one.as_slice() == other.as_slice());
-        Self::new(forms)
+        Self { digits: Some(digits), ..Self::new(forms) }
     }
 
     fn new(forms: Vec<Form>) -> Self {
@@ -97,7 +104,7 @@ impl Forms {
         let mut alphabet = [false; 256];
         forms.iter().flat_map(|form| form.iter()).for_each(|byte| alphabet[usize::from(*byte)] = true);
         let longest = forms.iter().map(|form| form.len()).max().unwrap_or_default();
-        Self { searcher, beginnings, forms, alphabet, longest }
+        Self { searcher, beginnings, forms, alphabet, longest, digits: None }
     }
 
     /// Whether it stands in there, or so much of its beginning that it tells most of it.
@@ -107,7 +114,7 @@ impl Forms {
             || (self.beginnings.is_none() && !self.forms.is_empty())
     }
 
-    /// Where it stands in there, also where some of it is escaped.
+    /// Where it stands in there, also where some of it is escaped or something stands between its characters.
     pub(crate) fn all_in(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut found = self.plainly_in(bytes);
         let mut text = Zeroizing::new(bytes.to_vec());
@@ -119,6 +126,15 @@ impl Forms {
             found.extend(
                 self.plainly_in(&text).into_iter().map(|range| places[range.start]..places[range.end]),
             );
+        }
+        let stripped = Zeroizing::new(stripped::strip(&text, &self.alphabet).into_owned());
+        if stripped.len() < text.len() {
+            let is_in_form = |(byte, _): &(&u8, &usize)| self.alphabet[usize::from(**byte)];
+            let places: Vec<usize> =
+                text.iter().zip(&places).filter(is_in_form).map(|(_, place)| *place).collect();
+            // Up to behind the last character of it: what is left out behind that isn't its own.
+            let place = |range: Range<usize>| places[range.start]..places[range.end - 1] + 1;
+            found.extend(self.plainly_in(&stripped).into_iter().filter(|range| !range.is_empty()).map(place));
         }
         found
     }

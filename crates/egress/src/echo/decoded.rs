@@ -3,6 +3,7 @@
 //!
 //! Undoing them is one rule where a list of spellings would never be complete.
 
+use super::stripped::Stripped;
 use super::{Forms, Tail};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,10 +15,11 @@ pub(super) const LEVELS: usize = 2;
 /// A longer escape is none: zeros in front of a number have an end.
 const LONGEST: usize = 32;
 
-/// Bytes as they are, and with their escapes undone, looked at as they pass.
+/// Bytes as they are, with their escapes undone, and without what is in no form, looked at as they pass.
 pub(super) struct Views<'f> {
     plain: Tail<'f>,
     levels: [Level<'f>; LEVELS],
+    stripped: Stripped<'f>,
 }
 
 struct Level<'f> {
@@ -77,7 +79,7 @@ const NAMED: [(&[u8], u8); 34] = [
 impl<'f> Views<'f> {
     pub(super) fn new(forms: &'f Forms) -> Self {
         let level = || Level { tail: Tail::new(forms), rest: Zeroizing::default() };
-        Self { plain: Tail::new(forms), levels: [level(), level()] }
+        Self { plain: Tail::new(forms), levels: [level(), level()], stripped: Stripped::new(forms) }
     }
 
     /// As [`super::Watch::see`], for these bytes alone.
@@ -91,6 +93,7 @@ impl<'f> Views<'f> {
             is_begun |= of_level > held.max(super::BY_CHANCE);
             text = decoded;
         }
+        is_begun |= self.stripped.see(&text, held)?;
         Some(if is_begun { usize::MAX } else { held })
     }
 
@@ -163,10 +166,23 @@ fn unit(bytes: &[u8]) -> Unit {
         (b'%' | b'\\', Some(b'u')) if bytes.get(2) == Some(&b'{') => braced(bytes),
         (b'%' | b'\\', Some(b'u')) => digits(bytes, 2, 4),
         (b'\\', Some(b'x')) => digits(bytes, 2, 2),
-        (b'\\', Some(other)) => Unit::Escape(*other, 2),
+        (b'\\', Some(other)) => Unit::Escape(escaped(*other), 2),
         (b'%', _) => digits(bytes, 1, 2),
         (_, Some(b'#')) => numbered(bytes),
         _ => named(bytes),
+    }
+}
+
+/// What a letter behind a `\` stands for in JSON and JavaScript: white space for some, and itself for any other.
+pub(super) fn escaped(letter: u8) -> u8 {
+    match letter {
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'v' => 0x0b,
+        other => other,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the events of a stream say when their texts are put together: a word that is cut in two stands in neither.
 
-use super::decoded::Views;
+use super::decoded::{Views, escaped};
 use super::{BY_CHANCE, Forms};
 use crate::searcher::Searcher;
 use std::sync::LazyLock;
@@ -130,6 +130,6 @@ fn unescaped(bytes: &[u8]) -> Option<(u8, usize)> {
             let code = u8::from_str_radix(digits.trim_start_matches("00"), 16);
             Some((code.unwrap_or(b'?'), 6))
         }
-        other => Some((*other, 2)),
+        other => Some((escaped(*other), 2)),
     }
 }

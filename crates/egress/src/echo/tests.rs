@@ -240,3 +240,83 @@ proptest! {
         prop_assert_eq!(passed(&bytes, piece), (bytes, false));
     }
 }
+
+/// Text in lines of that length.
+fn in_lines(text: &str, length: usize, end: &str) -> String {
+    text.as_bytes().chunks(length).map(String::from_utf8_lossy).collect::<Vec<_>>().join(end)
+}
+
+#[test]
+fn base64_is_found_whatever_stands_between_its_characters_at_any_offset() {
+    for offset in 0..57 {
+        let around = format!("{}{KEY} and more behind it", "p".repeat(offset));
+        for encoded in [STANDARD.encode(&around), URL_SAFE.encode(&around)] {
+            for (end, length) in [
+                ("\r\n", 76),
+                ("\n", 64),
+                ("\n", 10),
+                ("\\r\\n", 76),
+                ("\\\\n", 7),
+                ("%0D%0A", 76),
+                ("&#10;", 20),
+                ("&NewLine;", 20),
+                (" \t", 4),
+                ("\",\n  \"", 16),
+                ("\u{200b}", 9),
+            ] {
+                let answer = format!("{{\"error\":[\"{}\"]}}", in_lines(&encoded, length, end));
+                assert!(forms().are_told_by(answer.as_bytes()), "{answer}");
+                // Byte by byte at some of the offsets: it takes long.
+                for piece in if offset % 19 == 0 { &[1, 50][..] } else { &[50] } {
+                    assert!(passed(answer.as_bytes(), *piece).1, "{answer} by {piece}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn digits_and_wide_characters_are_found_whatever_separates_them() {
+    let pairs =
+        |write: fn(u8) -> String, between: &str| KEY.bytes().map(write).collect::<Vec<_>>().join(between);
+    let wide = |bytes: fn(u16) -> [u8; 2]| KEY.encode_utf16().flat_map(bytes).collect::<Vec<u8>>();
+    let mut all: Vec<Vec<u8>> = [" ", ":", "-", ", ", "\n", "\\n", "%3A", " \u{b7} "]
+        .iter()
+        .flat_map(|between| {
+            [pairs(|byte| format!("{byte:02x}"), between), pairs(|byte| format!("{byte:02X}"), between)]
+        })
+        .chain([pairs(|byte| format!("0x{byte:02x}"), ", "), pairs(|byte| format!("0X{byte:02X}"), " ")])
+        .chain([in_lines(KEY, 5, "\n"), in_lines(KEY, 3, "\\n"), in_lines(KEY, 1, " ")])
+        .map(String::into_bytes)
+        .collect();
+    all.extend([wide(u16::to_le_bytes), wide(u16::to_be_bytes)]);
+    all.push(KEY.chars().map(|one| format!("{one}\\u0000")).collect::<String>().into_bytes());
+    for written in all {
+        let answer = [b"you sent ", written.as_slice(), b" to us"].concat();
+        for piece in [1, 7, 1_000] {
+            let (out, is_found) = passed(&answer, piece);
+            let text = String::from_utf8_lossy(&answer);
+            assert!(is_found, "{text} by {piece}");
+            assert!(out.len() < 9 + written.len() / 2, "{} of {text} have passed by {piece}", out.len());
+        }
+    }
+    // What is found is where it stands.
+    let text = format!("it is {} no", in_lines(&STANDARD_NO_PAD.encode(KEY), 9, "\n"));
+    let found = forms().all_in(text.as_bytes());
+    assert_eq!(found, Vec::from([Range { start: 6, end: text.len() - 3 }]));
+}
+
+#[test]
+fn text_that_is_full_of_separators_and_digits_passes() {
+    let noise: String =
+        (0..40_000_u32).map(|at| format!("{:02x}", at.wrapping_mul(2_654_435_761) >> 24)).collect();
+    let encoded = STANDARD.encode(noise.as_bytes());
+    for harmless in
+        [in_lines(&noise, 2, ":"), in_lines(&encoded, 76, "\r\n"), "0x00, ".repeat(9_999), "0".repeat(9_999)]
+    {
+        for piece in [7, 1_000] {
+            let (out, is_found) = passed(harmless.as_bytes(), piece);
+            assert!(!is_found && out == harmless.as_bytes());
+        }
+    }
+}

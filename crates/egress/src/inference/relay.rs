@@ -238,25 +238,37 @@ impl<'r, 'd> Relay<'r, 'd> {
         let is_free = held_bytes == 0 && self.held.is_empty() && out.is_empty();
         match self.framing {
             Framing::AsItCame if is_free => return Ok((used, true)),
-            Framing::AsItCame => self.pass(&bytes[..used], &pieces, held_bytes, out),
+            Framing::AsItCame => self.pass(&bytes[..used], &pieces, held_bytes, out)?,
             Framing::Bare | Framing::Chunks => {
                 let whole = 0..payload.len();
-                self.pass(&payload, &[whole], held_bytes, out);
+                self.pass(&payload, &[whole], held_bytes, out)?;
             }
         }
         Ok((used, false))
     }
 
-    /// Passes on all but the payload's last bytes that are to be held, and what stands between and behind them.
-    fn pass(&mut self, all: &[u8], pieces: &[Range<usize>], held_bytes: usize, out: &mut Vec<u8>) {
+    /// Passes on all but the payload's last bytes that are to be held, and what stands between and behind them. An answer of which
+    /// too much would have to be held is cut off.
+    fn pass(
+        &mut self,
+        all: &[u8],
+        pieces: &[Range<usize>],
+        held_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Cut> {
         let Some(at) = first_held(pieces, held_bytes) else {
             // It began before these bytes, and may go on behind them.
-            return self.held.extend_from_slice(all);
+            if self.held.len() > echo::MOST_HELD {
+                return Err(Cut::Echo);
+            }
+            self.held.extend_from_slice(all);
+            return Ok(());
         };
         let at = if held_bytes == 0 { all.len() } else { at };
         let held = std::mem::take(&mut self.held);
         self.frame_both(&held, &all[..at], out);
         self.held.extend_from_slice(&all[at..]);
+        Ok(())
     }
 
     fn frame(&self, bytes: &[u8], out: &mut Vec<u8>) {

@@ -1,7 +1,7 @@
 //! Looks at what comes back of a request in which something was filled in: none of that may reach whoever has sent it.
 
 use crate::credential::Injected;
-use crate::echo::Watch;
+use crate::echo::{MOST_HELD, Watch};
 use zeroize::Zeroizing;
 
 /// Holds back what could be the beginning of it.
@@ -15,9 +15,6 @@ pub(super) struct Guard<'f> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Repeated;
 
-/// What is said piece by piece is held until it is known what it says, and nobody says so much that way.
-const MOST_HELD: usize = 64 << 10;
-
 // === impl Guard ===
 
 impl<'f> Guard<'f> {
@@ -28,15 +25,16 @@ impl<'f> Guard<'f> {
 
     /// Takes bytes that follow those before, and gives what may go on.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Repeated> {
-        self.held.extend_from_slice(bytes);
         let mut hold = 0;
         for watch in &mut self.watches {
             hold = watch.see(bytes).ok_or(Repeated)?.max(hold);
         }
-        let free = self.held.len().saturating_sub(hold);
-        if self.held.len() - free > MOST_HELD {
+        // What was held before these bytes doesn't end with them.
+        if hold > bytes.len() && self.held.len() > MOST_HELD {
             return Err(Repeated);
         }
+        self.held.extend_from_slice(bytes);
+        let free = self.held.len().saturating_sub(hold);
         Ok(self.held.drain(..free).collect())
     }
 
