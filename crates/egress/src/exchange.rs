@@ -3,6 +3,7 @@
 //!
 //! One thread sends them all, each over a connection that may have carried others.
 
+use crate::http1::Malformed;
 use crate::http1::limits::Times;
 use crate::upstream::names::NameSource;
 use crate::upstream::{AnswerError, Pool, Upstream};
@@ -158,6 +159,11 @@ async fn exchange(
     connection.stream.write_all(&written(upstream, outgoing)).await.map_err(AnswerError::Ended)?;
     connection.stream.flush().await.map_err(AnswerError::Ended)?;
     let head = connection.head(outgoing.patience).await?;
+    // It was asked to come as it is, to be looked at.
+    let asks_for_plain = outgoing.headers.iter().any(|(name, _)| name == "accept-encoding");
+    if asks_for_plain && !head.is_plain() {
+        return Err(Malformed::Syntax.into());
+    }
     let body = connection.body(head.body, outgoing.largest_answer, outgoing.patience).await?;
     if head.keeps_alive {
         pool.give_back(upstream, connection);

@@ -166,8 +166,7 @@ impl<'c> UnderWay<'c> {
         let received = &mut self.received;
         let head = upstream.head_counted(CALL, |bytes| *received += bytes).await.map_err(failed)?;
         self.status = Some(head.status);
-        let is_plain = |coding: &[u8]| coding.eq_ignore_ascii_case(b"identity");
-        if !head.headers.all("content-encoding").all(is_plain) {
+        if !head.is_plain() {
             return Err(ApiError::BadAnswer);
         }
         let body = match self.call.method.as_str() {

@@ -194,7 +194,8 @@ impl ResponseHead {
             _ => return Err(Malformed::Syntax),
         }
         let is_1_1 = response.version == Some(1);
-        let status = response.code.unwrap_or_default();
+        // A status has three digits, of which the first is no zero (RFC 9110 §15).
+        let status = response.code.filter(|code| *code >= 100).ok_or(Malformed::Syntax)?;
         let headers = Headers::of(response.headers);
         let body = match (status, length(&headers, is_1_1)?) {
             (100..=199 | 204 | 304, _) => BodyLength::Exact(0),
@@ -204,6 +205,12 @@ impl ResponseHead {
         let keeps_alive =
             is_1_1 && body != BodyLength::UntilClose && !headers.has_token("connection", "close");
         Ok(Self { status, headers, body, keeps_alive })
+    }
+
+    /// Whether the body comes as it is. What is coded in any way can't be looked at: `identity` is the only coding that is none, in
+    /// each line that names codings.
+    pub fn is_plain(&self) -> bool {
+        self.headers.all("content-encoding").all(|coding| coding.eq_ignore_ascii_case(b"identity"))
     }
 
     /// The value of the first header of that name.

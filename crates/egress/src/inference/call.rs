@@ -108,7 +108,11 @@ where
         // Nobody needs the request any more.
         drop((outgoing, place));
         check(&answer, asked, draft)?;
-        let keeps_alive = pass_on(client, &answer, &mut connection, (asked, &run.times), draft).await?;
+        let upstream = (&answer, &mut connection);
+        let keeps_alive = match answer.status {
+            400.. => pass_on_error(client, upstream, asked, served, draft).await?,
+            _ => pass_on(client, upstream, (asked, &run.times), draft).await?,
+        };
         if answer.keeps_alive {
             served.pool.give_back(&model.provider.upstream, connection);
         }
@@ -200,8 +204,7 @@ fn check(answer: &ResponseHead, asked: Asked<'_>, draft: &mut Draft<'_>) -> Resu
         return Err(Refusal::Withheld { status: answer.status });
     }
     // It was asked to come as it is: what can't be read can't be looked at either.
-    let is_plain = |coding: &[u8]| coding.eq_ignore_ascii_case(b"identity");
-    match answer.header("content-encoding").is_none_or(is_plain) {
+    match answer.is_plain() {
         true => Ok(()),
         false => Err(Refusal::BadAnswer),
     }
@@ -247,36 +250,52 @@ async fn ask(
     }
 }
 
+/// Passes an answer with an error on, once all of it is there. The run's memory quota counts it meanwhile.
+async fn pass_on_error<S>(
+    client: &mut Client<S>,
+    (answer, connection): (&ResponseHead, &mut Connection),
+    asked: Asked<'_>,
+    served: &Served,
+    draft: &mut Draft<'_>,
+) -> Result<bool, Failed>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let withheld = || Refusal::Withheld { status: answer.status };
+    let most = match answer.body {
+        BodyLength::Exact(length) => usize::try_from(length).unwrap_or(LARGEST_ERROR).min(LARGEST_ERROR),
+        BodyLength::Chunked | BodyLength::UntilClose => LARGEST_ERROR,
+    };
+    let mut place = served.room.begin();
+    place.hold(most).await;
+    let body = match connection.body(answer.body, LARGEST_ERROR, served.run.times.idle).await {
+        Err(AnswerError::TooLarge) => return Err(withheld().into()),
+        body => body.map_err(Refusal::from)?,
+    };
+    if asked.forms.are_told_by(&body) {
+        return Err(withheld().into());
+    }
+    draft.response_bytes = body.len() as u64;
+    draft.heard(&body);
+    let length = BodyLength::Exact(draft.response_bytes);
+    let mut bytes = answer::head_of(answer, length, asked.head.keeps_alive);
+    bytes.extend_from_slice(&body);
+    client.send(&bytes).await?;
+    draft.begin();
+    Ok(asked.head.keeps_alive)
+}
+
 /// Passes an answer on as it comes. Whether another request may follow; an error unless all of the answer is there and was
 /// looked through.
 async fn pass_on<S>(
     client: &mut Client<S>,
-    answer: &ResponseHead,
-    connection: &mut Connection,
+    (answer, connection): (&ResponseHead, &mut Connection),
     (asked, times): (Asked<'_>, &Times),
     draft: &mut Draft<'_>,
 ) -> Result<bool, Failed>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    if answer.status >= 400 {
-        let withheld = || Refusal::Withheld { status: answer.status };
-        let body = match connection.body(answer.body, LARGEST_ERROR, times.idle).await {
-            Err(AnswerError::TooLarge) => return Err(withheld().into()),
-            body => body.map_err(Refusal::from)?,
-        };
-        if asked.forms.are_told_by(&body) {
-            return Err(withheld().into());
-        }
-        draft.response_bytes = body.len() as u64;
-        draft.heard(&body);
-        let length = BodyLength::Exact(draft.response_bytes);
-        let mut bytes = answer::head_of(answer, length, asked.head.keeps_alive);
-        bytes.extend_from_slice(&body);
-        client.send(&bytes).await?;
-        draft.begin();
-        return Ok(asked.head.keeps_alive);
-    }
     let framing = Framing::of(answer.body, asked.head.is_1_1);
     let keeps_alive = asked.head.keeps_alive && framing != Framing::Bare;
     let head = answer::head_of(answer, framing.length(answer.body), keeps_alive);

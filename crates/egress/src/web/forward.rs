@@ -120,9 +120,7 @@ fn guard<'f>(filling: &'f Filling<'_>, answer: &ResponseHead) -> Result<Option<G
     }
     let is_told = filling.injected().any(|injected| injected.forms.are_in_lines(answer.headers.text()));
     // It was asked to come as it is: what can't be read can't be looked at either.
-    let is_plain =
-        answer.headers.all("content-encoding").all(|coding| coding.eq_ignore_ascii_case(b"identity"));
-    match is_told || !is_plain {
+    match is_told || !answer.is_plain() {
         true => Err(Repeated),
         false => Ok(Some(Guard::of(filling.injected()))),
     }

@@ -1,6 +1,8 @@
 //! What the host injects comes back to nobody.
 
 use crate::rig::{CHAT, KEY, Rig};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use belljar_egress::upstream::Upstream;
 use belljar_egress::upstream::names::NameSource;
 use belljar_testkit::models::{Answer, ModelServer, Script};
@@ -135,6 +137,54 @@ fn an_answer_that_can_not_be_looked_at_is_not_passed_on() {
         assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, status, "{coding}");
         let asked = rig.server.requests().pop().unwrap();
         assert_eq!(asked.header("accept-encoding"), Some("identity"));
+    }
+    // Codings may be named in several lines.
+    for (codings, status) in
+        [(["identity", "gzip"], 502), (["gzip", "identity"], 502), (["identity"; 2], 200)]
+    {
+        let with = codings.map(|coding| ("Content-Encoding", coding));
+        let rig = Rig::new(Script::always(Answer::own(200, &with, body)));
+        assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, status, "{codings:?}");
+    }
+}
+
+#[test]
+fn answer_that_only_begins_like_it_is_not_held_without_bound() {
+    let begun = format!("data: {{\"content\":\"it is {}\"}}\n\n", &KEY[..9]);
+    let answered = |held: usize| {
+        let events = format!(
+            "{begun}{}data: {{\"content\":\" no\"}}\n\ndata: [DONE]\n\n",
+            ": on\n\n".repeat(held / 6)
+        );
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", events.len());
+        let rig = Rig::new(Script::always(Answer::raw(head + &events)));
+        let answer = rig.post(CHAT, "", &stream());
+        (answer.body == events, rig.book.only())
+    };
+    for held in [400 << 10, 20 << 20] {
+        let (is_whole, record) = answered(held);
+        assert!(!is_whole && record.response_bytes < 300 << 10, "{record:?}");
+        let expected = ["failed: credential_echoed", "failed: provider_answer_withheld"];
+        assert!(expected.contains(&record.outcome.to_string().as_str()), "{record:?}");
+    }
+    // The control: a little later it shows not to be the credential, and all of it is passed on.
+    assert!(answered(40 << 10).0);
+}
+
+#[test]
+fn credential_in_lines_of_base64_is_not_passed_on_at_any_offset() {
+    for offset in 0..57 {
+        let encoded = STANDARD.encode(format!("{}{KEY} was sent", "p".repeat(offset)));
+        let lines: Vec<_> = encoded.as_bytes().chunks(76).map(String::from_utf8_lossy).collect();
+        for end in ["\r\n", "\\n"] {
+            let rig = Rig::new(Script::always(Answer::own(
+                200,
+                &[],
+                format!("{{\"it is\":\"{}\"}}", lines.join(end)),
+            )));
+            let answer = rig.post(CHAT, "", &json!({"model": "small"}));
+            assert!(answer.status == 502 || !answer.body.ends_with('}'), "{offset}: {answer:?}");
+        }
     }
 }
 

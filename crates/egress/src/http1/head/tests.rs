@@ -115,3 +115,15 @@ fn an_answer_says_how_long_it_is_or_ends_with_its_connection() {
         Err(Malformed::Length)
     );
 }
+
+#[test]
+fn status_has_three_digits_of_which_the_first_is_no_zero() {
+    let status = |text: &str| {
+        let head = format!("HTTP/1.1 {text} x\r\nContent-Length: 0\r\n\r\n");
+        ResponseHead::parse(head.as_bytes()).map(|head| head.status)
+    };
+    for none in ["000", "001", "099", "20", "2000", "2x0"] {
+        assert_eq!(status(none), Err(Malformed::Syntax), "{none}");
+    }
+    assert_eq!((status("100"), status("999")), (Ok(100), Ok(999)));
+}

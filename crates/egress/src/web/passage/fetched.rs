@@ -130,8 +130,7 @@ impl Passage<'_> {
         let text = |name| Some(String::from_utf8_lossy(answer.header(name)?).into_owned());
         let (status, content_type) = (answer.status, text("content-type"));
         let location = text("location").filter(|_| REDIRECTS.contains(&status));
-        let is_plain = |coding: &[u8]| coding.eq_ignore_ascii_case(b"identity");
-        if location.is_none() && !answer.headers.all("content-encoding").all(is_plain) {
+        if location.is_none() && !answer.is_plain() {
             // It was asked to come as it is.
             return Err(Refusal::BadAnswer { host: host() });
         }
