@@ -5,6 +5,7 @@
 //! with the provider by somebody else: it belongs to the same account.
 
 mod content;
+mod items;
 mod tools;
 
 pub(super) use self::tools::is_dated;
@@ -48,7 +49,15 @@ pub(crate) fn check(members: &Members<'_>, surface: Surface, operation: Operatio
         return Err(Refusal::Forbidden { member: Excerpt::of("prompt"), why: STORED });
     }
     if let Some(tools) = members.get("tools") {
-        tools::check(tools)?;
+        tools::check(tools::TOOLS, tools)?;
+    }
+    if let Some(choice) = members.get("tool_choice") {
+        tools::check_choice(choice)?;
+    }
+    if operation == Operation::Responses
+        && let Some(input) = members.get("input")
+    {
+        items::check(input)?;
     }
     if operation == Operation::Embedding {
         return members.get("input").map_or(Ok(()), |input| content::check_embedded("input", input));
@@ -103,7 +112,49 @@ mod tests {
             (r#"{"input":[{"\u0069d":"msg_1"}]}"#, "input[0].id"),
             (r#"{"input":[{"id":"msg_1","content":"a"}]}"#, "input[0].id"),
             (r#"{"input":[{"type":"reasoning","id":"rs_1","summary":[]}]}"#, "input[0].id"),
-            (r#"{"input":[{"type":"image_generation_call","id":"ig_1","result":null}]}"#, "input[0].id"),
+            (r#"{"input":[{"type":"image_generation_call","id":"ig_1","result":null}]}"#, "input[0].type"),
+            (r#"{"input":[{"type":"mcp_list_tools","server_label":"x","tools":[]}]}"#, "input[0].type"),
+            (
+                r#"{"input":[{"role":"user"},{"type":"mcp_approval_response","approve":true}]}"#,
+                "input[1].type",
+            ),
+            (r#"{"input":[{"type":"compaction_trigger"}]}"#, "input[0].type"),
+            (r#"{"input":[{"Type":"web_search_call","type":"message"}]}"#, "input[0].type"),
+            (r#"{"input":[{"type":["message"]}]}"#, "input[0].type"),
+            (
+                r#"{"input":[{"type":"additional_tools","tools":[{"type":"custom"},{"type":"web_search"}]}]}"#,
+                "input[0].tools[1].type",
+            ),
+            (
+                r#"{"input":[{"type":"tool_search_output","tools":[{"type":"code_interpreter"}]}]}"#,
+                "input[0].tools[0].type",
+            ),
+            (r#"{"input":[{"role":"user","\u0074ools":[{"type":"mcp"}]}]}"#, "input[0].tools[0].type"),
+            (
+                r#"{"messages":[{"role":"system","Tools":[{"type":"web_search"}]}]}"#,
+                "messages[0].Tools[0].type",
+            ),
+            (
+                r#"{"messages":[{"content":[{"x":{"tools":[{"type":"web_search"}]}}]}]}"#,
+                "messages[0].content[0].x.tools[0].type",
+            ),
+            (
+                r#"{"tools":[{"type":"namespace","name":"x","tools":[{"type":"web_search"}]}]}"#,
+                "tools[0].tools[0].type",
+            ),
+            (r#"{"tools":[{"type":"function","tools":[]}]}"#, "tools[0].tools"),
+            (r#"{"tools":[{"type":"tool_search"}]}"#, "tools[0].execution"),
+            (r#"{"tools":[{"type":"tool_search","execution":"server"}]}"#, "tools[0].execution"),
+            (r#"{"tool_choice":{"type":"web_search_preview"}}"#, "tool_choice.type"),
+            (
+                r#"{"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"web_search"}]}}"#,
+                "tool_choice.tools[0].type",
+            ),
+            (
+                r#"{"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"mcp"}]}}}"#,
+                "tool_choice.allowed_tools.tools[0].type",
+            ),
+            (r#"{"tool_choice":{"type":"function","server_label":"x"}}"#, "tool_choice.server_label"),
             (
                 r#"{"messages":[{"role":"assistant","content":"a","audio":{"id":"audio_1"}}]}"#,
                 "messages[0].audio",
@@ -153,6 +204,14 @@ mod tests {
             r#"{"messages":[{"content":[{"input_audio":{"data":"AA","format":"wav"}}]}]}"#,
             r#"{"tools":[{"type":"function","function":{"parameters":{"properties":{"url":{"type":"string"}}}}}]}"#,
             r#"{"tools":[{"name":"Bash","input_schema":{}},{"type":"bash_20250124"},{"type":"text_editor_20250728"},{"type":"custom"}]}"#,
+            r#"{"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"namespace","name":"x","tools":[{"type":"function","name":"a"},{"type":"custom","name":"b"}]},{"type":"tool_search","execution":"client","description":"a","parameters":{}}]}]}"#,
+            r#"{"input":[{"type":"tool_search_call","call_id":"c","execution":"client","arguments":{"tools":[{"type":"web_search"}]}},{"type":"tool_search_output","call_id":"c","tools":[]}]}"#,
+            r#"{"input":[{"type":"custom_tool_call","input":"\"tools\": [{\"type\": \"web_search\"}]","call_id":"c"},{"role":"user","content":"tools"}]}"#,
+            r#"{"input":"a text"}"#,
+            r#"{"tool_choice":"auto"}"#,
+            r#"{"tool_choice":{"type":"tool","name":"Bash","disable_parallel_tool_use":true}}"#,
+            r#"{"tool_choice":{"type":"function","function":{"name":"a"}}}"#,
+            r#"{"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"a"}]}}"#,
             r#"{"tools":null,"mcp_servers":[],"background":false,"previous_response_id":null}"#,
             r#"{"prompt":"a plain text"}"#,
         ] {

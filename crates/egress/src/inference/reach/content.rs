@@ -1,7 +1,7 @@
 //! Looks through what is said, piece by piece: a document of a hostile hand is never held as one, which would take many
 //! times the memory of its text.
 
-use super::{REACHES_OUT, STORED};
+use super::{REACHES_OUT, STORED, tools};
 use crate::inference::members::Name;
 use crate::inference::refusal::Refusal;
 use crate::searcher::Searcher;
@@ -9,6 +9,7 @@ use aho_corasick::AhoCorasick;
 use belljar_contract::inference::Excerpt;
 use memchr::memmem::Finder;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::sync::LazyLock;
@@ -20,7 +21,10 @@ static SIGNS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
     Searcher::new(&signs.iter().flat_map(|sign| in_every_case(sign)).collect::<Vec<_>>())
 });
 
-/// The same, each as a whole, with what could hide one of them. Slower, and needed where a part was found.
+/// Tools that are handed in with what is said. Apart from the others: all of them together are more than a vector holds.
+static TOOLS: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(&in_every_case("tools\"")));
+
+/// All of them, each as a whole, with what could hide one of them. Slower, and needed where a part was found.
 static WHOLE_SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let signs = [
         "_url\"",
@@ -31,6 +35,7 @@ static WHOLE_SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         "item_reference",
         "file_data",
         "input_audio",
+        "tools\"",
         ESCAPE,
     ];
     AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()
@@ -50,7 +55,8 @@ fn in_every_case(text: &str) -> Vec<String> {
 /// Looks through one member of a request.
 pub(super) fn check(name: &str, text: &str) -> Result<(), Refusal> {
     let has_none = |signs: &Searcher| signs.find(text.as_bytes()).is_none();
-    if SIGNS.as_ref().is_some_and(has_none) && ESCAPES.find(text.as_bytes()).is_none() {
+    let has_no_sign = [&SIGNS, &TOOLS].iter().all(|signs| signs.as_ref().is_some_and(has_none));
+    if has_no_sign && ESCAPES.find(text.as_bytes()).is_none() {
         return Ok(());
     }
     if WHOLE_SIGNS.as_ref().is_some_and(|signs| !signs.is_match(text)) {
@@ -142,6 +148,12 @@ const FOUND: &str = "refused";
 
 impl<'t> Walk<'t> {
     fn refuse<E: Error>(&mut self, why: &'static str) -> E {
+        self.found = Some(Refusal::Forbidden { member: Excerpt::of(&self.place()), why });
+        E::custom(FOUND)
+    }
+
+    /// Where in the request it is.
+    fn place(&self) -> String {
         let mut member = String::new();
         for (at, step) in self.path.iter().enumerate() {
             // Writing to a text can't fail.
@@ -151,8 +163,15 @@ impl<'t> Walk<'t> {
                 Step::Element(at) => write!(member, "[{at}]"),
             };
         }
-        self.found = Some(Refusal::Forbidden { member: Excerpt::of(&member), why });
-        E::custom(FOUND)
+        member
+    }
+
+    /// Looks at tools that are handed in with what is said.
+    fn tools<E: Error>(&mut self, tools: &RawValue) -> Result<(), E> {
+        tools::check(&self.place(), tools.get()).map_err(|refusal| {
+            self.found = Some(refusal);
+            E::custom(FOUND)
+        })
     }
 
     /// Whether this is an item of a conversation of OpenAI's newer kind.
@@ -173,6 +192,13 @@ impl<'t> Walk<'t> {
         if is("input") || is("arguments") {
             together.has_content = true;
             return map.next_value::<IgnoredAny>().map(drop);
+        }
+        if is(tools::TOOLS) {
+            together.has_content = true;
+            self.path.push(Step::Member(name));
+            self.tools(map.next_value::<&'t RawValue>()?)?;
+            self.path.pop();
+            return Ok(());
         }
         let [is_url, is_type, is_id, is_role, is_data] = ["url", "type", "id", "role", "data"].map(is);
         let [is_audio, is_input_audio] = ["audio", "input_audio"].map(is);

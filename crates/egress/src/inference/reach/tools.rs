@@ -1,4 +1,4 @@
-//! Looks at the tools that a request offers a model, one after the other.
+//! Looks at the tools that a request offers a model, one after the other, wherever in the request they stand.
 
 use super::REACHES_OUT;
 use crate::inference::members::Members;
@@ -10,7 +10,26 @@ use std::fmt;
 
 /// Types of tools that a provider only talks about, and the client runs.
 const OF_CLIENTS: &[&str] = &["function", "custom", "local_shell", "apply_patch"];
-/// The same, by how they begin: each has a date behind it.
+/// A group of tools, each of which is looked at.
+const GROUP: &str = "namespace";
+const GROUP_MEMBERS: &[&str] = &["description", "name", TOOLS, TYPE];
+/// A search among tools, which the client does.
+const SEARCH: &str = "tool_search";
+const SEARCH_MEMBERS: &[&str] = &["description", EXECUTION, "parameters", TYPE];
+const EXECUTION: &str = "execution";
+
+/// A choice among the tools that a request offers, by its type.
+const CHOICES: &[&str] = &["allowed_tools", "any", "auto", "none", "required", "tool"];
+const CHOICE_MEMBERS: &[&str] =
+    &["allowed_tools", "custom", "disable_parallel_tool_use", "function", "mode", "name", TOOLS, TYPE];
+
+pub(super) const TOOLS: &str = "tools";
+pub(super) const TYPE: &str = "type";
+
+/// Groups of groups, at most.
+const DEEPEST: usize = 4;
+
+/// Types of such tools by how they begin: each has a date behind it.
 const OF_CLIENTS_BY_DATE: &[&str] = &["bash_", "text_editor_", "computer_", "memory_"];
 
 /// Members of a tool that a client runs. Some providers go by the name of a member alone.
@@ -38,24 +57,59 @@ const MEMBERS: &[&str] = &[
 /// Members of what OpenAI's older kind has within a tool.
 const MEMBERS_WITHIN: &[&str] = &["description", "format", "name", "parameters", "strict"];
 
-/// Refuses what a provider runs by itself.
-pub(super) fn check(text: &str) -> Result<(), Refusal> {
-    let mut look = Look { found: None };
+/// Refuses tools that a provider runs by itself. `place` is where the list stands in the request.
+pub(super) fn check(place: &str, text: &str) -> Result<(), Refusal> {
+    check_below(place, text, 0)
+}
+
+fn check_below(place: &str, text: &str, depth: usize) -> Result<(), Refusal> {
+    let mut look = Look { found: None, depth };
     let mut reader = serde_json::Deserializer::from_str(text);
     let looked = (&mut look).deserialize(&mut reader).and_then(|()| reader.end());
     match (look.found, looked) {
-        (Some(member), _) => Err(Refusal::Forbidden { member: Excerpt::of(&member), why: REACHES_OUT }),
+        (Some(member), _) => Err(forbidden(&format!("{place}{member}"))),
         (None, Err(error)) if error.is_data() => {
-            Err(Refusal::NotJson { why: Excerpt::of("`tools` is no list of objects") })
+            Err(Refusal::NotJson { why: Excerpt::of(&format!("`{place}` is no list of objects")) })
         }
         (None, Err(error)) => Err(Refusal::not_json(&error)),
         (None, Ok(())) => Ok(()),
     }
 }
 
+/// Refuses a choice of tools that a provider runs by itself. A word chooses among those that were looked at.
+pub(super) fn check_choice(text: &str) -> Result<(), Refusal> {
+    if text == "null" || text.starts_with('"') {
+        return Ok(());
+    }
+    let choice = Members::parse(text.as_bytes()).map_err(|error| Refusal::not_json(&error))?;
+    let is_known = |kind: &str| CHOICES.contains(&kind) || is_of_clients(kind);
+    if !choice.get(TYPE).is_none_or(|kind| is_text(kind, is_known)) {
+        return Err(forbidden("tool_choice.type"));
+    }
+    if let Some(name) = choice.names().find(|name| !CHOICE_MEMBERS.contains(name)) {
+        return Err(forbidden(&format!("tool_choice.{name}")));
+    }
+    if let Some(tools) = choice.get(TOOLS) {
+        check("tool_choice.tools", tools)?;
+    }
+    match choice.get("allowed_tools").map(|allowed| Members::parse(allowed.as_bytes())) {
+        Some(Ok(allowed)) => {
+            allowed.get(TOOLS).map_or(Ok(()), |tools| check("tool_choice.allowed_tools.tools", tools))
+        }
+        Some(Err(error)) => Err(Refusal::not_json(&error)),
+        None => Ok(()),
+    }
+}
+
+fn forbidden(member: &str) -> Refusal {
+    Refusal::Forbidden { member: Excerpt::of(member), why: REACHES_OUT }
+}
+
 /// A look at them; the first that isn't a client's is found.
 struct Look {
     found: Option<String>,
+    /// Groups around them.
+    depth: usize,
 }
 
 // === impl Look ===
@@ -82,8 +136,8 @@ impl<'de> Visitor<'de> for &mut Look {
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
         for at in 0.. {
             let Some(tool) = elements.next_element::<Members<'de>>()? else { break };
-            if let Some(member) = not_a_clients(&tool) {
-                self.found = Some(format!("tools[{at}].{}", Excerpt::of(&member).as_str()));
+            if let Some(member) = not_a_clients(&tool, self.depth) {
+                self.found = Some(format!("[{at}].{}", Excerpt::of(&member).as_str()));
                 // It is refused for this one, whatever follows.
                 while elements.next_element::<IgnoredAny>()?.is_some() {}
                 break;
@@ -99,18 +153,37 @@ pub(in crate::inference) fn is_dated(name: &str, beginnings: &[&str]) -> bool {
     beginnings.iter().any(|beginning| name.strip_prefix(beginning).is_some_and(is_date))
 }
 
+fn is_of_clients(kind: &str) -> bool {
+    OF_CLIENTS.contains(&kind) || is_dated(kind, OF_CLIENTS_BY_DATE)
+}
+
+/// Whether that JSON is a text of which something holds.
+fn is_text(json: &str, holds: impl Fn(&str) -> bool) -> bool {
+    serde_json::from_str::<Cow<'_, str>>(json).is_ok_and(|text| holds(&text))
+}
+
 /// The member by which a tool isn't one that a client runs.
-fn not_a_clients<'t>(tool: &'t Members<'_>) -> Option<Cow<'t, str>> {
-    let is_clients = match tool.get("type") {
-        None | Some("null") => true,
-        Some(kind) => serde_json::from_str::<Cow<'_, str>>(kind)
-            .is_ok_and(|kind| OF_CLIENTS.contains(&&*kind) || is_dated(&kind, OF_CLIENTS_BY_DATE)),
-    };
+fn not_a_clients<'t>(tool: &'t Members<'_>, depth: usize) -> Option<Cow<'t, str>> {
+    let kind = tool.get(TYPE).filter(|kind| *kind != "null");
+    let is = |other: &str| kind.is_some_and(|kind| is_text(kind, |kind| kind == other));
+    let (is_group, is_search) = (is(GROUP), is(SEARCH));
+    let is_clients = is_group || is_search || kind.is_none_or(|kind| is_text(kind, is_of_clients));
     if !is_clients {
-        return Some("type".into());
+        return Some(TYPE.into());
     }
-    if let Some(name) = tool.names().find(|name| !MEMBERS.contains(name)) {
+    let members = match (is_group, is_search) {
+        (true, _) => GROUP_MEMBERS,
+        (_, true) => SEARCH_MEMBERS,
+        _ => MEMBERS,
+    };
+    if let Some(name) = tool.names().find(|name| !members.contains(name)) {
         return Some(name.into());
+    }
+    if is_search && !tool.get(EXECUTION).is_some_and(|by| is_text(by, |by| by == "client")) {
+        return Some(EXECUTION.into());
+    }
+    if let Some(tools) = tool.get(TOOLS) {
+        return not_all_clients(tools, depth).map(Cow::Owned);
     }
     ["function", "custom"].into_iter().find_map(|name| {
         let within = match tool.get(name)? {
@@ -121,4 +194,16 @@ fn not_a_clients<'t>(tool: &'t Members<'_>) -> Option<Cow<'t, str>> {
         let stranger = within.names().find(|member| !MEMBERS_WITHIN.contains(member))?;
         Some(format!("{name}.{stranger}").into())
     })
+}
+
+/// The member by which a tool of a group isn't one that a client runs.
+fn not_all_clients(tools: &str, depth: usize) -> Option<String> {
+    if depth == DEEPEST {
+        return Some(TOOLS.to_owned());
+    }
+    match check_below(TOOLS, tools, depth + 1) {
+        Ok(()) => None,
+        Err(Refusal::Forbidden { member, .. }) => Some(member.as_str().to_owned()),
+        Err(_) => Some(TOOLS.to_owned()),
+    }
 }
