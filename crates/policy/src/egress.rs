@@ -22,7 +22,7 @@ mod tunnel;
 mod vet;
 
 pub use config::{CREDENTIAL_NAME, is_credential_name};
-pub use denied::{Denied, DenyReason};
+pub use denied::{Denied, DenyReason, method_in_yaml};
 pub use host::{Host, HostName, InvalidHost};
 pub use names::{NameLimits, Wildcard};
 pub use network::Network;

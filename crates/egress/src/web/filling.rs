@@ -4,7 +4,7 @@
 mod filler;
 mod signing;
 
-use super::config::{Credentials, Held};
+use super::config::{Held, WebConfig};
 use super::decision::Way;
 use super::gate::Gate;
 use super::passed_on::passed_on;
@@ -51,22 +51,19 @@ pub(super) async fn fill<'g, S>(
     (client, gate): (&mut Client<S>, &'g Gate),
     head: &RequestHead,
     (allowed, way): (&Allowed<Destination>, Way<'_>),
-    credentials: &Credentials,
+    config: &WebConfig,
 ) -> Result<Filling<'g>, Refusal>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let Some(placeholder) = first_of(head) else {
-        return Ok(match way.is_secure() && !allowed.credentials().is_empty() {
-            true => watched(head, allowed, credentials).await,
-            false => Filling::default(),
-        });
+        return Ok(watched(head, must_not_come_back(gate, allowed, config).await));
     };
     // Never where it could be read on the way, or by whoever only says to be the host; and a path is told to everybody.
     if !way.is_secure() || is_in(head.path.as_bytes()) {
         return Err(Refusal::Unfilled { placeholder });
     }
-    let mut filler = Filler { allowed, credentials, used: Vec::new(), count: 0 };
+    let mut filler = Filler { allowed, credentials: &config.credentials, used: Vec::new(), count: 0 };
     let query = match &head.query {
         Some(query) if is_in(query.as_bytes()) => Some(filler.query(query).await?),
         _ => None,
@@ -93,7 +90,8 @@ where
         }),
     }
     filling.used = filler.used;
-    filling.watched = bound(allowed, credentials).await;
+    filling.used.iter().for_each(|(_, injected)| gate.run.fill_in(injected));
+    filling.watched = must_not_come_back(gate, allowed, config).await;
     Ok(filling)
 }
 
@@ -104,28 +102,41 @@ fn as_it_is(headers: &mut Vec<Header>) {
 }
 
 /// Nothing is filled in, and what was at another time may have been stored where it goes.
-async fn watched<'g>(
-    head: &RequestHead,
-    allowed: &Allowed<Destination>,
-    credentials: &Credentials,
-) -> Filling<'g> {
+fn watched<'g>(head: &RequestHead, watched: Vec<Arc<Injected>>) -> Filling<'g> {
+    if watched.is_empty() {
+        return Filling::default();
+    }
     let as_said = |(name, value): (&[u8], &[u8])| (name.to_vec(), Zeroizing::new(value.to_vec()));
     let mut headers: Vec<Header> = passed_on(&head.headers).map(as_said).collect();
     as_it_is(&mut headers);
     headers.retain(|(name, _)| !OF_PARTS.contains(&name.as_slice()));
-    Filling { headers: Some(headers), watched: bound(allowed, credentials).await, ..Filling::default() }
+    Filling { headers: Some(headers), watched, ..Filling::default() }
 }
 
-/// All that could be filled in there. What can't be had isn't, and has never been.
-async fn bound(allowed: &Allowed<Destination>, credentials: &Credentials) -> Vec<Arc<Injected>> {
-    let mut all = Vec::new();
-    for held in allowed.credentials().iter().filter_map(|name| credentials.get(name)) {
+/// What no answer to a request may say: all that any rule for that host has filled in, whether it allows this request or not, and all
+/// that was filled in for the run, wherever that was.
+async fn must_not_come_back(
+    gate: &Gate,
+    allowed: &Allowed<Destination>,
+    config: &WebConfig,
+) -> Vec<Arc<Injected>> {
+    let mut all = gate.run.filled_in();
+    let host = &allowed.value().host;
+    let there = config.policy.rules().iter().filter(|rule| rule.host.matches(host));
+    let mut names: Vec<&String> = there.flat_map(|rule| &rule.credentials).collect();
+    names.sort_unstable();
+    names.dedup();
+    for held in names.into_iter().filter_map(|name| config.credentials.get(name)) {
         let (first, second) = match &**held {
             Held::Text { credential, .. } => (credential, None),
             Held::Aws { secret_access_key, session_token, .. } => (secret_access_key, session_token.as_ref()),
         };
         for credential in [Some(first), second].into_iter().flatten() {
-            all.extend(credential.get_beside().await.ok());
+            // What can't be had isn't filled in. It may have been before: the run knows that.
+            let Ok(injected) = credential.get_beside().await else { continue };
+            if !all.iter().any(|known| known.secret.expose() == injected.secret.expose()) {
+                all.push(injected);
+            }
         }
     }
     all

@@ -180,7 +180,7 @@ impl<'g> Passage<'g> {
         let allowed = self.decide(head, way)?;
         let generation = Arc::clone(&self.generation);
         let config = &generation.config;
-        let filling = fill((client, self.gate), head, (&allowed, way), &config.credentials).await?;
+        let filling = fill((client, self.gate), head, (&allowed, way), config).await?;
         self.credentials = filling.names();
         let destination = allowed.value().clone();
         let dialed = self.reach(allowed).await?;
@@ -379,10 +379,13 @@ impl<'g> Passage<'g> {
 
     /// Whether the policy that counts now still lets them through, to where they are, with what was filled in.
     pub(super) fn is_still_allowed(&self, destination: &Destination) -> bool {
+        self.still_allowed(destination).is_some()
+    }
+
+    /// How the policy that counts now lets them through, if it does.
+    pub(super) fn still_allowed(&self, destination: &Destination) -> Option<Allowed<Destination>> {
         let generation = Arc::clone(&self.policy.borrow());
-        let Ok(allowed) = generation.config.policy.decide(destination.clone(), self.wanted()) else {
-            return false;
-        };
+        let allowed = generation.config.policy.decide(destination.clone(), self.wanted()).ok()?;
         let is_blind = self.request.is_none() && allowed.is_inspected();
         let is_filled = self.credentials.iter().all(|name| allowed.credentials().contains(name));
         let may_say_that = match &self.request {
@@ -392,12 +395,12 @@ impl<'g> Passage<'g> {
         let leads_there = match self.address {
             Some(address) => {
                 let own = is_of_this_machine(address).then_some(address);
-                allowed.vet(&[address], own.as_slice()).is_ok()
+                allowed.clone().vet(&[address], own.as_slice()).is_ok()
             }
             // By another proxy than that, or by none, it would be somewhere else.
             None => self.is_named_elsewhere && self.generation.config.through == generation.config.through,
         };
-        !is_blind && is_filled && leads_there && may_say_that
+        (!is_blind && is_filled && leads_there && may_say_that).then_some(allowed)
     }
 }
 

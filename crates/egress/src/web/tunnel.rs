@@ -59,8 +59,19 @@ struct Shared<'p> {
 /// How the tunnel has to begin, and where the server name of its ClientHello is noted.
 struct Start<'p> {
     destination: &'p Destination,
-    rules: TunnelStart,
+    /// What the rules want that count now.
+    rules: &'p Cell<TunnelStart>,
+    begun: &'p Cell<Begun>,
     tls_name: &'p RefCell<Option<String>>,
+}
+
+/// How it has begun so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Begun {
+    /// Whether something else than TLS has passed.
+    is_plain: bool,
+    /// Whether a ClientHello to a named host has named none.
+    is_unnamed: bool,
 }
 
 /// One of them.
@@ -106,6 +117,7 @@ where
     let times = passage.gate.run.limits.times;
     let (sent, received) = (Rc::clone(&passage.sent), Rc::clone(&passage.received));
     let tls_name = RefCell::new(None);
+    let (rules, begun) = (Cell::new(allowed.tunnel_start()), Cell::default());
     let ended = {
         let shared = Shared {
             run: &passage.gate.run,
@@ -115,7 +127,7 @@ where
             handshake: Handshake::default(),
         };
         let (upward, downward) = (shared.upward(), shared.downward());
-        let start = Start { destination, rules: allowed.tunnel_start(), tls_name: &tls_name };
+        let start = Start { destination, rules: &rules, begun: &begun, tls_name: &tls_name };
         let up = out::<S>((from_inside, to_outside), early, start, &upward);
         let down = back::<S>((from_outside, to_inside), dialed.early, &downward);
         let both = async { tokio::try_join!(up, down).map(drop) };
@@ -130,8 +142,12 @@ where
                 // Whoever replaces policies is there for as long as the run.
                 Ok(()) = policy.changed() => {
                     policy.borrow_and_update();
-                    if !passage.is_still_allowed(destination) {
-                        break Err(End::Policy);
+                    // One that has not begun yet begins by these rules.
+                    match passage.still_allowed(destination) {
+                        Some(allowed) if begun.get().is_allowed(allowed.tunnel_start()) => {
+                            rules.set(allowed.tunnel_start());
+                        }
+                        _ => break Err(End::Policy),
                     }
                 }
                 () = &mut total => break Err(End::TooLong),
@@ -168,9 +184,15 @@ async fn out<S: Socket>(
             }
             Opening::Nothing => break,
             Opening::Incomplete | Opening::Malformed => return Err(End::BrokenTls),
-            Opening::Plain | Opening::Upgrade { .. } if start.rules.needs_tls => return Err(End::NoTls),
-            Opening::Plain => break,
+            Opening::Plain | Opening::Upgrade { .. } if start.rules.get().needs_tls => {
+                return Err(End::NoTls);
+            }
+            Opening::Plain => {
+                start.note(|begun| begun.is_plain = true);
+                break;
+            }
             Opening::Upgrade { bytes } => {
+                start.note(|begun| begun.is_plain = true);
                 handshake.asks_to_upgrade();
                 direction.send(&early.split_to(bytes), &mut to).await?;
             }
@@ -223,9 +245,28 @@ pub(super) fn judge_name(
 impl Start<'_> {
     /// Notes the server name of a ClientHello, and judges it.
     fn judge(&self, server_name: Option<String>) -> Result<(), End> {
-        let judged = judge_name(server_name.as_deref(), self.destination, self.rules.needs_server_name);
+        let needs_name = self.rules.get().needs_server_name;
+        let judged = judge_name(server_name.as_deref(), self.destination, needs_name);
+        let is_unnamed = server_name.is_none() && matches!(self.destination.host, Host::Name(_));
+        self.note(|begun| begun.is_unnamed |= is_unnamed);
         *self.tls_name.borrow_mut() = server_name;
         judged
+    }
+
+    /// Notes how the tunnel begins.
+    fn note(&self, change: impl FnOnce(&mut Begun)) {
+        let mut begun = self.begun.get();
+        change(&mut begun);
+        self.begun.set(begun);
+    }
+}
+
+// === impl Begun ===
+
+impl Begun {
+    /// Whether a tunnel may begin like that by those rules.
+    fn is_allowed(self, rules: TunnelStart) -> bool {
+        !(self.is_plain && rules.needs_tls) && !(self.is_unnamed && rules.needs_server_name)
     }
 }
 

@@ -6,6 +6,7 @@
 use super::address::AddressClass;
 use super::{Asked, Destination};
 use core::net::IpAddr;
+use std::borrow::Cow;
 use std::fmt;
 
 /// A destination that was refused.
@@ -76,6 +77,18 @@ impl Denied {
     }
 }
 
+/// Methods that are texts of YAML as they are. Another one may be a list's dash, an alias or `NULL`.
+const PLAIN_METHODS: [&str; 9] =
+    ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
+
+/// A method, a token of HTTP (RFC 9110 §5.6.2), as a text of YAML. No token has a quote in it or a backslash.
+pub fn method_in_yaml(method: &str) -> Cow<'_, str> {
+    match PLAIN_METHODS.contains(&method) {
+        true => Cow::Borrowed(method),
+        false => Cow::Owned(format!("\"{method}\"")),
+    }
+}
+
 /// No method that there is is longer.
 const LONGEST_METHOD: usize = 20;
 
@@ -86,7 +99,7 @@ fn needed(destination: &Destination, asked: &Asked<'_>, reason: DenyReason) -> S
         && method.len() <= LONGEST_METHOD
         && method.bytes().all(|byte| byte.is_ascii_alphabetic())
     {
-        rule.push_str(&format!(", methods: [{method}]"));
+        rule.push_str(&format!(", methods: [{}]", method_in_yaml(method)));
     }
     if let DenyReason::Address { address, .. } | DenyReason::OwnAddress { address } = reason {
         rule.push_str(&format!(", networks: [\"{address}\"]"));

@@ -204,3 +204,14 @@ fn however_much_is_tried_no_more_is_proposed_than_anybody_reads() {
     assert!(proposal.unlisted > 700 && proposal.unreadable == 1, "{proposal:?}");
     assert_eq!(&read(&proposal.to_string()), proposal.policy());
 }
+
+#[test]
+fn method_that_would_be_something_else_in_yaml_is_a_text() {
+    for method in ["-", "--", "---", "NULL", "TRUE", "NO", "N", "X-Y"] {
+        let proposal = proposed(&[(method, ("a.example", 80), Some("no_rules"))]);
+        assert!(proposal.rules.first().is_none_or(|rule| rule.methods == [method]), "{proposal}");
+        assert_eq!(&read(&proposal.to_string()), proposal.policy(), "{proposal}");
+    }
+    // The control: what everybody says stays as it is.
+    assert!(proposed(&[("GET", ("a.example", 80), Some("no_rules"))]).to_string().contains("methods: [GET]"));
+}

@@ -1,6 +1,7 @@
 //! A proposal as a policy's file, with what it leaves out as comments.
 
 use super::{NotProposed, Proposal, ProposedRule};
+use belljar_policy::egress::method_in_yaml;
 use std::fmt::{self, Display};
 
 impl Display for Proposal {
@@ -40,7 +41,8 @@ impl Display for ProposedRule {
         }
         write!(f, "- {{host: \"{host}\", ports: [{}]", joined(ports))?;
         if !methods.is_empty() {
-            write!(f, ", methods: [{}]", joined(methods))?;
+            let methods: Vec<_> = methods.iter().map(|method| method_in_yaml(method)).collect();
+            write!(f, ", methods: [{}]", joined(&methods))?;
         }
         if !networks.is_empty() {
             let quoted: Vec<_> = networks.iter().map(|network| format!("\"{network}\"")).collect();

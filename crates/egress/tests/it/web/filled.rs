@@ -1,6 +1,7 @@
 //! Credentials that are filled in on the way, and never come back.
 
-use super::house::{House, Told, UP, outcome};
+use super::house::{House, Told, UP, config, outcome};
+use super::upstream::Then;
 use crate::tls::authority::{Authority, NOW};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -200,6 +201,38 @@ fn what_was_filled_in_never_comes_back() {
         let told = rig.get(path, "Authorization: Bearer belljar:cred:house\r\n");
         assert!(told.text.contains("hello"), "{}", told.text);
     }
+}
+
+#[test]
+fn what_was_filled_in_comes_back_by_no_other_rule_either() {
+    let rig = Rig::new();
+    let port = rig.house.upstream.address.port();
+    let elsewhere = format!("rules:\n- {{host: 127.0.0.1, ports: [{port}], networks: [127.0.0.0/8]}}\n");
+    let section = section(rig.folder.path()).replace("rules:\n", &elsewhere);
+    let section = section.replace("PORT", &rig.house.port());
+    rig.house.policy.replace(config(&section.replace("CA", &rig._authority.file().display().to_string())));
+    let stored = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{SECRET}", SECRET.len());
+    rig.house.upstream.tell(stored, Then::Wait);
+    let get_elsewhere = || {
+        let asked = format!(
+            "GET http://127.0.0.1:{port}/log HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
+        );
+        rig.house.send(asked.as_bytes())
+    };
+    // The rule of this path has nothing filled in; another one of the host has.
+    let told = rig.get("/v2/log", "");
+    assert!(!told.text.contains(SECRET), "{}", told.text);
+    // The control: a host to which no rule binds it, before it was filled in for the run.
+    let told = get_elsewhere();
+    assert!(told.text.contains(SECRET), "{}", told.text);
+    rig.get("/v1", "Authorization: Bearer belljar:cred:house\r\n");
+    let told = get_elsewhere();
+    assert!(!told.text.contains(&SECRET[..10]), "{}", told.text);
+    let repeated = || {
+        let ended = rig.house.ledger.ended();
+        ended.iter().filter(|record| outcome(record) == "failed: credential_repeated").count()
+    };
+    belljar_testkit::wait::until(|| repeated() == 3);
 }
 
 #[test]

@@ -157,6 +157,47 @@ fn a_policy_that_is_tightened_ends_the_tunnels_that_it_does_not_allow_and_no_oth
 }
 
 #[test]
+fn tunnel_that_could_not_begin_by_the_new_rules_ends_with_the_old_ones() {
+    let rule = |more: &str| format!("- {{host: up.test, ports: [PORT], networks: [127.0.0.0/8]{more}}}\n");
+    let plain = b"plain".to_vec();
+    let unnamed = hello("127.0.0.1");
+    for (first, before, after) in
+        [(&plain, ", tls: optional", ", tls: required"), (&unnamed, ", sni: optional", ", sni: required")]
+    {
+        let house = House::with(&rule(before));
+        let (mut ends, mut silent) =
+            (house.tunnel("up.test:PORT").unwrap(), house.tunnel("up.test:PORT").unwrap());
+        ends.write_all(first).unwrap();
+        ends.read_exact(&mut vec![0; first.len()]).unwrap();
+        house.replace(&rule(after));
+        assert_eq!(ends.read(&mut [0]).unwrap_or(0), 0, "{after}");
+        assert_eq!(outcome(&house.ledger.latest(1)), "failed: policy_changed", "{after}");
+        // One that has said nothing so far begins by the new rules.
+        silent.write_all(first).unwrap();
+        assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0, "{after}");
+        let expected = if first == &plain { "failed: tls_required" } else { "failed: tls_name_missing" };
+        assert_eq!(outcome(&house.ledger.latest(2)), expected);
+    }
+    // The controls: a tunnel that could begin like that, and rules that allow more.
+    for (first, before, after) in [
+        (hello("up.test"), ", tls: optional", ", tls: required"),
+        (hello("up.test"), ", sni: optional", ", sni: required"),
+        (plain, ", sni: required", ", tls: optional"),
+    ] {
+        let house = House::with(&rule(before));
+        let mut stays = house.tunnel("up.test:PORT").unwrap();
+        stays.write_all(&first).unwrap();
+        stays.read_exact(&mut vec![0; first.len()]).unwrap();
+        house.replace(&rule(after));
+        std::thread::sleep(Duration::from_millis(50));
+        stays.write_all(b"more").unwrap();
+        let mut heard = [0; 4];
+        stays.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"more", "{after}");
+    }
+}
+
+#[test]
 fn a_run_that_ends_ends_its_tunnels_and_they_are_recorded() {
     let mut house = House::with(ALLOWED);
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
