@@ -87,17 +87,37 @@ pub fn folded(name: &str) -> String {
     folded_text(name).trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// A text that names may be in, with its letters as [`folded`] has them.
+/// A text that names may be in, with its letters as [`folded`] has them: folded as Unicode's `NFKC_Casefold`, of which what HFS+, APFS,
+/// and ext4 and f2fs with `casefold` do is a part.
 pub(crate) fn folded_text(text: &str) -> String {
-    let kept: String = text.chars().filter(|char| !is_passed_over(*char)).collect();
-    kept.nfkc().flat_map(char::to_lowercase).nfkc().collect()
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    let kept: String = text.chars().filter(|char| !is_default_ignorable(*char)).collect();
+    // What is folded may have other forms, which fold to something else.
+    let once: String = kept.nfkc().flat_map(case_folded).collect();
+    once.nfkc().flat_map(case_folded).nfkc().collect()
 }
 
-/// HFS+ passes over these, and no eye sees them.
-fn is_passed_over(char: char) -> bool {
+/// A character without case: `ß`, `ẞ` and `SS` are `ss`.
+fn case_folded(char: char) -> impl Iterator<Item = char> {
+    // Its capital is that of `i`, which it isn't.
+    let has_own_capital = char != '\u{131}';
+    let raised = char.to_lowercase().flat_map(move |char| {
+        let capitals = has_own_capital.then(|| char.to_uppercase());
+        let itself = (!has_own_capital).then_some(char);
+        capitals.into_iter().flatten().chain(itself)
+    });
+    raised.flat_map(char::to_lowercase)
+}
+
+/// Unicode's `Default_Ignorable_Code_Point`: no eye sees them, and file systems that fold case pass over them.
+fn is_default_ignorable(char: char) -> bool {
     matches!(char,
-        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{206f}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -128,6 +148,14 @@ mod tests {
             ".g\u{131}t\u{0}",
             "a\\.git",
             ".git\\hooks",
+            // What ext4 and f2fs with `casefold` pass over.
+            ".g\u{34f}it",
+            ".gi\u{115f}t",
+            ".git\u{3164}",
+            "\u{180e}.git",
+            ".gi\u{2065}t",
+            ".g\u{e0100}it",
+            "g\u{e0041}it~1",
             ".gıt",
         ];
         for name in spellings {
@@ -178,14 +206,40 @@ mod tests {
         );
     }
 
+    #[test]
+    fn names_are_folded_as_unicode_folds_them_and_once_is_enough() {
+        for (name, as_folded) in [
+            ("proce\u{df}.json", "process.json"),
+            ("PROCE\u{1e9e}.json", "process.json"),
+            ("\u{fb03}x", "ffix"),
+            ("\u{17f}etup.py", "setup.py"),
+            ("\u{3c2}", "\u{3c3}"),
+            // The controls: a letter of its own, and one with a mark.
+            ("makef\u{131}le", "makef\u{131}le"),
+            ("MAKEF\u{130}LE", "makefi\u{307}le"),
+        ] {
+            assert_eq!(folded(name), as_folded, "{name}");
+        }
+        // All letters with case, and what is passed over.
+        for char in ('\0'..='\u{1ffff}').chain('\u{e0000}'..='\u{e0fff}') {
+            let once = folded_text(&char.to_string());
+            assert_eq!(folded_text(&once), once, "{char:?}");
+            let others = [char.to_lowercase().collect::<String>(), char.to_uppercase().collect()];
+            // The capital of the dotless i is that of another letter.
+            let others = others.iter().filter(|_| char != '\u{131}');
+            others.for_each(|other| assert_eq!(folded_text(other), once, "{char:?}"));
+        }
+    }
+
     proptest! {
         #[test]
         fn case_and_characters_that_are_passed_over_hide_nothing(
             cases in proptest::collection::vec(any::<bool>(), 4),
-            passed_over in proptest::collection::vec(0_usize..5, 0..4),
+            passed_over in proptest::collection::vec(0_usize..8, 0..4),
             end in "[. ]{0,3}",
         ) {
-            let characters = ['\u{200c}', '\u{200d}', '\u{202e}', '\u{206f}', '\u{feff}'];
+            let characters =
+                ['\u{200c}', '\u{200d}', '\u{202e}', '\u{206f}', '\u{feff}', '\u{34f}', '\u{180e}', '\u{e0fff}'];
             let mut name: Vec<char> = ".git".chars().zip(cases)
                 .map(|(char, upper)| if upper { char.to_ascii_uppercase() } else { char }).collect();
             for at in passed_over {
