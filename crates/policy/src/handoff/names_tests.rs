@@ -139,11 +139,75 @@ fn names_of_tools_that_run_commands_or_templates_gain_trust() {
 }
 
 #[test]
+fn further_spellings_of_known_names_gain_trust() {
+    assert_known(&[
+        (
+            "git",
+            "lefthook-local.yaml lefthook-local.toml lefthook-local.json nano-staged.js nano-staged.mjs cz.toml cz.json \
+             cz.yaml tbump.toml",
+        ),
+        (
+            "build",
+            "tasks/__init__.py fabfile/__init__.py locustfile/__init__.py celeryconfig/__init__.py \
+             airflow_local_settings/__init__.py lib/ruby_lsp/x/addon.rb lib/tapioca/dsl/compilers/x.rb sorbet/config \
+             project/src/main/scala/P.scala rel/vm.args.eex rel/env.sh.eex CTestCustom.ctest DartTestfile.txt pom.groovy pom.rb \
+             pom.yaml rubygems_plugin.rb tools.ini python311._pth foo.suo texmf.cnf sgconfig.yml package-scripts.js",
+        ),
+        (
+            "ci",
+            "goreleaser.yml goreleaser.yaml Kustomization buildkite.yml buildkite/pipeline.yml jitpack.yml buddy.yml \
+             screwdriver.yaml codeship-steps.yml readthedocs.yml inventory.yml inventory.ini ellipsis.yaml",
+        ),
+        ("agent", "SOUL.md TOOLS.md HEARTBEAT.md MEMORY.md"),
+        (
+            "package",
+            "requirements.lock buildscript-gradle.lockfile nimble.lock luarocks.lock esy.lock/index.json spago.lock buf.lock \
+             newtool.lock newtool-lock.json gemfiles/rails7.gemfile gemfiles/rails7.gemfile.lock Gemfile.next Gemfile.next.lock \
+             Gemfile_next patches/x+1.0.0.patch debian/patches/series obj/project.assets.json",
+        ),
+    ]);
+}
+
+#[test]
+fn what_tools_keep_for_their_next_run_gains_trust() {
+    assert_known(&[
+        (
+            "build",
+            "target/debug/build/app-0123456789abcdef/output out/debug/build/app-0123456789abcdef/out/gen.rs \
+             target/release/incremental/app-1/s-1/query-cache.bin autom4te.cache/requests a/autom4te.cache/traces.0 \
+             var/cache/dev/App_KernelDevDebugContainer.php storage/framework/views/a.php tmp/cache/assets/sprockets/a.cache \
+             templates_c/a.tpl.php _build/build_params _build/default/lib/x/src/x.erl build/lib/app/x.py build/generated/X.java \
+             target/generated-sources/X.java _Inline/config blib/lib/X.pm nimcache/x.c cdk.out/manifest.json plan.tfplan \
+             output/Main/externs.cbor a.olean a.vo __jinja2_1.cache",
+        ),
+        (
+            "package",
+            "vendor/monolog/monolog/src/Logger.php vendor/gems/x/lib/x.rb Pods/AFNetworking/X.m \
+             lua_modules/share/lua/5.4/x.lua local/lib/perl5/X.pm deps/foo/lib/x.ex \
+             env/bin/pip _opam/lib/x.ml managed_components/x/x.c nimbledeps/pkgs/x.nim foo.egg-info/requires.txt \
+             foo-1.dist-info/METADATA renv/library/x/R/x",
+        ),
+    ]);
+}
+
+#[test]
+fn compiled_code_gains_trust_by_its_further_names() {
+    assert_known(&[(
+        "build",
+        "libx.so.1 lib/libx.so.1.2.3 x.syso x.eln x.ji x.rdb x.rdx x.ko.xz x.ko.zst x.pyz x.pyzw x.ocx x.sys x.tlb x.jnilib \
+         x.efi x.netmodule libx.1.dylib",
+    )]);
+}
+
+#[test]
 fn a_new_module_that_takes_the_place_of_a_known_one_takes_a_yes() {
     assert_known(&[(
         "build",
         "json.py json/__init__.py JSON.py http.py http/__main__.py unittest/__init__.py pdb/__init__.py build.py build/__main__.py \
-         timeit.py zipfile.py argparse.py random.pyw logging/__init__.py mypy/__init__.py coverage/__init__.py ensurepip/__init__.py",
+         timeit.py zipfile.py argparse.py random.pyw logging/__init__.py mypy/__init__.py coverage/__init__.py ensurepip/__init__.py \
+         annotationlib.py compression/__init__.py concurrent/__init__.py pathlib/__init__.py string/__init__.py socks.py org.py \
+         _colorize.py _pyrepl/__init__.py _sysconfigdata__linux_x86_64-linux-gnu.py _sysconfig/__main__.py _opcode_metadata.py \
+         _pylong.py _pydatetime.py _suggestions.py _interpreters.py _android_support.py _ios_support.py _new_in_some_version.pyw",
     )]);
     let file = || Some(Entry::File { is_executable: false });
     let kinds_of =
@@ -153,9 +217,20 @@ fn a_new_module_that_takes_the_place_of_a_known_one_takes_a_yes() {
         assert_eq!(kinds_of(Touched::new(path, None, link())), ["build"], "{path}");
     }
     // The controls: other names, modules of packages, and those that are there already.
-    for path in
-        ["app.py", "app/__init__.py", "app/json.py", "src/types.py", "json/x.txt", "test/test_x.py", "json"]
-    {
+    for path in [
+        "__init__.py",
+        "__main__.py",
+        "_x/y.py",
+        "app/_colorize.py",
+        "app/_x/__init__.py",
+        "app.py",
+        "app/__init__.py",
+        "app/json.py",
+        "src/types.py",
+        "json/x.txt",
+        "test/test_x.py",
+        "json",
+    ] {
         assert_eq!(kinds(path), [""; 0], "{path}");
     }
     for path in ["types.py", "test/__init__.py"] {
@@ -307,7 +382,10 @@ fn ordinary_sources_and_texts_of_those_ecosystems_take_no_yes() {
          src/plugins.rb hooks/useThing.ts hook/notes.md vendor/readme.md vendor/lib/x.go debian/changelog include/x.h src/x.cpp \
          src/x.ml src/user.rs src/users.clj src/core.clj core/build.go test/data.bin notes.org Cargo.md target.md \
          src/spec.ts models/x.sql src/config.ts src/deps.ts venv.md history.md svn.txt group/vars.yml environment.py \
-         src/env.py src/environment.py tasks/build.md src/site.py cache/x.json src/jobs/cleanup.rb assets/x.wasm"
+         src/env.py src/environment.py tasks/build.md src/site.py cache/x.json src/jobs/cleanup.rb assets/x.wasm \
+         app/tasks/__init__.py docs/memory.md docs/tools.md src/lock.rs lockfile.md patches/readme.md vendor/lib/x.go \
+         src/build/mod.rs build/lib/x.ts lib/cache/x.rb src/target/mod.rs deps/hiredis/x.c pods/list.go src/notes.so.txt \
+         deploy.sh build.sh scripts/run-tests.sh src/setup.c main.s rcs/client.go s.py"
         .split_whitespace()
     {
         assert_eq!(kinds(name), [""; 0], "{name}");

@@ -8,12 +8,15 @@ mod further;
 mod git;
 mod host;
 mod infrastructure;
+mod installed;
 mod interpreters;
 mod linters;
 mod package;
 mod packaging;
 mod projects;
 mod servers;
+mod shapes;
+mod spellings;
 mod tools;
 mod web;
 mod workplace;
@@ -46,12 +49,14 @@ pub(super) enum At {
     Below(&'static str, &'static str),
     /// A file directly in a directory of that name, anywhere, whose own name ends so, and a link in the place of the directory.
     Inside(&'static str, &'static [&'static str]),
+    /// A path of that shape; whether it is a symbolic link, or was one, is told as well.
+    Shaped(fn(&[&str], bool) -> bool),
 }
 
-use At::{Begins, Below, Ends, In, Inside, Named, Under, Wraps};
+use At::{Begins, Below, Ends, In, Inside, Named, Shaped, Under, Wraps};
 
 /// All of them. Of those of one kind the first that holds gives the reason.
-pub(super) const ROWS: [&[Row]; 17] = [
+pub(super) const ROWS: [&[Row]; 19] = [
     host::ROWS,
     git::ROWS,
     servers::ROWS,
@@ -69,6 +74,8 @@ pub(super) const ROWS: [&[Row]; 17] = [
     caches::ROWS,
     tools::ROWS,
     further::ROWS,
+    installed::ROWS,
+    spellings::ROWS,
 ];
 
 const fn row(at: At, kind: HandoffKind, why: &'static str) -> Row {
@@ -91,6 +98,7 @@ impl At {
                 let is_in_it = above == Some(directory) && ends.iter().any(|end| name.ends_with(end));
                 is_in_it || (is_link && name == *directory)
             }
+            Shaped(is_so) => is_so(parts, is_link),
             In(names) => parts.iter().any(|part| names.contains(part)),
             Under(names) => !is_alias && parts.iter().any(|part| names.contains(part)),
             // A link in the place of the directory brings all of it along.

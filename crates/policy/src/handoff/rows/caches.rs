@@ -1,8 +1,11 @@
 //! What tools keep for themselves and run or evaluate when they are used the next time.
 
-use super::At::{Begins, Below, Ends, In, Named};
-use super::{Row, row};
+use super::At::{Begins, Below, Ends, In, Inside, Named, Shaped};
+use super::{Row, row, shapes};
 use crate::handoff::HandoffKind::Build;
+
+const EVALUATED: &str = "a tool runs or evaluates what it has kept in it";
+const COMPILED: &str = "a build tool takes it in the place of its source";
 
 pub(super) const ROWS: &[Row] = &[
     row(
@@ -15,18 +18,77 @@ pub(super) const ROWS: &[Row] = &[
             ".depend",
         ]),
         Build,
-        "a tool runs or evaluates what it has kept in it",
+        EVALUATED,
     ),
     row(Begins(".lock-waf"), Build, "waf evaluates what it has kept in it"),
     row(Begins(".wafpickle-"), Build, "waf evaluates what it has kept in it"),
     row(
         In(&["meson-private", ".scrapy", ".jekyll-cache", ".sass-cache", ".yardoc", "gcm.cache"]),
         Build,
-        "a tool runs or evaluates what it has kept in it",
+        EVALUATED,
     ),
     row(Below("cache", "bootsnap"), Build, "it runs in the place of its source"),
     row(Below("bootstrap", "cache"), Build, "it runs in the place of its source"),
     row(Below("build", "c4che"), Build, "it runs in the place of its source"),
+    row(
+        Shaped(shapes::is_kept_by_cargo),
+        Build,
+        "cargo takes from it what build scripts have said, and runs or links that",
+    ),
+    row(
+        In(&[
+            "autom4te.cache",
+            "_inline",
+            "blib",
+            "mako_modules",
+            "templates_c",
+            "typo3temp",
+            "nimcache",
+            "buck-out",
+            "plz-out",
+            "cdk.out",
+            "_targets",
+            "deriveddata",
+        ]),
+        Build,
+        EVALUATED,
+    ),
+    row(Begins("__jinja2_"), Build, EVALUATED),
+    row(Begins("pythontex-files"), Build, EVALUATED),
+    row(Ends(&[".djcache", ".tfplan", ".rdata"]), Build, EVALUATED),
+    row(
+        Named(&["cache-db.json", "externs.cbor", "flutter_export_environment.sh", "octave-workspace"]),
+        Build,
+        EVALUATED,
+    ),
+    // Compiled templates and containers of PHP, and what Ruby and PHP have serialized.
+    row(Below("var", "cache"), Build, EVALUATED),
+    row(Below("tmp", "cache"), Build, EVALUATED),
+    row(Below("temp", "cache"), Build, EVALUATED),
+    row(Below("runtime", "cache"), Build, EVALUATED),
+    row(Below("cache", "twig"), Build, EVALUATED),
+    row(Below("storage", "framework"), Build, EVALUATED),
+    row(Below("files", "php"), Build, EVALUATED),
+    row(Below("wp-content", "cache"), Build, EVALUATED),
+    // What the next build compiles, links or packs in the place of sources.
+    row(Below("generated", "code"), Build, COMPILED),
+    row(Below("build", "generated"), Build, COMPILED),
+    row(Below("target", "generated-sources"), Build, COMPILED),
+    row(Below("target", "streams"), Build, COMPILED),
+    row(Below("lib", "bs"), Build, COMPILED),
+    row(Below("_build", "default"), Build, COMPILED),
+    row(Below("_build", "dev"), Build, COMPILED),
+    row(Below("_build", "test"), Build, COMPILED),
+    row(Below("_build", "prod"), Build, COMPILED),
+    row(Shaped(shapes::is_built_module), Build, COMPILED),
+    row(
+        Inside(
+            "_build",
+            &["build_params", "cleanup", "config_data", "features", "notes", "prereqs", "runtime_params"],
+        ),
+        Build,
+        "Perl evaluates it when the package is built or installed",
+    ),
     row(
         Ends(&[
             ".gch",
@@ -52,6 +114,11 @@ pub(super) const ROWS: &[Row] = &[
             ".egg",
             ".ez",
             ".bundle",
+            ".vo",
+            ".olean",
+            ".ttc",
+            ".ibc",
+            ".agdai",
         ]),
         Build,
         "it is compiled code, and runs in the place of its source",

@@ -1,7 +1,7 @@
 //! What runs in the place of sources, and is no text that a person would read in a diff.
 
-use super::At::{Below, Ends, In, Inside, Named, Under};
-use super::{Row, row};
+use super::At::{Below, Ends, In, Inside, Named, Shaped, Under};
+use super::{Row, row, shapes};
 use crate::handoff::HandoffKind::{Build, Executable, Package};
 
 pub(super) const ROWS: &[Row] = &[
@@ -9,6 +9,42 @@ pub(super) const ROWS: &[Row] = &[
         Ends(&[
             ".pyc", ".pyo", ".pyd", ".so", ".dylib", ".dll", ".node", ".elc", ".zwc", ".class", ".jar",
             ".war", ".beam", ".o", ".obj", ".a", ".lib", ".lo", ".la", ".ko", ".rlib", ".rmeta",
+        ]),
+        Build,
+        "a program loads it, or a build takes it in the place of its source",
+    ),
+    row(
+        Shaped(shapes::is_versioned_library),
+        Build,
+        "a program loads it, or a build takes it in the place of its source",
+    ),
+    row(
+        Ends(&[
+            ".syso",
+            ".eln",
+            ".ji",
+            ".rdb",
+            ".rdx",
+            ".ko.xz",
+            ".ko.zst",
+            ".ko.gz",
+            ".ocx",
+            ".sys",
+            ".drv",
+            ".tlb",
+            ".xll",
+            ".wll",
+            ".jnilib",
+            ".efi",
+            ".odex",
+            ".rbc",
+            ".pyz",
+            ".pyzw",
+            ".hpi",
+            ".jmod",
+            ".netmodule",
+            ".phar.gz",
+            ".xlam",
         ]),
         Build,
         "a program loads it, or a build takes it in the place of its source",
