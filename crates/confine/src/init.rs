@@ -15,6 +15,7 @@ mod own;
 mod pace;
 pub(crate) mod payload;
 mod sockets;
+mod starting;
 pub(crate) mod streams;
 mod uncharged;
 mod watch;

@@ -6,13 +6,13 @@ pub(crate) mod processes;
 mod signals;
 mod sockets;
 
-pub(crate) use clone::{Beside, Cloned, Parent, clone_into, fork, run_beside, run_until_exec};
+pub(crate) use clone::{Beside, Cloned, clone_into, fork, run_beside, run_until_exec};
 pub(crate) use processes::{held_bytes, kill_session, load};
 pub(crate) use signals::interrupt;
 pub(crate) use sockets::refuse_descriptors;
 
 use crate::seccomp::program::Instruction;
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 use serde::{Deserialize, Serialize};
@@ -122,12 +122,6 @@ pub(crate) fn unshare_descriptors() -> Result<(), Errno> {
     let (none, flags) = (libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE);
     // SAFETY: takes numbers only, and closes nothing.
     check(unsafe { libc::syscall(libc::SYS_close_range, none, none, flags) }).map(drop)
-}
-
-/// Takes a descriptor that another process has put into the table that it shared with this one.
-pub(crate) fn take_raw(descriptor: RawFd) -> OwnedFd {
-    // SAFETY: whoever put it there has given it up: it ends, or has a table of its own by now.
-    unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
 /// Closes every descriptor but these.

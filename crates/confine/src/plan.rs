@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A whole sandbox.
 #[derive(Debug, Serialize, Deserialize)]
@@ -260,6 +261,10 @@ pub const MOST_UNLISTED_SOCKETS: u64 = 1_000;
 /// How many TCP connections a sandbox may have that its programs have closed and that are not over. The machine has one number
 /// of them for all programs (`net.ipv4.tcp_max_orphans`); beyond it connections of others are reset.
 pub const MOST_ORPHANS: u64 = 4_096;
+
+/// How long a program may take to start in a sandbox that lives on. The host waits longer, so that the sandbox outlives a start
+/// that a program inside has stopped.
+pub const LONGEST_START: Duration = Duration::from_secs(10);
 
 /// How many files, directories and links a file system in memory of this size may hold. Each takes about 1 KiB of kernel
 /// memory beside its content, so one for each page of content.

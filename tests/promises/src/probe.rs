@@ -15,6 +15,7 @@ mod machine;
 mod namespaces;
 mod places;
 mod posture;
+mod stop;
 mod tables;
 mod wait;
 
@@ -33,6 +34,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         ["flood", kind, bytes] => flood::write(kind, bytes),
         ["take", kind, most, folder] => tables::take(kind, most, folder),
         ["wait", kind, path] => wait::forever(kind, path),
+        ["stop"] => stop::everything(),
         ["linger", folder] => linger::run(folder),
         ["leave", mark] => leave::everyone(mark),
         [leave::STAY, ..] => leave::stay(arguments),

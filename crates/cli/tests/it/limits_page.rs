@@ -96,6 +96,7 @@ fn fixed() -> Vec<(&'static str, String)> {
         ("bound or connected UDP sockets", plan::MOST_UDP_SOCKETS.to_string()),
         ("queues of UDP sockets together", Bytes(plan::MOST_QUEUED_BYTES).to_string()),
         ("IP sockets that are neither bound nor connected", plan::MOST_UNLISTED_SOCKETS.to_string()),
+        ("start of a program in a session", format!("{} s", plan::LONGEST_START.as_secs())),
         ("scratch for each file, directory or link", Bytes(for_each).to_string()),
     ]
 }

@@ -1,14 +1,16 @@
 //! A program, started with everything that must not be the starter's own: its terminal, its standard streams, its
 //! guard.
 
+use super::starting::{StartReport, Starting};
 use super::streams::Streams;
-use crate::kernel::{self, Parent};
+use crate::kernel;
+use crate::message;
 use crate::plan::Command;
 use crate::report::GO;
 use crate::seccomp;
 use crate::wall;
 use crate::walls::{About, Fault};
-use rustix::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -16,23 +18,25 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 
-/// A program that runs.
-pub(crate) struct Started {
-    pub(crate) pid: i32,
-    /// Where its guard asks.
-    pub(crate) listener: Option<OwnedFd>,
-}
-
 /// What surrounds a program.
 enum Surroundings<'a> {
     /// A sandbox of which the starter is PID 1: a guard is put on top of its filter.
     Namespaces {
+        /// Where PID 1 hears how far the program is.
+        reports: BorrowedFd<'a>,
         /// Where the host says that the program may begin, if it still has to.
         word: Option<BorrowedFd<'a>>,
     },
     /// A sandbox without namespaces: the program is the supervisor's child, as the starter is, and begins in a
     /// directory that is open already.
     Supervisor { directory: BorrowedFd<'a> },
+}
+
+/// Why a process can't become its program.
+pub(super) struct Failure {
+    /// The step that failed; `exec` for the program itself.
+    pub(super) subject: &'static str,
+    pub(super) errno: Errno,
 }
 
 /// A program ready to start: whatever needs memory has been made.
@@ -43,29 +47,35 @@ struct Payload<'a> {
     argv: Vec<*const libc::c_char>,
     env: Vec<*const libc::c_char>,
     streams: Streams,
-    /// Where its guard asks. Written by the child, in memory and in a table of descriptors that it shares with PID 1.
-    listener: Option<RawFd>,
-    /// Written by the child, in memory shared with it, when it can't become the program.
-    failure: Option<(&'static str, Errno)>,
+    /// Written by a child that shares this memory (below a supervisor), when it can't become the program.
+    failure: Option<Failure>,
 }
 
 /// Looked up in when the environment names no `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
-/// Starts a program, with the guard on top of the filter that PID 1 has; it begins when the host has given its word there,
-/// if it is still to be given.
-pub(crate) fn start(
+/// Begins to start a program, with the guard on top of the filter that PID 1 has; it begins when the host has given its word
+/// there, if it is still to be given. The process that becomes the program has memory and descriptors of its own: PID 1
+/// doesn't wait for it.
+pub(super) fn begin(
     command: &Command,
     streams: Streams,
     word: Option<BorrowedFd<'_>>,
-) -> Result<Started, Fault> {
-    let mut payload = Payload::new(command, streams, Surroundings::Namespaces { word });
-    let started = payload.start();
-    // The child has put it into the table that was shared then; PID 1 alone has that now.
-    let listener = payload.listener.map(kernel::take_raw);
-    let pid = started?;
-    wall!(Guard: listener.as_ref().ok_or(Errno::BADF).about("guard").map(drop)?, else ());
-    Ok(Started { pid, listener })
+) -> Result<Starting, Fault> {
+    let (ours, theirs) = message::pair().about("start")?;
+    // Above the numbers of the standard streams.
+    let theirs = rustix::io::fcntl_dupfd_cloexec(&theirs, 3).about("start")?;
+    let reports = theirs.as_fd();
+    let mut payload = Payload::new(command, streams, Surroundings::Namespaces { reports, word });
+    // SAFETY: PID 1 has a single thread.
+    match unsafe { kernel::fork() }.about("fork")? {
+        Some(pid) => Ok(Starting::new(pid, ours, payload.program())),
+        None => {
+            let failure = payload.become_program();
+            let _ = StartReport::failed(failure, &payload.program()).send(reports, None);
+            kernel::exit_now(127)
+        }
+    }
 }
 
 /// Starts a program in a sandbox without namespaces, as a child of the caller's parent. The working directory that the
@@ -75,18 +85,7 @@ pub(crate) fn start_supervised(
     streams: Streams,
     directory: BorrowedFd<'_>,
 ) -> Result<i32, Fault> {
-    Payload::new(command, streams, Surroundings::Supervisor { directory }).start()
-}
-
-// === impl Surroundings ===
-
-impl Surroundings<'_> {
-    fn parent(&self) -> Parent {
-        match self {
-            Self::Namespaces { .. } => Parent::Caller,
-            Self::Supervisor { .. } => Parent::CallersParent,
-        }
-    }
+    Payload::new(command, streams, Surroundings::Supervisor { directory }).start_in_shared_memory()
 }
 
 // === impl Payload ===
@@ -100,24 +99,18 @@ impl<'a> Payload<'a> {
             argv: null_terminated(&command.argv),
             env: null_terminated(&command.env),
             streams,
-            listener: None,
             failure: None,
         }
     }
 
-    /// Starts the program; returns its process id.
-    fn start(&mut self) -> Result<i32, Fault> {
-        let parent = self.surroundings.parent();
-        // SAFETY: `become_program` neither allocates nor unwinds, and leaves nothing behind but `failure`.
-        let pid = unsafe { kernel::run_until_exec(become_program, self, parent) }.about("clone")?;
+    /// Starts the program as a child of this process's parent, and waits until it has begun; returns its process id.
+    fn start_in_shared_memory(&mut self) -> Result<i32, Fault> {
+        // SAFETY: `become_program_here` neither allocates nor unwinds, and leaves nothing behind but `failure`.
+        let pid = unsafe { kernel::run_until_exec(become_program_here, self) }.about("clone")?;
         match self.failure {
             None => Ok(pid),
-            Some(("exec", errno)) => Err(errno).about(&self.program()),
-            Some(("guard", errno)) => Err(errno).about(match super::filter_subject(errno) {
-                "filter" => "guard",
-                subject => subject,
-            }),
-            Some((subject, errno)) => Err(errno).about(subject),
+            Some(Failure { subject: "exec", errno }) => Err(errno).about(&self.program()),
+            Some(Failure { subject, errno }) => Err(errno).about(subject),
         }
     }
 
@@ -125,25 +118,26 @@ impl<'a> Payload<'a> {
         self.command.argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    fn guard(&mut self) -> Result<(), Errno> {
-        let listener = kernel::ask::install_guard(seccomp::GUARD)?;
-        self.listener = Some(listener.into_raw_fd());
-        Ok(())
+    /// Makes this process the program. Returns only to say why not.
+    fn become_program(&mut self) -> Failure {
+        match self.prepare() {
+            Ok(()) => Failure { subject: "exec", errno: self.exec() },
+            Err(failure) => failure,
+        }
     }
 
-    fn prepare(&mut self) -> Result<(), (&'static str, Errno)> {
-        let step = |what: &'static str| move |errno: Errno| (what, errno);
+    fn prepare(&mut self) -> Result<(), Failure> {
+        let step = |subject: &'static str| move |errno: Errno| Failure { subject, errno };
         match self.surroundings {
-            // First, while the table of descriptors is shared: PID 1 finds the listener there.
-            Surroundings::Namespaces { word } => {
-                wall!(Guard: self.guard().map_err(step("guard"))?, else ());
+            Surroundings::Namespaces { reports, word } => {
+                wall!(Guard: guard(reports).map_err(step("guard"))?, else ());
                 word.map_or(Ok(()), wait_for_word).map_err(step("host"))?;
             }
             Surroundings::Supervisor { .. } => {
                 set_parent_process_death_signal(Some(Signal::KILL)).map_err(step("death signal"))?;
+                kernel::unshare_descriptors().map_err(step("descriptors"))?;
             }
         }
-        kernel::unshare_descriptors().map_err(step("descriptors"))?;
         wall!(OwnSession: rustix::process::setsid().map_err(step("session")).map(drop)?, else ());
         if self.streams.has_terminal {
             kernel::take_terminal(self.streams.standard[0].as_fd()).map_err(step("terminal"))?;
@@ -163,8 +157,19 @@ impl<'a> Payload<'a> {
             Surroundings::Namespaces { .. } => kernel::unblock_signals(),
             Surroundings::Supervisor { .. } => kernel::reset_signals(),
         }
-        wall!(ClosedDescriptors: kernel::close_from(3), else ());
+        wall!(ClosedDescriptors: self.close_descriptors(), else ());
         Ok(())
+    }
+
+    /// Closes what is not the program's. Where PID 1 hears of it is closed by its start alone.
+    fn close_descriptors(&self) {
+        use rustix::stdio::{stderr, stdin, stdout};
+        match self.surroundings {
+            Surroundings::Namespaces { reports, .. } => {
+                kernel::close_all_but(&mut [stdin(), stdout(), stderr(), reports]);
+            }
+            Surroundings::Supervisor { .. } => kernel::close_from(3),
+        }
     }
 
     /// Tries every candidate as a shell would: a file that may not be run is remembered, one that isn't there is not.
@@ -191,11 +196,14 @@ fn wait_for_word(control: BorrowedFd<'_>) -> Result<(), Errno> {
     }
 }
 
-extern "C" fn become_program(payload: &mut Payload<'_>) -> ! {
-    payload.failure = match payload.prepare() {
-        Ok(()) => Some(("exec", payload.exec())),
-        Err(failure) => Some(failure),
-    };
+/// Puts the guard up, and gives PID 1 the descriptor on which the guard asks.
+fn guard(reports: BorrowedFd<'_>) -> Result<(), Errno> {
+    let listener = kernel::ask::install_guard(seccomp::GUARD)?;
+    StartReport::Guarded.send(reports, Some(&listener))
+}
+
+extern "C" fn become_program_here(payload: &mut Payload<'_>) -> ! {
+    payload.failure = Some(payload.become_program());
     kernel::exit_now(127)
 }
 

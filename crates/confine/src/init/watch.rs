@@ -6,6 +6,7 @@ use super::memory::Memory;
 use super::own::Own;
 use super::payload;
 use super::send;
+use super::starting::Starting;
 use super::streams::Streams;
 use crate::execution::attended::{self, Attended};
 use crate::execution::{Request, Told};
@@ -33,8 +34,17 @@ pub(super) struct Watch<'a> {
     program: Option<i32>,
     /// Others that the host has had started.
     executions: Vec<Attended>,
+    /// Those that have not started yet.
+    starts: Vec<Start>,
     connectors: Vec<Connector>,
     memory: Memory,
+}
+
+/// The start of a program that the host has asked for.
+struct Start {
+    starting: Starting,
+    /// The host's end of its terminal.
+    terminal: Option<OwnedFd>,
 }
 
 /// Why a sandbox is over.
@@ -58,7 +68,7 @@ impl<'a> Watch<'a> {
     ) -> Result<Self, Fault> {
         // Before the first program starts: no end of one may be missed.
         let children = kernel::children_descriptor().about("signals")?;
-        let (executions, connectors) = (Vec::new(), Vec::new());
+        let (executions, starts, connectors) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self {
             control,
             own: Rc::new(own),
@@ -66,6 +76,7 @@ impl<'a> Watch<'a> {
             children,
             program: None,
             executions,
+            starts,
             connectors,
             memory,
         })
@@ -78,7 +89,10 @@ impl<'a> Watch<'a> {
         streams: Streams,
         audience: Audience,
     ) -> Result<(), Fault> {
-        let program = self.start(command, streams, Some(self.control))?;
+        let starting = payload::begin(command, streams, Some(self.control))?;
+        let program = starting.pid();
+        let listener = starting.wait()?;
+        self.attend_to(listener);
         if audience == Audience::Runner {
             self.own.filters.borrow_mut().exempt(program);
         }
@@ -86,16 +100,10 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    fn start(
-        &mut self,
-        command: &Command,
-        streams: Streams,
-        word: Option<BorrowedFd<'_>>,
-    ) -> Result<i32, Fault> {
-        let started = payload::start(command, streams, word)?;
-        let own = Rc::clone(&self.own);
-        self.connectors.extend(started.listener.map(|listener| Connector::new(listener, own)));
-        Ok(started.pid)
+    /// Answers the guard of a program from now on.
+    fn attend_to(&mut self, listener: Option<OwnedFd>) {
+        let own = &self.own;
+        self.connectors.extend(listener.map(|listener| Connector::new(listener, Rc::clone(own))));
     }
 
     /// Closes every descriptor that is not for the watch, those that are left from building first.
@@ -138,6 +146,8 @@ impl<'a> Watch<'a> {
                 return Some(Over::Program { status });
             }
             self.connectors.iter_mut().for_each(|connector| connector.child_ended(pid));
+            // That it has started is reported before its end.
+            self.settle_starts();
             if let Some(at) = self.executions.iter().position(|execution| execution.pid == pid) {
                 if self.memory.has_cost_somebody() {
                     return Some(Over::Memory);
@@ -152,9 +162,10 @@ impl<'a> Watch<'a> {
     fn wait_for_something(&mut self) -> Option<Over> {
         let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
         let listeners = self.connectors.iter().map(Connector::listener);
+        let starts = self.starts.iter().map(|start| start.starting.reports());
         let memory = self.memory.told();
         let own = [self.children.as_fd(), self.control];
-        let all = own.into_iter().chain(channels).chain(listeners).chain(memory);
+        let all = own.into_iter().chain(channels).chain(listeners).chain(starts).chain(memory);
         let mut watched: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
         if poll(&mut watched, Some(&timespec(self.memory.patience()))).is_err() {
             return None;
@@ -162,12 +173,14 @@ impl<'a> Watch<'a> {
         let events: Vec<PollFlags> = watched.iter().map(PollFd::revents).collect();
         let (of_self, rest) = events.split_at_checked(2)?;
         let (of_channels, rest) = rest.split_at_checked(self.executions.len())?;
-        let (of_listeners, of_memory) = rest.split_at_checked(self.connectors.len())?;
+        let (of_listeners, rest) = rest.split_at_checked(self.connectors.len())?;
+        let (_, of_memory) = rest.split_at_checked(self.starts.len())?;
         if of_memory.iter().any(|event| !event.is_empty()) || self.memory.has_run_out(&self.own) {
             return Some(Over::Memory);
         }
         self.answer(of_listeners);
         attended::obey(&mut self.executions, of_channels);
+        self.settle_starts();
         // What it says about who ended is of no interest: `reap` asks for that.
         let mut signals = [0; 1024];
         let _ = rustix::io::read(&self.children, &mut signals);
@@ -215,22 +228,51 @@ impl<'a> Watch<'a> {
     }
 
     fn start_execution(&mut self, Program { command, stdio }: &Program, channel: OwnedFd) {
-        let started = Streams::connect(stdio).and_then(|mut streams| {
+        let begun = Streams::connect(stdio).and_then(|mut streams| {
             let terminal = streams.host_end.take();
-            self.start(command, streams, None).map(|pid| (pid, terminal))
+            payload::begin(command, streams, None).map(|starting| Start { starting, terminal })
         });
-        match started {
-            Ok((pid, terminal)) => {
-                let told = Told::Started.send(channel.as_fd(), terminal.as_ref().map(AsFd::as_fd));
-                let execution = Attended { pid, channel, kill: kernel::kill_session };
-                match told {
-                    Ok(()) => self.executions.push(execution),
-                    Err(_) => execution.end(),
-                }
+        match begun {
+            Ok(start) => {
+                let pid = start.starting.pid();
+                self.executions.push(Attended { pid, channel, kill: kernel::kill_session });
+                self.starts.push(start);
             }
-            Err(Fault { subject, errno }) => {
-                let _ = Told::NotStarted { errno, subject }.send(channel.as_fd(), None);
+            Err(fault) => report_failed_start(channel.as_fd(), fault),
+        }
+    }
+
+    /// Reports the programs that have started or failed to.
+    fn settle_starts(&mut self) {
+        for mut start in std::mem::take(&mut self.starts) {
+            match start.starting.settle() {
+                Some(outcome) => self.report_start(&start, outcome),
+                None => self.starts.push(start),
             }
         }
     }
+
+    fn report_start(
+        &mut self,
+        Start { starting, terminal }: &Start,
+        outcome: Result<Option<OwnedFd>, Fault>,
+    ) {
+        let at = self.executions.iter().position(|execution| execution.pid == starting.pid());
+        let failure = outcome.map(|listener| self.attend_to(listener)).err();
+        // Without one, the host has closed its channel, and the program has been killed.
+        let Some(at) = at else { return };
+        let channel = self.executions[at].channel.as_fd();
+        match failure {
+            None if Told::Started.send(channel, terminal.as_ref().map(AsFd::as_fd)).is_ok() => {}
+            None => self.executions.swap_remove(at).end(),
+            Some(fault) => {
+                report_failed_start(channel, fault);
+                self.executions.swap_remove(at);
+            }
+        }
+    }
+}
+
+fn report_failed_start(channel: BorrowedFd<'_>, Fault { subject, errno }: Fault) {
+    let _ = Told::NotStarted { errno, subject }.send(channel, None);
 }

@@ -1,5 +1,5 @@
-//! New processes, in the three ways that a launch needs: a copy in new namespaces, one that becomes a program at once,
-//! and one that works in the same memory.
+//! New processes: a copy, in new namespaces or in those that are there; one that becomes a program at once; and one that works
+//! in the same memory.
 
 use super::check;
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -15,15 +15,6 @@ pub(crate) enum Cloned {
     Parent { pid: i32, pidfd: OwnedFd },
     /// In the child.
     Child,
-}
-
-/// Who a new process is the child of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Parent {
-    /// Whoever makes it.
-    Caller,
-    /// The parent of whoever makes it.
-    CallersParent,
 }
 
 /// Forks into new namespaces, and into a control group of version 2 if one is given.
@@ -57,8 +48,9 @@ pub(crate) unsafe fn clone_into(
     }
 }
 
-/// Runs `child` on a stack of its own in this process's memory and with its descriptors, and returns when it has called
-/// `execve` or ended.
+/// Runs `child` on a stack of its own in this process's memory and with its descriptors, as a child of this process's parent,
+/// and returns when it has called `execve` or ended. A program that may signal `child` decides when that is, so PID 1 of a
+/// sandbox never starts programs in this way.
 ///
 /// # Safety
 /// `child` shares all memory and, until it takes a copy, the table of descriptors with the caller, who stands still
@@ -66,7 +58,6 @@ pub(crate) unsafe fn clone_into(
 pub(crate) unsafe fn run_until_exec<T>(
     child: extern "C" fn(&mut T) -> !,
     argument: &mut T,
-    parent: Parent,
 ) -> Result<i32, Errno> {
     extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
         // SAFETY: the pointer is the one passed to clone below, valid as long as the caller stands still.
@@ -76,11 +67,7 @@ pub(crate) unsafe fn run_until_exec<T>(
     }
     let mut stack = Stack::new();
     let mut start_argument = Start { child, argument: std::ptr::from_mut(argument) };
-    let parent = match parent {
-        Parent::Caller => 0,
-        Parent::CallersParent => libc::CLONE_PARENT,
-    };
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD | parent;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::CLONE_PARENT | libc::SIGCHLD;
     // SAFETY: stack and argument outlive the child's use of them, because the caller stands still (CLONE_VFORK).
     let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut start_argument).cast()) };
     check(pid.into()).map(|pid| pid as i32)

@@ -1,11 +1,15 @@
-//! LF3: PID 1 goes on, whatever a program makes of the descriptors that it names to it, and no close of a socket waits.
+//! LF3: PID 1 goes on, whatever a program makes of the descriptors that it names to it and of the processes that PID 1 starts,
+//! and no close of a socket waits.
 
 use crate::belljar::belljar;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
-use crate::way::PROBE;
+use crate::way::{PROBE, end_session};
 use belljar_testkit::world::{Ran, World};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 #[test]
 fn pid_1_never_waits_for_a_socket_that_a_program_named_to_it() {
@@ -29,4 +33,45 @@ fn pid_1_never_waits_for_a_socket_that_a_program_named_to_it() {
         tally.count("LF3", "LF3 a lingering socket", &format!("{:?}", world.user()), verdict);
     });
     tally.close();
+}
+
+/// The process that PID 1 makes a program belongs to the sandbox's user, so other programs may stop it before it is one.
+#[test]
+fn pid_1_never_waits_for_a_program_that_another_has_stopped() {
+    let tally = Tally::new("stopped-start");
+    World::as_everyone(belljar(), |world| {
+        let verdict = judge_stopped_start(&Scene::lay(world));
+        tally.count("LF3", "LF3 a stopped start", &format!("{:?}", world.user()), verdict);
+    });
+    tally.close();
+}
+
+fn judge_stopped_start(scene: &Scene<'_>) -> Verdict {
+    /// A start takes some milliseconds; one that is stopped takes until the probe lets it go on.
+    const STOPPED: Duration = Duration::from_secs(1);
+    let lent = format!("{}:/lent", scene.path("lent"));
+    let session = scene.make(&["session", "create"], &["--ro", &lent], &[]).succeeded().stdout;
+    let session = session.trim();
+    let mut stopping = scene.world.command(&["session", "exec", session, "--", PROBE, "stop"]);
+    let mut stopping = stopping.stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(stopping.stdout.take().unwrap());
+    let mut line = String::new();
+    told.read_line(&mut line).unwrap();
+    let mut longest = (Duration::ZERO, None);
+    while stopping.try_wait().unwrap().is_none() {
+        let begun = Instant::now();
+        let start = scene.world.run(&["session", "exec", session, "--", "true"]);
+        if begun.elapsed() > longest.0 {
+            longest = (begun.elapsed(), Some(start.code));
+        }
+    }
+    let mut end = String::new();
+    told.read_to_string(&mut end).unwrap();
+    end_session(scene, session);
+    match (longest, line.trim(), end.trim()) {
+        // The control: a start was stopped, and went on when it was let go.
+        ((took, Some(0)), "stopping", "stopped a start\nanswered") if took > STOPPED => Verdict::Held,
+        (_, "stopping", "stopped a start\nno answer") => Verdict::Escaped("PID 1 waits".to_owned()),
+        _ => Verdict::Invalid(format!("{longest:?}, {line}, {end}")),
+    }
 }
