@@ -23,9 +23,9 @@ const FOOTHOLDS: [&str; 3] = ["/tmp", "/run", "/proc"];
 
 /// Files that report on the whole machine, which no namespace hides and no ordinary program needs: keyrings of the user on the host as
 /// which the sandbox runs, among them those that programs of the host have made; counters of disks, memory, interrupts, control groups,
-/// open files and terminals; lists that change with what the host attaches or loads. Reading the list of locks makes every program of the
+/// open files and terminals; lists that change with what the host attaches or loads; the id of the machine's boot. Reading the list of locks makes every program of the
 /// machine wait that locks a file.
-const COVERED_FILES: [&str; 22] = [
+const COVERED_FILES: [&str; 23] = [
     "proc/keys",
     "proc/key-users",
     "proc/locks",
@@ -48,6 +48,7 @@ const COVERED_FILES: [&str; 22] = [
     "proc/sys/fs/inode-nr",
     "proc/sys/fs/inode-state",
     "proc/sys/kernel/pty/nr",
+    "proc/sys/kernel/random/boot_id",
 ];
 
 /// Directories of such files: of file systems and their journals, of each interrupt, of pressure, of quotas, and of devices.

@@ -62,7 +62,7 @@ pub(super) const HOME: &str = "home/agent";
 /// What Docker hides by itself, what tells of the host or its kernel's insides besides, and all of sysfs but the container's
 /// own control group, by which PID 1 and the relay know their limits. `/proc/cgroups` stays: Java before version 25 finds its
 /// container's limits by it.
-const MASKED: [&str; 59] = [
+const MASKED: [&str; 60] = [
     "/proc/acpi",
     "/proc/asound",
     "/proc/buddyinfo",
@@ -97,6 +97,7 @@ const MASKED: [&str; 59] = [
     "/proc/sys/fs/inode-state",
     "/proc/sys/fs/quota",
     "/proc/sys/kernel/pty/nr",
+    "/proc/sys/kernel/random/boot_id",
     "/proc/timer_list",
     "/proc/timer_stats",
     "/proc/vmallocinfo",

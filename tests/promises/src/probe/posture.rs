@@ -26,7 +26,7 @@ pub(super) fn print_identity() -> Result<(), String> {
 }
 
 /// Files and directories of `/proc` that report on the whole machine.
-const COUNTERS: [&str; 27] = [
+const COUNTERS: [&str; 28] = [
     "/proc/acpi",
     "/proc/asound",
     "/proc/buddyinfo",
@@ -52,6 +52,7 @@ const COUNTERS: [&str; 27] = [
     "/proc/sys/fs/inode-state",
     "/proc/sys/fs/quota",
     "/proc/sys/kernel/pty/nr",
+    "/proc/sys/kernel/random/boot_id",
     "/proc/vmstat",
     "/proc/zoneinfo",
 ];

@@ -10,10 +10,10 @@ pub(crate) struct Hole {
 }
 
 /// Those of native sandboxes.
-pub(crate) const KNOWN_HOLES: &[Hole] = &[MESSAGE_QUEUES, BOOT_ID, COMMAND_LINE];
+pub(crate) const KNOWN_HOLES: &[Hole] = &[MESSAGE_QUEUES, COMMAND_LINE];
 
 /// Those of containers.
-pub(crate) const KNOWN_HOLES_OF_CONTAINERS: &[Hole] = &[MESSAGE_QUEUES, BOOT_ID, COMMAND_LINE, MOUNTED_FROM];
+pub(crate) const KNOWN_HOLES_OF_CONTAINERS: &[Hole] = &[MESSAGE_QUEUES, COMMAND_LINE, MOUNTED_FROM];
 
 const MOUNTED_FROM: Hole = Hole {
     case: "LK2 where the test lies",
@@ -22,10 +22,6 @@ const MOUNTED_FROM: Hole = Hole {
 const MESSAGE_QUEUES: Hole = Hole {
     case: "twins message queues",
     why: "the calls are allowed, but the queues lie in no directory that Landlock has a rule for (EACCES)",
-};
-const BOOT_ID: Hole = Hole {
-    case: "LK2 boot id",
-    why: "/proc/sys/kernel/random/boot_id is the host's: two sandboxes can tell that they share one",
 };
 const COMMAND_LINE: Hole = Hole {
     case: "LK2 kernel command line",

@@ -48,7 +48,10 @@ fn outside_the_posture_is_another_one() {
         let output = scene.leaking(probe.as_ref(), &["posture"]).output().unwrap();
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
         let counters = told["counters"].as_array().unwrap();
-        for counter in ["/proc/cgroups", "/proc/fs", "/proc/irq", "/proc/swaps", "/proc/sys/kernel/pty/nr"] {
+        let boot = "/proc/sys/kernel/random/boot_id";
+        for counter in
+            ["/proc/cgroups", "/proc/fs", "/proc/irq", "/proc/swaps", "/proc/sys/kernel/pty/nr", boot]
+        {
             assert!(counters.contains(&json!(counter)), "{counter} is empty outside; {counters:?}");
         }
         let differs: BTreeSet<String> = compare(&told, Way::Empty)
