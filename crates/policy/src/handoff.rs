@@ -5,8 +5,11 @@
 //! ([`crate::git::folded`]), and each row of the table has its reason.
 
 mod alias;
+mod beside;
+mod content;
 mod hidden;
 mod link;
+mod marked;
 mod mention;
 mod python;
 mod repository;
@@ -16,12 +19,14 @@ mod setting;
 mod surroundings;
 mod trust;
 
+pub use content::{TELLING_BYTES, is_compiled};
 pub use resolve::{Exit, Landing, Names, NoOutside, Outside, Resolved, TreeLinks, prepend};
 pub use setting::GitSetting;
 pub use surroundings::{TreeContext, review_in_tree};
 pub use trust::Trust;
 
 use crate::git::folded;
+use alias::folded_path;
 use repository::{Kinds, Place};
 use rows::ROWS;
 use std::borrow::Cow;
@@ -39,6 +44,8 @@ pub struct Touched<'t> {
     /// Whether nothing is there yet, and what is to be there is an object of Git whose name is the hash of its content. The caller has
     /// to look at the content.
     pub is_new_git_object: bool,
+    /// Whether a file is to be there whose content is another one than before, and [compiled](is_compiled).
+    pub is_compiled: bool,
 }
 
 /// What a path is.
@@ -116,13 +123,20 @@ impl Finding {
 impl<'t> Touched<'t> {
     /// A path of which no more is known than what is there and what is to be there.
     pub fn new(path: &'t str, before: Option<Entry>, after: Option<Entry>) -> Self {
-        Self { path, before, after, is_new_git_object: false }
+        Self { path, before, after, is_new_git_object: false, is_compiled: false }
     }
 
     /// That change under another name of its path.
     fn at_alias<'a>(&self, alias: &'a str) -> Touched<'a> {
         let (before, after) = (self.before.clone(), self.after.clone());
-        Touched { path: alias, before, after, is_new_git_object: self.is_new_git_object }
+        let Touched { is_new_git_object, is_compiled, .. } = *self;
+        Touched { path: alias, before, after, is_new_git_object, is_compiled }
+    }
+
+    /// Returns true if a file or a link is to be there where no file was.
+    fn is_new_file(&self) -> bool {
+        let is_there = matches!(self.after, Some(Entry::File { .. } | Entry::Link { .. }));
+        is_there && !matches!(self.before, Some(Entry::File { .. }))
     }
 
     /// Returns true if a link is there, or is to be there.
@@ -177,12 +191,12 @@ pub fn review<'t>(touched: impl IntoIterator<Item = Touched<'t>>) -> Vec<Finding
 
 /// `is_alias` says that the path leads there through a link.
 fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
-    let Touched { path, before, after, is_new_git_object } = touched;
+    let Touched { path, before, after, is_new_git_object, is_compiled } = touched;
     if !touched.is_something() {
         return Vec::new();
     }
-    let parts: Vec<String> = path.split('/').map(folded).collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let as_compared = folded_path(path);
+    let parts: Vec<&str> = as_compared.split('/').collect();
     let mut found: Vec<(HandoffKind, &'static str)> = Vec::new();
     let mut note = |kind, reason| {
         if !found.iter().any(|(known, _)| *known == kind) {
@@ -216,6 +230,9 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     if let Some(reason) = python::review(&parts, (before, after)) {
         note(HandoffKind::Build, reason);
     }
+    if let Some(reason) = beside::review(&as_compared).filter(|_| after.is_some() && !is_git_data) {
+        note(HandoffKind::Build, reason);
+    }
     if parts.iter().any(|part| is_short_name(part)) {
         note(HandoffKind::Alias, "on Windows it may be the short name of another file");
     }
@@ -228,6 +245,9 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     if matches!(after, Some(Entry::File { is_executable: true })) && !could_run {
         note(HandoffKind::Executable, "it can be run, and couldn't before");
     }
+    if let Some((kind, reason)) = compiled(after.as_ref()).filter(|_| *is_compiled) {
+        note(kind, reason);
+    }
     let of_data = match place {
         // One for all data of the repository.
         Place::Data(Some(reason)) => {
@@ -237,6 +257,20 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     };
     let found = found.into_iter().map(|(kind, reason)| (*path, kind, reason)).chain(of_data);
     found.map(|(path, kind, reason)| Finding { path: path.to_owned(), kind, reason: reason.into() }).collect()
+}
+
+/// Who trusts a file whose content is compiled, and why.
+fn compiled(after: Option<&Entry>) -> Option<(HandoffKind, &'static str)> {
+    match after? {
+        Entry::File { is_executable: true } => Some((
+            HandoffKind::Executable,
+            "it is a compiled program that can be run, and no review shows what it does",
+        )),
+        Entry::File { is_executable: false } => {
+            Some((HandoffKind::Build, "it is compiled code, and no review shows what it does"))
+        }
+        _ => None,
+    }
 }
 
 /// What gains trust by the names of directories above the tree, which are folded.

@@ -8,11 +8,11 @@ use super::runner::{Git, GitError};
 use super::tree::{Kind, Tree};
 use belljar_contract::id::RunId;
 use belljar_policy::handoff::{
-    Entry as Touch, Finding, NoOutside, Touched, TreeContext, TreeLinks, review_in_tree,
+    Entry as Touch, Finding, NoOutside, Touched, TreeContext, TreeLinks, is_compiled, review_in_tree,
 };
 use belljar_sandbox::directory::Directory;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write};
 
@@ -70,6 +70,8 @@ pub(super) struct Differing {
     pub(super) path: String,
     old_mode: u32,
     new_mode: u32,
+    /// It is another object than before, not only another mode.
+    is_other_content: bool,
 }
 
 /// Another repository that the one that was cloned names, with its commit.
@@ -157,8 +159,11 @@ pub(super) fn make(
     kept: &[Submodule],
     words: &Words<'_>,
 ) -> Result<Made, CommitError> {
+    // Of the very bytes that go along: the files may be others by now.
+    let mut compiled = BTreeSet::new();
     let told = git.feed(&["fast-import", "--quiet", "--done", "--force", "--date-format=raw"], |to| {
-        write(to, (base, kept), (top, tree), words)
+        compiled = write(to, (base, kept), (top, tree), words)?;
+        Ok(())
     })?;
     let commit = object_id(&told).ok_or_else(|| unreadable("fast-import"))?;
     let compare = [
@@ -178,16 +183,18 @@ pub(super) fn make(
     }
     let told = git.run(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")])?;
     let tree_id = object_id(&told).ok_or_else(|| unreadable("rev-parse"))?;
-    let findings = review_in_tree(touched(&files, tree), &context_of(tree));
+    let findings = review_in_tree(touched(&files, tree, &compiled), &context_of(tree, &files));
     Ok(Made { commit, tree: tree_id, files, findings })
 }
 
-fn write(
+/// Writes a commit for `git fast-import`. Returns the paths of what is compiled.
+fn write<'t>(
     to: &mut dyn Write,
     (base, kept): (&Base, &[Submodule]),
-    (top, tree): (&Directory, &Tree),
+    (top, tree): (&Directory, &'t Tree),
     words: &Words<'_>,
-) -> io::Result<()> {
+) -> io::Result<BTreeSet<&'t str>> {
+    let mut compiled = BTreeSet::new();
     let (author, at, text) = (&words.attribution.author, words.at.as_second(), words.text());
     writeln!(to, "commit {MADE}\nmark :1")?;
     writeln!(to, "author {author} {at} +0000\ncommitter {author} {at} +0000")?;
@@ -195,12 +202,15 @@ fn write(
     writeln!(to, "from {}\ndeleteall", base.record().commit)?;
     for entry in &tree.entries {
         writeln!(to, "M {} inline {}", entry.mode(), quoted(entry.path.as_str()))?;
-        entry.write(top, to)?;
+        if is_compiled(&entry.write(top, to)?) {
+            compiled.insert(entry.path.as_str());
+        }
     }
     for Submodule { path, commit } in kept {
         writeln!(to, "M 160000 {commit} {}", quoted(path))?;
     }
-    writeln!(to, "get-mark :1\nreset {MADE}\nfrom {NONE}\n\ndone")
+    writeln!(to, "get-mark :1\nreset {MADE}\nfrom {NONE}\n\ndone")?;
+    Ok(compiled)
 }
 
 /// Other repositories that the one that was cloned names, with their commits. They aren't laid out, so what is there isn't
@@ -226,13 +236,18 @@ fn differing(said: &[u8]) -> Option<Vec<Differing>> {
         let mut words = str::from_utf8(head).ok()?.strip_prefix(':')?.split(' ');
         let mut mode = || u32::from_str_radix(words.next()?, 8).ok();
         let (old_mode, new_mode) = (mode()?, mode()?);
+        let is_other_content = words.next()? != words.next()?;
         let path = String::from_utf8_lossy(fields.next()?).into_owned();
-        all.push(Differing { path, old_mode, new_mode });
+        all.push(Differing { path, old_mode, new_mode, is_other_content });
     }
     Some(all)
 }
 
-fn touched<'t>(files: &'t [Differing], tree: &'t Tree) -> impl Iterator<Item = Touched<'t>> {
+fn touched<'t>(
+    files: &'t [Differing],
+    tree: &'t Tree,
+    compiled: &'t BTreeSet<&str>,
+) -> impl Iterator<Item = Touched<'t>> {
     let links: BTreeMap<&str, &str> = tree
         .entries
         .iter()
@@ -249,11 +264,12 @@ fn touched<'t>(files: &'t [Differing], tree: &'t Tree) -> impl Iterator<Item = T
             SUBMODULE => Some(Touch::Other),
             mode => Some(Touch::File { is_executable: mode == EXECUTABLE }),
         };
-        Touched::new(&file.path, entry(file.old_mode), entry(file.new_mode))
+        let is_compiled = file.is_other_content && compiled.contains(file.path.as_str());
+        Touched { is_compiled, ..Touched::new(&file.path, entry(file.old_mode), entry(file.new_mode)) }
     })
 }
 
-fn context_of(tree: &Tree) -> TreeContext {
+fn context_of(tree: &Tree, files: &[Differing]) -> TreeContext {
     let (mut links, mut context) = (TreeLinks::default(), TreeContext::default());
     for entry in &tree.entries {
         let path = entry.path.as_str();
@@ -267,7 +283,23 @@ fn context_of(tree: &Tree) -> TreeContext {
         context.add_path(path);
     }
     context.add_links(&links, &mut NoOutside);
+    note_beside(&mut context, tree, files);
     context
+}
+
+/// Adds the files that were cloned by which new ones count.
+fn note_beside(context: &mut TreeContext, tree: &Tree, files: &[Differing]) {
+    let beside: BTreeSet<String> =
+        files.iter().flat_map(|file| context.counting_beside(&file.path)).collect();
+    if beside.is_empty() {
+        return;
+    }
+    let new: BTreeSet<&str> =
+        files.iter().filter(|file| file.old_mode == 0).map(|file| file.path.as_str()).collect();
+    let kept = tree.entries.iter().map(|entry| entry.path.as_str()).filter(|path| !new.contains(path));
+    let removed = files.iter().filter(|file| file.new_mode == 0).map(|file| file.path.as_str());
+    // All of them: what is beside a file may be so in other letters.
+    kept.chain(removed).for_each(|path| context.add_file(path));
 }
 
 /// As `git fast-import` reads a path. There are no line ends in it.

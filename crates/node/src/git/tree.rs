@@ -1,6 +1,7 @@
 //! What a sandbox has left in a directory, read as files: by descriptors, through no link, names vetted, and git never asked.
 
 use belljar_policy::git::{InvalidTreePath, TreePath, is_dot_git};
+use belljar_policy::handoff::TELLING_BYTES;
 use belljar_sandbox::directory::{Directory, DirectoryError, Name};
 use rustix::fs::FileType;
 use std::ffi::OsStr;
@@ -222,8 +223,8 @@ impl Entry {
         }
     }
 
-    /// Writes its content behind its length, as `git fast-import` reads it.
-    pub(super) fn write(&self, top: &Directory, to: &mut dyn Write) -> io::Result<()> {
+    /// Writes its content behind its length, as `git fast-import` reads it. Returns the beginning of the content of a file.
+    pub(super) fn write(&self, top: &Directory, to: &mut dyn Write) -> io::Result<Vec<u8>> {
         let (mut content, length): (Box<dyn Read>, u64) = match &self.kind {
             Kind::Link { target } => (Box::new(target.as_bytes()), target.len() as u64),
             Kind::File { .. } => {
@@ -237,10 +238,18 @@ impl Entry {
             }
         };
         writeln!(to, "data {length}")?;
-        let written = io::copy(&mut content.by_ref().take(length), to)?;
-        match written == length {
-            true => to.write_all(b"\n"),
-            false => Err(changed(&self.path)),
+        let mut begin = Vec::new();
+        content.by_ref().take(length.min(TELLING_BYTES as u64)).read_to_end(&mut begin)?;
+        to.write_all(&begin)?;
+        let begun = begin.len() as u64;
+        let written = begun + io::copy(&mut content.by_ref().take(length - begun), to)?;
+        if written != length {
+            return Err(changed(&self.path));
+        }
+        to.write_all(b"\n")?;
+        match self.kind {
+            Kind::Link { .. } => Ok(Vec::new()),
+            Kind::File { .. } => Ok(begin),
         }
     }
 }

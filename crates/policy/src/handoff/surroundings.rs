@@ -1,6 +1,8 @@
 //! What a change is reviewed beside: the links of the tree that it is for, and the directories of it that may be repositories.
 
 use super::alias::{Aliases, folded_path};
+use super::beside;
+use super::marked::Marked;
 use super::mention::Mentions;
 use super::resolve::{Landing, Outside, Resolved, TreeLinks};
 use super::{Entry, Finding, GitSetting, HandoffKind, Touched, hidden, review_at, review_one};
@@ -29,6 +31,10 @@ pub struct TreeContext {
     ways_to_named: BTreeSet<String>,
     /// Command lines of settings of Git, which name files by words.
     mentions: Mentions,
+    /// Directories that tools have marked as their own.
+    marked: Marked,
+    /// Files that are there already and by which new ones beside them may count, by folded paths.
+    beside: BTreeSet<String>,
 }
 
 /// Where a tree is.
@@ -139,10 +145,11 @@ impl TreeContext {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         // Most names need no closer look.
         let is_ascii = name.is_ascii();
-        if is_ascii && !name.starts_with(['h', 'H', 'o', 'O', 'r', 'R', 'c', 'C']) {
+        if is_ascii && !name.starts_with(['h', 'H', 'o', 'O', 'r', 'R', 'c', 'C', 'p', 'P']) {
             return;
         }
         let name = folded(name);
+        self.marked.add(above, &name);
         if !matches!(name.as_str(), "head" | "objects" | "refs" | "commondir") {
             return;
         }
@@ -153,6 +160,27 @@ impl TreeContext {
             "refs" => names.refs = true,
             _ => names.commondir = true,
         }
+    }
+
+    /// The paths beside a new file by which it takes a yes if a file is there before: the caller adds those by [`add_file`](Self::add_file).
+    pub fn counting_beside(&self, path: &str) -> Vec<String> {
+        let aliases = self.aliases.of(path).unwrap_or_default();
+        let names = [path].into_iter().chain(aliases.iter().map(String::as_str));
+        names.flat_map(beside::of).map(|(other, _)| other).collect()
+    }
+
+    /// Adds a file that is there before the change.
+    pub fn add_file(&mut self, path: &str) {
+        self.beside.insert(folded_path(path));
+    }
+
+    /// Why a new file takes a yes by one that is beside it, if it does.
+    fn beside(&self, touched: &Touched<'_>) -> Option<&'static str> {
+        if self.beside.is_empty() || !touched.is_new_file() {
+            return None;
+        }
+        let mut others = beside::of(touched.path).into_iter();
+        others.find(|(other, _)| self.beside.contains(&folded_path(other))).map(|(_, reason)| reason)
     }
 
     /// Where a link leads in the tree, if it does.
@@ -206,6 +234,12 @@ impl TreeContext {
         if let Some(reason) = self.named_by_settings(touched) {
             note(HandoffKind::Git, reason.into());
         }
+        if let Some((kind, reason)) = self.marked.review(touched.path).filter(|_| touched.is_something()) {
+            note(kind, reason.into());
+        }
+        if let Some(reason) = self.beside(touched) {
+            note(HandoffKind::Build, reason.into());
+        }
         for (kind, reason) in review_at(&self.place.parts, touched) {
             note(kind, reason.into());
         }
@@ -220,6 +254,9 @@ impl TreeContext {
             }
             if let Some(reason) = self.named_by_settings(&touched) {
                 note(HandoffKind::Git, format!("the link {alias} leads to it: {reason}").into());
+            }
+            if let Some(reason) = self.beside(&touched) {
+                note(HandoffKind::Build, format!("the link {alias} leads to it: {reason}").into());
             }
         }
         found
@@ -277,219 +314,4 @@ fn text(path: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::NoOutside;
-    use super::*;
-
-    fn context(links: &[(&str, &str)], paths: &[&str]) -> TreeContext {
-        let mut all = TreeLinks::default();
-        links.iter().for_each(|(path, target)| all.insert(path.as_bytes(), target.as_bytes()));
-        let mut context = TreeContext::default();
-        context.add_links(&all, &mut NoOutside);
-        paths.iter().for_each(|path| context.add_path(path));
-        context
-    }
-
-    fn file() -> Option<Entry> {
-        Some(Entry::File { is_executable: false })
-    }
-
-    fn kinds(context: &TreeContext, path: &str, after: Option<Entry>) -> Vec<&'static str> {
-        let found = review_in_tree([Touched::new(path, None, after)], context);
-        found.iter().map(|finding| finding.kind.code()).collect()
-    }
-
-    #[test]
-    fn a_link_on_the_way_is_one_of_the_names_too() {
-        let links = [("way", "sub"), ("Makefile", "way/rules.txt"), ("plain", "sub")];
-        let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
-        assert_eq!(kinds(&context(&links, &[]), "way", link("sub")), ["build"]);
-        assert_eq!(kinds(&context(&links, &[]), "sub/rules.txt", file()), ["build"]);
-        // The controls.
-        assert_eq!(kinds(&context(&links, &[]), "plain", link("sub")), [""; 0]);
-        assert_eq!(kinds(&context(&links, &[]), "sub/other", file()), [""; 0]);
-    }
-
-    #[test]
-    fn a_link_that_leads_out_through_another_needs_a_yes() {
-        let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
-        let links = [
-            ("exist", "/etc"),
-            ("l", "exist/passwd"),
-            ("into", "way/hooks"),
-            ("way", ".git"),
-            ("m", "docs/x"),
-        ];
-        for (path, target) in [("l", "exist/passwd"), ("into", "way/hooks")] {
-            assert_eq!(kinds(&context(&links, &[]), path, link(target)), ["link"], "{path}");
-        }
-        assert_eq!(kinds(&context(&links, &[]), "m", link("docs/x")), [""; 0]);
-        // One that stays in the tree itself has another lead out.
-        let links = [("b", "."), ("old", "b/../x"), ("c", ".")];
-        assert_eq!(kinds(&context(&links, &[]), "b", link(".")), ["link"]);
-        assert_eq!(kinds(&context(&links, &[]), "c", link(".")), [""; 0]);
-    }
-
-    #[test]
-    fn whatever_is_in_a_directory_that_may_be_a_repository_needs_a_yes() {
-        let bare = ["fixtures/a.git/HEAD", "fixtures/a.git/objects", "fixtures/a.git/refs"];
-        for path in ["fixtures/a.git/config", "fixtures/a.git/hooks/update", "Fixtures/a.git/Config"] {
-            assert_eq!(kinds(&context(&[], &bare), path, file()), ["git"], "{path}");
-        }
-        assert_eq!(kinds(&context(&[], &["HEAD", "objects", "refs"]), "config", file()), ["git"]);
-        assert_eq!(kinds(&context(&[], &["a/Head", "a/commondir"]), "a/config", file()), ["git"]);
-        // The controls.
-        for path in ["fixtures/config", "fixtures/a.git2/config", "config"] {
-            assert_eq!(kinds(&context(&[], &bare), path, file()), [""; 0], "{path}");
-        }
-        for names in [
-            &["a/HEAD", "a/objects"][..],
-            &["a/HEAD", "a/refs"],
-            &["a/objects", "a/refs", "a/commondir"],
-            &[],
-        ] {
-            assert_eq!(kinds(&context(&[], names), "a/config", file()), [""; 0], "{names:?}");
-        }
-        let own = [".git/HEAD", ".git/objects", ".git/refs"];
-        assert_eq!(kinds(&context(&[], &own), ".git/objects/ab", Some(Entry::Directory)), [""; 0]);
-    }
-
-    #[test]
-    fn names_of_directories_above_the_tree_count() {
-        for (place, path) in [
-            ("/home/me/app/.github/workflows", "ci.yml"),
-            ("/home/me/app/.github", "workflows/ci.yml"),
-            ("/home/me/app/.VSCode", "tasks.json"),
-            ("/home/me/app/node_modules/a", "index.js"),
-            ("/home/me/app/config", "boot.rb"),
-            ("/home/me/app/.git/hooks", "pre-commit"),
-        ] {
-            let mut context = TreeContext::default();
-            assert_eq!(kinds(&context, path, file()), [""; 0], "the control: {path}");
-            context.set_place(place, false);
-            assert!(!kinds(&context, path, file()).is_empty(), "{place} {path}");
-        }
-        let mut context = TreeContext::default();
-        context.set_place("/home/me/app", false);
-        for path in ["src/main.rs", "settings.rb", "a/b"] {
-            assert_eq!(kinds(&context, path, file()), [""; 0], "{path}");
-        }
-        context.set_place("/srv/git/app/hooks", true);
-        assert_eq!(kinds(&context, "update", file()), ["git"]);
-    }
-
-    #[test]
-    fn what_the_settings_of_a_repository_name_takes_a_yes_with_all_below_it() {
-        let mut context = TreeContext::default();
-        ["scripts/hooks", "conf/git.inc"].iter().for_each(|path| context.add_named(path));
-        for path in ["scripts/hooks/pre-commit", "conf/git.inc", "Conf/GIT.inc"] {
-            assert_eq!(kinds(&context, path, file()), ["git"], "{path}");
-        }
-        for path in ["scripts/hooks2", "conf/git.txt", "scripts/other.txt"] {
-            assert_eq!(kinds(&context, path, file()), [""; 0], "{path}");
-        }
-    }
-
-    #[test]
-    fn a_link_on_the_way_to_what_settings_name_and_what_it_leads_to_take_a_yes() {
-        let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
-        let mut context = context(&[("scripts", "other")], &[]);
-        assert_eq!(kinds(&context, "other/hooks/pre-commit", file()), [""; 0], "the control");
-        context.add_named("scripts/hooks");
-        assert_eq!(kinds(&context, "other/hooks/pre-commit", file()), ["git"]);
-        assert_eq!(kinds(&context, "scripts", link("other")), ["git"]);
-        assert_eq!(kinds(&context, "scripted", link("other")), [""; 0]);
-        assert_eq!(kinds(&context, "other/file", file()), [""; 0]);
-    }
-
-    #[test]
-    fn one_directory_with_two_paths_has_the_trust_of_both() {
-        let mut context = TreeContext::default();
-        context.add_same(".vscode", "editor");
-        assert_eq!(kinds(&context, "editor/tasks.json", file()), ["editor"]);
-        assert_eq!(kinds(&context, "other/tasks.json", file()), [""; 0]);
-    }
-
-    #[test]
-    fn a_package_of_a_workspace_is_no_installed_one_by_the_links_to_it() {
-        let links = [("node_modules/a", "../packages/a"), (".venv", "env")];
-        assert_eq!(kinds(&context(&links, &[]), "packages/a/index.js", file()), [""; 0]);
-        // The controls: what is installed, and a link that stands for a directory of its own.
-        assert_eq!(kinds(&context(&links, &[]), "node_modules/b/index.js", file()), ["package"]);
-        assert_eq!(kinds(&context(&links, &[]), "env/lib/x.py", file()), ["package"]);
-        assert_eq!(kinds(&context(&links, &[]), "packages/a/package.json", file()), ["package"]);
-    }
-
-    #[test]
-    fn a_path_to_which_too_many_links_lead_takes_a_yes() {
-        let names: Vec<String> = (0..300).map(|number| format!("link{number}")).collect();
-        let links: Vec<_> = names.iter().map(|name| (name.as_str(), "file")).collect();
-        assert_eq!(kinds(&context(&links, &[]), "file", file()), ["link"]);
-        // The control.
-        assert_eq!(kinds(&context(&links, &[]), "other", file()), [""; 0]);
-    }
-
-    #[test]
-    fn a_link_to_a_program_or_to_a_directory_with_one_is_a_program_of_its_own() {
-        let links =
-            [("bin/make", "../scripts/x"), ("tools", "scripts"), ("notes", "doc/x"), ("texts", "doc")];
-        let mut context = context(&links, &[]);
-        context.add_program("scripts/x");
-        let link = || Some(Entry::Link { target: "x".to_owned() });
-        for path in ["bin/make", "tools"] {
-            assert_eq!(kinds(&context, path, link()), ["executable"], "{path}");
-        }
-        // The controls.
-        for path in ["notes", "texts"] {
-            assert_eq!(kinds(&context, path, link()), [""; 0], "{path}");
-        }
-    }
-
-    #[test]
-    fn a_hidden_link_that_leads_to_a_path_counts_and_links_to_packages_do_not() {
-        let links = [
-            (".newtoolrc", "conf/my.conf"),
-            (".oh-my-zsh", "conf/dir"),
-            ("node_modules/.bin/a", "../../a/x.js"),
-        ];
-        for path in ["conf/my.conf", "conf/dir/x.zsh"] {
-            assert_eq!(kinds(&context(&links, &[]), path, file()), ["build"], "{path}");
-        }
-        // The controls.
-        for path in ["conf/other.conf", "a/x.js"] {
-            assert_eq!(kinds(&context(&links, &[]), path, file()), [""; 0], "{path}");
-        }
-    }
-
-    #[test]
-    fn a_tree_below_a_hidden_directory_takes_a_yes_unless_people_work_there() {
-        let at = |place: &str, path: &str| {
-            let mut context = TreeContext::default();
-            context.set_place(place, false);
-            kinds(&context, path, file())
-        };
-        for place in [
-            "/home/me/.oh-my-zsh/custom",
-            "/home/me/.hammerspoon",
-            "/home/me/.local/share/nvim/site/plugin",
-            "/home/me/.newtool/a",
-            "/home/me/.claude/worktrees/a/.newtool",
-        ] {
-            assert_eq!(at(place, "plainfile"), ["build"], "{place}");
-        }
-        for place in [
-            "/home/me/app",
-            "/home/me/.cache/app",
-            "/home/me/.local/state/app",
-            "/home/me/.local/share/tool/worktrees/a",
-            "/home/me/app/.claude/worktrees/a",
-            "/home/me/app/.worktrees/a",
-            "/tmp/.tmpAbC123",
-        ] {
-            assert_eq!(at(place, "plainfile"), [""; 0], "{place}");
-        }
-        assert_eq!(at("/home/me/app/.claude/worktrees/a", "Makefile"), ["build"]);
-        assert_eq!(at("/home/me/app/.claude/commands", "a.txt"), ["agent"]);
-        assert_eq!(at("/home/me/.newtool", ".git/index"), ["git"]);
-    }
-}
+mod tests;

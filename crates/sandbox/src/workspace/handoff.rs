@@ -55,6 +55,7 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
     };
     let Surroundings { mut context, repositories, ways } = surroundings.unwrap_or_default();
     links::note_programs(&mut context, (set, &links), target)?;
+    note_beside(&mut context, set, target)?;
     if let Some((path, is_in_repository)) = place::of(target) {
         context.set_place(&path.to_string_lossy(), is_in_repository);
         if let Some(reason) = settings::note((&path, target), (&repositories, &ways), &mut context) {
@@ -72,8 +73,9 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
         let after = changed.after.map(|after| entry(after, says.unwrap_or_default(), is_alone));
         let is_new_file = before.is_none() && matches!(after, Some(Entry::File { .. }));
         let is_new_git_object = is_new_file && objects.holds(copy, path);
+        let is_compiled = is_compiled(changed, copy, path);
         let matched = path.to_string_lossy();
-        let touched = Touched { path: &matched, before, after, is_new_git_object };
+        let touched = Touched { path: &matched, before, after, is_new_git_object, is_compiled };
         let mut found = policy::review_in_tree([touched], &context);
         // The rules read replacement characters for what is not UTF-8. A person is told paths apart.
         let named = untrusted::name(path);
@@ -85,15 +87,6 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
             // As it is listed, and so that a yes to all that is in it covers it.
             let own = found.iter_mut().filter(|finding| finding.path == named);
             own.for_each(|finding| finding.path.push('/'));
-        }
-        if !found.iter().any(|finding| finding.kind == HandoffKind::Executable)
-            && is_program(changed, copy, path)
-        {
-            findings.push(Finding {
-                path: named,
-                kind: HandoffKind::Executable,
-                reason: "it is a compiled program that can be run, and no review shows what it does".into(),
-            });
         }
         found.into_iter().for_each(|finding| finding.add_to(&mut findings));
     }
@@ -114,25 +107,29 @@ fn directories_alone(set: &ChangeSet) -> BTreeSet<&Path> {
     listed.chain(set.iter().filter(is_removed).map(|(path, _)| path)).collect()
 }
 
-/// Returns true for a new content that is executable, and compiled for a machine.
-fn is_program(changed: &Changed, copy: &Directory, path: &Path) -> bool {
-    // ELF, Windows, and macOS in both orders of bytes, for one machine and for several.
-    const BEGINNINGS: [&[u8]; 7] = [
-        b"\x7fELF",
-        b"MZ",
-        b"\xfe\xed\xfa\xce",
-        b"\xfe\xed\xfa\xcf",
-        b"\xce\xfa\xed\xfe",
-        b"\xcf\xfa\xed\xfe",
-        b"\xca\xfe\xba\xbe",
-    ];
-    let is_executable = |state: State| state.kind == FileType::RegularFile && state.mode & 0o111 != 0;
-    if changed.same_content || !changed.after.is_some_and(is_executable) {
+/// Adds the files of the tree by which new ones of the change count. A path through a link leads to another one, which is added by its own.
+fn note_beside(context: &mut TreeContext, set: &ChangeSet, target: &Directory) -> Result<(), DirectoryError> {
+    for (path, _) in set.iter().filter(|(_, changed)| changed.after.is_some()) {
+        for other in context.counting_beside(&path.to_string_lossy()) {
+            let stat = target.stat(Path::new(&other))?;
+            if stat.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) != FileType::Directory) {
+                context.add_file(&other);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns true for a new content that is compiled, whatever the name and the permissions of the file are.
+fn is_compiled(changed: &Changed, copy: &Directory, path: &Path) -> bool {
+    let is_file = |state: State| state.kind == FileType::RegularFile;
+    if changed.same_content || !changed.after.is_some_and(is_file) {
         return false;
     }
     let mut begin = Vec::new();
-    let read = copy.open_own_file(path).map(|file| file.take(4).read_to_end(&mut begin));
-    matches!(read, Ok(Ok(_))) && BEGINNINGS.iter().any(|beginning| begin.starts_with(beginning))
+    let read =
+        copy.open_own_file(path).map(|file| file.take(policy::TELLING_BYTES as u64).read_to_end(&mut begin));
+    matches!(read, Ok(Ok(_))) && policy::is_compiled(&begin)
 }
 
 /// The links that a change set brings, with what they say.

@@ -64,6 +64,60 @@ fn a_command_writes_nothing_into_a_persons_directory_that_takes_a_yes() {
 }
 
 #[test]
+fn a_push_asks_about_compiled_code_as_an_apply_does() {
+    const NAME: &str = "a_push_asks_about_compiled_code_as_an_apply_does";
+    let Some(rig) = Rig::start(NAME) else { return };
+    rig.clone().succeeded();
+    rig.leaves("lib/data", "\x7fELF evil");
+    rig.leaves("lib/text", "ELF\n");
+    let told = rig.push(&["--branch", "belljar/one"]);
+    assert_eq!(told.code, 3, "{told:?}");
+    insta::assert_snapshot!(told.stderr, @r"
+    belljar: 1 of the paths gain trust where they go, and nobody has said yes to that
+      build       lib/data  (it is compiled code, and no review shows what it does)
+
+    Hint: look at them, then say --trust PATH for each that may go, or --trust-all
+    ");
+    let world = World::new(BELLJAR);
+    world.write("project/lib/data", "a\n");
+    let script = "printf '\\177ELF evil' >lib/data; echo ELF >lib/text";
+    let ran = world.run(&["exec", "--workspace-copy", "project", "--apply", "--", "sh", "-c", script]);
+    assert!(ran.code == 3 && ran.stderr.contains("lib/data  (it is compiled code"), "{ran:?}");
+    // The controls.
+    rig.push(&["--branch", "belljar/one", "--trust", "lib/data"]).succeeded();
+    assert_eq!(rig.tree("belljar/one").len(), 4);
+}
+
+#[test]
+fn what_make_makes_of_a_new_file_counts_when_it_is_pushed_or_applied() {
+    const NAME: &str = "what_make_makes_of_a_new_file_counts_when_it_is_pushed_or_applied";
+    let files = [("config.mk", "N = 1\n"), ("run-tests", "#!/bin/sh\n")];
+    let Some(rig) = Rig::with(NAME, World::new(BELLJAR), &files) else { return };
+    rig.clone().succeeded();
+    for name in ["config.mk.sh", "Run-Tests.sh", "deploy.sh"] {
+        rig.leaves(name, "evil\n");
+    }
+    let told = rig.push(&["--branch", "belljar/one"]);
+    assert_eq!(told.code, 3, "{told:?}");
+    insta::assert_snapshot!(told.stderr, @r"
+    belljar: 2 of the paths gain trust where they go, and nobody has said yes to that
+      build       Run-Tests.sh  (by a rule of its own, make replaces the file of this name without the ending by it)
+      build       config.mk.sh  (by a rule of its own, make makes a file of it that gains trust)
+
+    Hint: look at them, then say --trust PATH for each that may go, or --trust-all
+    ");
+    let world = World::new(BELLJAR);
+    world.write("project/config.mk", "N = 1\n");
+    let run = |name: &str| {
+        let script = format!("echo evil >{name}");
+        world.run(&["exec", "--workspace-copy", "project", "--apply", "--", "sh", "-c", &script])
+    };
+    assert_eq!(run("config.mk.sh").code, 3);
+    // The control.
+    run("deploy.sh").succeeded();
+}
+
+#[test]
 fn a_repository_takes_a_yes_wherever_it_is_and_whatever_its_name_is() {
     let world = World::new(BELLJAR);
     world.write("project/a.txt", "a\n");

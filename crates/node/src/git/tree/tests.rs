@@ -37,7 +37,7 @@ fn what_came_to_the_place_of_a_file_since_is_not_read() {
     let tree = Tree::read(&top, TreeLimits::default()).unwrap();
     let written = || {
         let mut to = Vec::new();
-        tree.entries[0].write(&top, &mut to).map(|()| to)
+        tree.entries[0].write(&top, &mut to).map(|_| to)
     };
     assert_eq!(written().unwrap(), b"data 4\nmine\n");
     fs::write(place.path().join("d/file"), "longer").unwrap();

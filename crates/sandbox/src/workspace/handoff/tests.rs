@@ -173,6 +173,39 @@ fn program_that_is_replaced_by_a_compiled_one_takes_a_yes() {
 }
 
 #[test]
+fn compiled_code_takes_a_yes_whatever_its_name_and_its_permissions_are() {
+    for (name, content, asked) in [
+        ("lib/data", "\x7fELF evil", vec!["lib/data build".to_owned()]),
+        ("lib/libx.so.1", "\x7fELF evil", vec!["lib/libx.so.1 build".to_owned()]),
+        ("assets/x.wasm", "\0asm\x01\0\0\0", vec!["assets/x.wasm build".to_owned()]),
+        ("lib/data", "\x7fELF old", vec![]),
+        ("lib/data", "a text", vec![]),
+        ("lib/data", "\0\x01 data", vec![]),
+    ] {
+        let trees = Trees::new();
+        trees.write(&format!("tree/{name}"), "\x7fELF old");
+        trees.write(&format!("layer/{name}"), content);
+        assert_eq!(trees.asked(), asked, "{name} {content:?}");
+    }
+}
+
+#[test]
+fn new_source_of_a_file_that_is_there_takes_a_yes() {
+    let trees = Trees::new();
+    for name in ["run-tests.sh", "deploy.sh", "web/server.js", "docs.sh"] {
+        trees.write(&format!("layer/{name}"), "evil\n");
+    }
+    std::fs::create_dir_all(trees.path("tree/docs")).unwrap();
+    assert_eq!(trees.asked(), [""; 0], "nothing is beside them");
+    trees.write("tree/run-tests", "#!/bin/sh\n");
+    trees.write("tree/web/package.json", "{}\n");
+    assert_eq!(trees.asked(), ["run-tests.sh build", "web/server.js build"]);
+    // The control: a change of what make has made it of before.
+    trees.write("tree/run-tests.sh", "#!/bin/sh\n");
+    assert_eq!(trees.asked(), ["web/server.js build"]);
+}
+
+#[test]
 fn what_is_in_a_bare_repository_of_the_tree_takes_a_yes() {
     let trees = Trees::new();
     trees.git("tree", &["init", "--quiet", "--bare", "fixtures/a"]);

@@ -1,0 +1,84 @@
+//! Contents that are code and no text: no review shows what such a file does, and what it does isn't told by its name alone.
+
+/// How many bytes of the beginning of a file tell whether it is compiled.
+pub const TELLING_BYTES: usize = 64;
+
+/// How files begin that are compiled.
+const BEGINNINGS: [&[u8]; 22] = [
+    b"\x7fELF",
+    // macOS in both orders of bytes, for one machine and for several; the last are those of Java's classes, too.
+    b"\xfe\xed\xfa\xce",
+    b"\xfe\xed\xfa\xcf",
+    b"\xce\xfa\xed\xfe",
+    b"\xcf\xfa\xed\xfe",
+    b"\xca\xfe\xba\xbe",
+    b"\xca\xfe\xba\xbf",
+    b"\xca\xfe\xd0\x0d",
+    // Archives of objects.
+    b"!<arch>\n",
+    b"!<thin>\n",
+    b"<bigaf>\n",
+    // WebAssembly, LLVM, Android.
+    b"\0asm",
+    b"BC\xc0\xde",
+    b"\xde\xc0\x17\x0b",
+    b"dex\n0",
+    // Lua, LuaJIT, Emacs, Julia, Ruby, MATLAB.
+    b"\x1bLua",
+    b"\x1bLJ",
+    b";ELC",
+    b"\xfbjli",
+    b"YARB",
+    b"v01.00v00.00",
+    b"v00.00v00.00",
+];
+
+/// Returns true for the beginning of a content that is compiled for a machine or for an interpreter: up to [`TELLING_BYTES`] of it.
+pub fn is_compiled(begin: &[u8]) -> bool {
+    let is_known = BEGINNINGS.iter().any(|beginning| begin.starts_with(beginning));
+    // Texts may begin with these letters, too.
+    let is_windows = begin.starts_with(b"MZ") && begin.contains(&0);
+    // Behind the number of its version.
+    let is_python = begin.get(2..4) == Some(b"\r\n") && begin.contains(&0);
+    let is_erlang = begin.starts_with(b"FOR1") && begin.get(8..12) == Some(b"BEAM");
+    is_known || is_windows || is_python || is_erlang
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_for_machines_and_interpreters_is_told_by_its_beginning() {
+        let begin = |text: &[u8]| [text, &[0; 60][..]].concat();
+        for code in [
+            &b"\x7fELF\x02\x01\x01"[..],
+            b"MZ\x90",
+            b"\xca\xfe\xba\xbe",
+            b"!<arch>\n",
+            b"\0asm\x01",
+            b"\xa7\x0d\x0d\x0a",
+            b"\x2b\x0e\x0d\x0a",
+            b"FOR1\0\0\x04\x10BEAM",
+            b"\x1bLuaT",
+            b"\x1bLJ\x02",
+        ] {
+            assert!(is_compiled(&begin(code)), "{code:?}");
+        }
+        for other in [
+            &b""[..],
+            b"M",
+            b"#!/bin/sh\n",
+            b"MZ is a set of letters\r\n",
+            b"ab\r\ncd",
+            b"PK\x03\x04",
+            b"\x89PNG\r\n\x1a\n\0",
+            b"\xff\xd8\xff\xe0\0",
+            b"FOR1\0\0\x04\x10AIFF",
+            b"%PDF-1.7\n",
+            b"{}",
+        ] {
+            assert!(!is_compiled(other), "{other:?}");
+        }
+    }
+}

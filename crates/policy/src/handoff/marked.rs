@@ -1,0 +1,78 @@
+//! Directories that a tool has marked as its own, by a file in them: what it keeps there for its next run, and what it has installed.
+
+use super::HandoffKind::{self, Build, Package};
+use super::alias::folded_path;
+use std::collections::BTreeMap;
+
+/// The names that mark a directory, with who trusts what is in it and why.
+const MARKS: [(&str, HandoffKind, &str); 3] = [
+    // Of every cache that backups are to leave out: cargo's is called `target` by default only.
+    ("cachedir.tag", Build, "a tool keeps it for itself, and may run or evaluate it the next time"),
+    ("pyvenv.cfg", Package, "Python runs what is in it in the place of what was installed"),
+    ("conda-meta", Package, "it runs in the place of what was installed"),
+];
+
+/// Caches of which it is known that no tool runs what is in them.
+const HARMLESS: [&str; 4] = [".pytest_cache", ".ruff_cache", ".mypy_cache", ".hypothesis"];
+
+/// The directories of a tree that are marked, by folded paths. The tree itself is none: people work in it, whatever has marked it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Marked(BTreeMap<String, (HandoffKind, &'static str)>);
+
+// === impl Marked ===
+
+impl Marked {
+    /// Adds a name in a directory. The name is folded.
+    pub(super) fn add(&mut self, directory: &str, name: &str) {
+        let Some((_, kind, reason)) = MARKS.into_iter().find(|(mark, ..)| *mark == name) else { return };
+        let directory = folded_path(directory);
+        let last = directory.rsplit('/').next().unwrap_or_default();
+        if !directory.is_empty() && !HARMLESS.contains(&last) {
+            self.0.insert(directory, (kind, reason));
+        }
+    }
+
+    /// Who trusts a path by a marked directory above it, and why.
+    pub(super) fn review(&self, path: &str) -> Option<(HandoffKind, &'static str)> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let path = folded_path(path);
+        path.match_indices('/').find_map(|(at, _)| self.0.get(&path[..at]).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Entry, Touched, TreeContext, review_in_tree};
+
+    #[test]
+    fn all_below_a_directory_that_a_tool_has_marked_takes_a_yes() {
+        let mut context = TreeContext::default();
+        for path in [
+            "out/CACHEDIR.TAG",
+            "e/pyvenv.cfg",
+            "sub/c/conda-meta",
+            ".pytest_cache/CACHEDIR.TAG",
+            "pyvenv.cfg",
+        ] {
+            context.add_path(path);
+        }
+        let kinds = |path: &str| {
+            let touched = Touched::new(path, None, Some(Entry::File { is_executable: false }));
+            review_in_tree([touched], &context).into_iter().map(|found| found.kind.code()).collect::<Vec<_>>()
+        };
+        for (path, kind) in [
+            ("out/debug/build/x/output", "build"),
+            ("Out/debug/x.json", "build"),
+            ("e/bin/black", "package"),
+            ("sub/c/lib/x.txt", "package"),
+        ] {
+            assert_eq!(kinds(path), [kind], "{path}");
+        }
+        // The controls: beside them, in a cache that nothing runs, and in a tree that is itself marked.
+        for path in ["out2/x", "sub/x", ".pytest_cache/v/x", "src/x.txt"] {
+            assert_eq!(kinds(path), [""; 0], "{path}");
+        }
+    }
+}
