@@ -14,6 +14,7 @@ mod memory;
 mod own;
 mod pace;
 pub(crate) mod payload;
+mod poll_tables;
 mod sockets;
 mod starting;
 pub(crate) mod streams;

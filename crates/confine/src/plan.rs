@@ -262,6 +262,18 @@ pub const MOST_UNLISTED_SOCKETS: u64 = 1_000;
 /// of them for all programs (`net.ipv4.tcp_max_orphans`); beyond it connections of others are reset.
 pub const MOST_ORPHANS: u64 = 4_096;
 
+/// How many descriptors a thread may wait for in `poll` and `select` before PID 1 counts them: as many as a program can give to
+/// `select`. The kernel charges what it keeps for each (128 bytes) to nothing.
+pub const MOST_POLLED_UNCOUNTED: u32 = libc::FD_SETSIZE as u32;
+/// How many descriptors all threads together may wait for where PID 1 counts them. It refuses more.
+pub const MOST_POLLED: u64 = 1 << 20;
+
+/// How many operations one call may have on System V semaphores: what Linux had by default (`SEMOPM`) until 3.19. The kernel tries
+/// the operations of all that wait again and again, under one lock.
+pub const MOST_SEMAPHORE_OPERATIONS: u32 = 32;
+/// How many System V semaphores a set may have: more than Linux had by default (`SEMMSL`, 250) until 3.19.
+pub const MOST_SEMAPHORES_OF_SET: u32 = 255;
+
 /// How long a program may take to start in a sandbox that lives on. The host waits longer, so that the sandbox outlives a start
 /// that a program inside has stopped.
 pub const LONGEST_START: Duration = Duration::from_secs(10);

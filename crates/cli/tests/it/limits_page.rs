@@ -96,6 +96,13 @@ fn fixed() -> Vec<(&'static str, String)> {
         ("bound or connected UDP sockets", plan::MOST_UDP_SOCKETS.to_string()),
         ("queues of UDP sockets together", Bytes(plan::MOST_QUEUED_BYTES).to_string()),
         ("IP sockets that are neither bound nor connected", plan::MOST_UNLISTED_SOCKETS.to_string()),
+        (
+            "descriptors in one `poll` or `select` that are not counted",
+            plan::MOST_POLLED_UNCOUNTED.to_string(),
+        ),
+        ("counted descriptors in `poll` and `select` together", plan::MOST_POLLED.to_string()),
+        ("operations in one `semop`", plan::MOST_SEMAPHORE_OPERATIONS.to_string()),
+        ("System V semaphores of a set", plan::MOST_SEMAPHORES_OF_SET.to_string()),
         ("start of a program in a session", format!("{} s", plan::LONGEST_START.as_secs())),
         ("scratch for each file, directory or link", Bytes(for_each).to_string()),
     ]

@@ -12,7 +12,7 @@
 
 use super::caller::{self, open, read_memory};
 use super::own::Own;
-use super::{attributes, filters, linger, watches};
+use super::{attributes, filters, linger, poll_tables, watches};
 use crate::kernel;
 use crate::kernel::ask::{self, Question};
 use crate::wall;
@@ -77,6 +77,9 @@ impl Connector {
         match i64::from(question.number) {
             // Takes nothing of the caller's but numbers.
             libc::SYS_seccomp | libc::SYS_prctl => filters::answer(self.listener(), &question, &self.own),
+            libc::SYS_poll | libc::SYS_ppoll | libc::SYS_select | libc::SYS_pselect6 => {
+                poll_tables::answer(self.listener(), &question, &self.own);
+            }
             libc::SYS_setsockopt if question.arguments[2] as u32 != libc::SO_LINGER as u32 => {
                 // The size of a buffer: succeeds without effect.
                 ask::answer_question(self.listener(), question.id, Ok(()));

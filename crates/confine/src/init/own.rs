@@ -1,6 +1,7 @@
 //! What belongs to one sandbox alone, by which PID 1 decides what programs may do.
 
 use super::filters::Filters;
+use super::poll_tables::PollTables;
 use crate::plan::{Access, Entry, Plan};
 use crate::walls::{About, Fault, devices};
 use rustix::fd::AsFd;
@@ -24,6 +25,8 @@ pub(super) struct Own {
     overlays: OnceCell<Vec<u64>>,
     /// The seccomp filters that programs have installed.
     pub(super) filters: RefCell<Filters>,
+    /// What threads wait for in `poll` and `select`.
+    pub(super) poll_tables: RefCell<PollTables>,
 }
 
 // === impl Own ===
@@ -63,6 +66,7 @@ impl Own {
             overlay_places: Vec::new(),
             overlays: OnceCell::new(),
             filters: RefCell::new(Filters::new(most_filters)),
+            poll_tables: RefCell::default(),
         })
     }
 

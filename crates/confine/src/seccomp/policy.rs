@@ -188,6 +188,11 @@ const fn without(argument: u8, bits: u32) -> Condition {
     masked(argument, bits, 0)
 }
 
+/// Less than a power of two.
+const fn below(argument: u8, power_of_two: u32) -> Condition {
+    without(argument, !(power_of_two - 1))
+}
+
 const fn masked(argument: u8, mask: u32, value: u32) -> Condition {
     Condition { argument, mask, comparison: Comparison::Is(value) }
 }

@@ -1,5 +1,6 @@
 //! Takes entries of tables that the kernel has once for all programs, and keeps them.
 
+mod polled;
 mod uncharged;
 
 use super::kernel::{self, Errno, call_named};
@@ -14,6 +15,10 @@ pub(super) fn take(kind: &str, most: &str, folder: &str) -> Result<(), String> {
     let mut children = Vec::new();
     let took = match kind {
         "udp" => return udp(most),
+        "polled" => {
+            keep(polled::take(most)?);
+            return Ok(());
+        }
         "locks" | "flocks" | "netlink" | "quiet-netlink" | "unbound" | "bound" | "orphans" | "listings" => {
             return uncharged::take(kind, most, folder);
         }

@@ -17,6 +17,10 @@ const USED_BY_NOTHING: &[&str] = &[];
 /// Refused or conditional calls of which only what is refused can be shown.
 const ONLY_REFUSED: &[&str] = &[];
 
+/// Calls of the guard that PID 1 refuses only when many threads make them, so that no case alone shows it:
+/// `resources/tables.rs` does.
+const REFUSED_TO_MANY: &[&str] = &["poll", "ppoll", "pselect6", "select"];
+
 /// Every group of cases.
 const GROUPS: [&[Cases]; 6] =
     [files::CASES, network::CASES, privileges::CASES, resources::CASES, lifetime::CASES, twins::CASES];
@@ -118,7 +122,8 @@ impl Attempts {
             Verdict::Refuse(_) if denied(&|_| true) => Vec::new(),
             Verdict::Refuse(_) => vec![named("refused, and no case tries it")],
             Verdict::Ask | Verdict::AskUnless { .. } => {
-                let both = [(denied(&|_| true), "never refused"), (used(&|_| true), "never let through")];
+                let is_refused = denied(&|_| true) || REFUSED_TO_MANY.contains(&rule.name);
+                let both = [(is_refused, "never refused"), (used(&|_| true), "never let through")];
                 both.into_iter().filter(|(is_shown, _)| !is_shown).map(|(_, what)| named(what)).collect()
             }
             Verdict::AllowIf { any_of, otherwise } => {

@@ -8,11 +8,16 @@
 //! - `setxattr` and its kin: the name of an attribute lies in memory. PID 1 sets those of users, and no access control
 //!   lists.
 //! - `SO_LINGER`: its time lies in memory. PID 1 sets it where no close waits for it.
+//! - `poll` and `select` for many descriptors: the kernel charges its tables to nothing. PID 1 counts the descriptors and lets
+//!   the call through, up to a limit for each sandbox.
 //! - seccomp filters: the kernel compiles them into memory that the whole machine shares. PID 1 counts them and lets the
 //!   call through, up to a limit for each sandbox.
 
 use super::network::{AF_UNIX, SOCK_STREAM, SOCKET_TYPE};
-use super::{Rule, Verdict, allow, allow_if, ask, ioctl, is_not, masked, options, refuse};
+use super::{
+    Condition, Rule, Verdict, allow, allow_if, ask, below, ioctl, is, is_not, masked, options, refuse,
+};
+use crate::plan::MOST_POLLED_UNCOUNTED;
 
 /// Everything that no rule names is allowed: by the guard, and decided by the policy below it.
 pub const RULES: &[Rule] = &[
@@ -40,6 +45,10 @@ pub const RULES: &[Rule] = &[
         ..allow("prctl", libc::SYS_prctl, FILTERS)
     },
     options::BUFFERS_AND_LINGER,
+    ask_unless("poll", libc::SYS_poll, FEW_POLLED),
+    ask_unless("ppoll", libc::SYS_ppoll, FEW_POLLED),
+    ask_unless("select", libc::SYS_select, FEW_SELECTED),
+    ask_unless("pselect6", libc::SYS_pselect6, FEW_SELECTED),
     ask("setxattr", libc::SYS_setxattr, ATTRIBUTES),
     ask("lsetxattr", libc::SYS_lsetxattr, ATTRIBUTES),
     ask("fsetxattr", libc::SYS_fsetxattr, ATTRIBUTES),
@@ -47,6 +56,18 @@ pub const RULES: &[Rule] = &[
     refuse("pidfd_getfd", libc::SYS_pidfd_getfd, libc::EPERM, "for PID 1 alone"),
     refuse("kcmp", libc::SYS_kcmp, libc::EPERM, "for PID 1 alone"),
 ];
+
+const FEW_POLLED: &[&[Condition]] = &[&[below(1, MOST_POLLED_UNCOUNTED)], &[is(1, MOST_POLLED_UNCOUNTED)]];
+const FEW_SELECTED: &[&[Condition]] = &[&[below(0, MOST_POLLED_UNCOUNTED)], &[is(0, MOST_POLLED_UNCOUNTED)]];
+
+const fn ask_unless(
+    name: &'static str,
+    number: libc::c_long,
+    any_of: &'static [&'static [Condition]],
+) -> Rule {
+    let why = "PID 1 counts the descriptors that threads wait for, where they are many";
+    Rule { verdict: Verdict::AskUnless { any_of }, ..allow(name, number, why) }
+}
 
 const FILTERS: &str = "PID 1 counts the filters that programs install";
 const ATTRIBUTES: &str = "PID 1 sets user attributes; the kernel charges access control lists to nothing";
@@ -62,7 +83,7 @@ pub(super) const ONLY_PID_1: &[Rule] = &[
 ];
 
 /// Local sockets that are connected before they are used, and sockets of all other families.
-const STREAMS: &[&[super::Condition]] = &[
+const STREAMS: &[&[Condition]] = &[
     &[is_not(0, AF_UNIX)],
     &[masked(1, SOCKET_TYPE, SOCK_STREAM)],
     &[masked(1, SOCKET_TYPE, libc::SOCK_SEQPACKET as u32)],

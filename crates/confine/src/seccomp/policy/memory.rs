@@ -1,6 +1,7 @@
 //! A process's own memory, and what it shares with its siblings in the same sandbox.
 
-use super::{Rule, allow, allow_if, is_not, without};
+use super::{Condition, Rule, allow, allow_if, below, is, is_not, without};
+use crate::plan::{MOST_SEMAPHORE_OPERATIONS, MOST_SEMAPHORES_OF_SET};
 
 pub(super) const RULES: &[Rule] = &[
     allow_if(
@@ -59,9 +60,15 @@ pub(super) const RULES: &[Rule] = &[
     allow("shmat", libc::SYS_shmat, "attaches it"),
     allow("shmdt", libc::SYS_shmdt, "detaches it"),
     allow("shmctl", libc::SYS_shmctl, "controls it"),
-    allow("semget", libc::SYS_semget, "semaphores, in an IPC namespace of its own"),
-    allow("semop", libc::SYS_semop, "uses them"),
-    allow("semtimedop", libc::SYS_semtimedop, "uses them with a time limit"),
+    allow_if(
+        "semget",
+        libc::SYS_semget,
+        &[&[below(1, MOST_SEMAPHORES_OF_SET + 1)]],
+        libc::EINVAL,
+        "semaphores, in an IPC namespace of its own; as many in a set as Linux had by default for twenty years",
+    ),
+    allow_if("semop", libc::SYS_semop, FEW_OPERATIONS, libc::E2BIG, OPERATIONS),
+    allow_if("semtimedop", libc::SYS_semtimedop, FEW_OPERATIONS, libc::E2BIG, OPERATIONS),
     allow("semctl", libc::SYS_semctl, "controls them"),
     allow("msgget", libc::SYS_msgget, "message queues, in an IPC namespace of its own"),
     allow("msgsnd", libc::SYS_msgsnd, "sends a message"),
@@ -75,6 +82,10 @@ pub(super) const RULES: &[Rule] = &[
     allow("mq_getsetattr", libc::SYS_mq_getsetattr, "its attributes"),
 ];
 
+const FEW_OPERATIONS: &[&[Condition]] =
+    &[&[below(2, MOST_SEMAPHORE_OPERATIONS)], &[is(2, MOST_SEMAPHORE_OPERATIONS)]];
+const OPERATIONS: &str = "uses them; few at once: the kernel tries the operations of all that wait, again and again, under \
+                          one lock";
 const MADV_MERGEABLE: u32 = libc::MADV_MERGEABLE.cast_unsigned();
 const MAP_SHADOW_STACK: libc::c_long = 453;
 const MSEAL: libc::c_long = 462;

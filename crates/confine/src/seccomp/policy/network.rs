@@ -3,7 +3,7 @@
 //! Address families are an allowlist, because some don't care about namespaces: a socket of `AF_VSOCK` opened in a
 //! fresh network namespace reaches the machine's host (tried on Linux 6.18).
 
-use super::{Rule, allow, allow_if, is, masked};
+use super::{Rule, allow, allow_if, is, is_not, masked};
 
 pub(super) const RULES: &[Rule] = &[
     allow_if(
@@ -38,7 +38,16 @@ pub(super) const RULES: &[Rule] = &[
     allow("listen", libc::SYS_listen, "waits for connections, inside"),
     allow("getsockname", libc::SYS_getsockname, "asks for a socket's name"),
     allow("getpeername", libc::SYS_getpeername, "asks for the other end's name"),
-    allow("getsockopt", libc::SYS_getsockopt, "reads a socket's options"),
+    allow_if(
+        "getsockopt",
+        libc::SYS_getsockopt,
+        &[
+            &[is_not(1, libc::SOL_SOCKET as u32)],
+            &[is_not(2, libc::SO_COOKIE as u32), is_not(2, SO_NETNS_COOKIE)],
+        ],
+        libc::ENOPROTOOPT,
+        "reads a socket's options; not the two counters of all sockets and network namespaces of the machine",
+    ),
     allow("shutdown", libc::SYS_shutdown, "closes one direction"),
     allow("sendto", libc::SYS_sendto, "sends"),
     allow("recvfrom", libc::SYS_recvfrom, "receives"),
@@ -48,6 +57,7 @@ pub(super) const RULES: &[Rule] = &[
     allow("recvmmsg", libc::SYS_recvmmsg, "receives several"),
 ];
 
+const SO_NETNS_COOKIE: u32 = 71;
 pub(super) const AF_UNIX: u32 = libc::AF_UNIX as u32;
 const AF_INET: u32 = libc::AF_INET as u32;
 const AF_INET6: u32 = libc::AF_INET6 as u32;

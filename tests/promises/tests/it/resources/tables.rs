@@ -6,11 +6,12 @@ use crate::case::{BAD, Case, HERE, Outside, Script, args, numbers, room, words};
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
 use crate::way::{PROBE, Place};
+use belljar_confine::plan::MOST_POLLED;
 use belljar_promises::attempt::Argument;
 use belljar_testkit::world::World;
 use libc::{
-    AF_INET, EACCES, EBADF, EFAULT, EINVAL, ENOPROTOOPT, ENOSYS, O_CREAT, O_RDONLY, O_RDWR, SOCK_DGRAM,
-    SOL_SOCKET,
+    AF_INET, E2BIG, EACCES, EBADF, EFAULT, EINVAL, ENOENT, ENOPROTOOPT, ENOSYS, O_CREAT, O_RDONLY, O_RDWR,
+    SOCK_DGRAM, SOL_SOCKET,
 };
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -31,7 +32,7 @@ struct Table {
     needs_group: bool,
 }
 
-const TABLES: [Table; 10] = [
+const TABLES: [Table; 11] = [
     Table { control: 8, beside: 0, ..Table::new("contexts", 0) },
     Table::new("terminals", 64),
     Table::new("filters", 64),
@@ -41,6 +42,8 @@ const TABLES: [Table; 10] = [
     Table { control: 4_200, ..Table::new("timers", 4_096) },
     // Landlock lets none be opened, see `known_holes`; what counts is that nothing is taken from others.
     Table { beside: 0, control: 4, ..Table::new("queues", 3) },
+    // Threads that wait for 4000 descriptors each.
+    Table::new("polled", MOST_POLLED / 4_000),
     // The root and what is in it count as well.
     Table { options: &["--scratch", "8m"], control: 2_100, ..Table::new("inodes", 2_048) },
     // Mebibytes. Version 1 of control groups gives less of them to sockets.
@@ -145,7 +148,36 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     let mut cases = asynchronous();
     cases.extend(notifications(scene, place));
     cases.extend(socket_filters());
+    cases.extend(semaphores());
+    cases.extend(cookies());
     cases
+}
+
+/// What the kernel does with the operations of all that wait for semaphores, it does under one lock.
+fn semaphores() -> Vec<Case> {
+    // struct sembuf: the first, up by one; two in three numbers
+    let operations = || numbers(&[1 << 16, 0, 1].repeat(17));
+    vec![
+        Case::sentinel("RS8", "semop", args![BAD, operations(), 33], &[EINVAL]).fails(&[E2BIG]),
+        Case::sentinel("RS8", "semtimedop", args![BAD, operations(), 33, 0], &[EINVAL]).fails(&[E2BIG]),
+        Case::sentinel("RS8", "semget", args![0x0b1e_55ed, 256, 0], &[ENOENT]).fails(&[EINVAL]),
+    ]
+}
+
+/// Numbers that the kernel counts up for all sockets and network namespaces of the machine.
+fn cookies() -> Vec<Case> {
+    const SO_NETNS_COOKIE: i32 = 71;
+    let read = |what: &str, option: i32| {
+        let mut script = Script::one("socket", args![AF_INET, SOCK_DGRAM, 0]);
+        let socket = script.first();
+        script.prepared();
+        script.call("getsockopt", args![socket, SOL_SOCKET, option, room(8), numbers(&[8])]);
+        Case::denied("RS8", what, script).fails(&[ENOPROTOOPT])
+    };
+    vec![
+        read("the number of a socket", libc::SO_COOKIE),
+        read("the number of a network namespace", SO_NETNS_COOKIE),
+    ]
 }
 
 /// Contexts for asynchronous reads and writes.

@@ -79,7 +79,13 @@ fn system_v(s: &mut Script) {
     // struct sembuf: the first, up by one; then down by one, but not for long
     s.call("semop", args![semaphores, numbers(&[1 << 16, 0]), 1]);
     s.call("semtimedop", args![semaphores, numbers(&[0xffff << 16, 0]), 1, words(args![1, 0])]);
+    // As many at once as there may be, two in three numbers; and as many in one set.
+    let many = || numbers(&[1 << 16, 0, 1].repeat(16));
+    s.call("semop", args![semaphores, many(), 32]);
+    s.call("semtimedop", args![semaphores, many(), 32, words(args![1, 0])]);
     s.call("semctl", args![semaphores, 0, IPC_RMID, 0]);
+    let large = s.call("semget", args![IPC_PRIVATE, 250, IPC_CREAT | 0o600]);
+    s.call("semctl", args![large, 0, IPC_RMID, 0]);
     let queue = s.call("msgget", args![IPC_PRIVATE, IPC_CREAT | 0o600]);
     s.call("msgsnd", args![queue, words(args![1, 0]), 8, 0]);
     s.call("msgrcv", args![queue, room(16), 8, 0, libc::IPC_NOWAIT]);

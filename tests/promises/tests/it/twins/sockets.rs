@@ -132,6 +132,7 @@ fn on_loopback(s: &mut Script, any: SocketAddr, (family, kind, protocol): (i32, 
     let client = s.call("socket", args![family, kind, protocol]);
     s.call("connect", args![client, bound.memory(1), length]);
     s.call("getsockopt", args![client, SOL_SOCKET, SO_ERROR, room(4), numbers(&[4])]);
+    s.call("getsockopt", args![client, IPPROTO_TCP, libc::TCP_NODELAY, room(4), numbers(&[4])]);
     let server = s.call("accept4", args![listener, 0, 0, SOCK_CLOEXEC]);
     speak(s, client, server);
 }

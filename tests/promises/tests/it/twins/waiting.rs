@@ -28,6 +28,12 @@ fn descriptors(s: &mut Script) {
     // struct pollfd: descriptor, POLLIN
     s.call("poll", args![numbers(&[40, 1]), 1, 0]);
     s.call("ppoll", args![numbers(&[40, 1]), 1, none(), 0, 0]);
+    // More than PID 1 lets by without a question.
+    s.call("poll", args![numbers(&[40, 1].repeat(1_025)), 1_025, 0]);
+    s.call("ppoll", args![numbers(&[40, 1].repeat(1_025)), 1_025, none(), 0, 0]);
+    let many_bits = || words([args![1_u64 << 40], vec![0.into(); 31]].concat());
+    s.call("select", args![2_048, many_bits(), 0, 0, none()]);
+    s.call("pselect6", args![2_048, many_bits(), 0, 0, none(), 0]);
     s.call("eventfd", args![1]);
     s.call("read", args![40, room(8), 8]);
 }
