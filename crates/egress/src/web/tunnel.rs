@@ -266,7 +266,7 @@ impl Start<'_> {
 impl Begun {
     /// Whether a tunnel may begin like that by those rules.
     fn is_allowed(self, rules: TunnelStart) -> bool {
-        !(self.is_plain && rules.needs_tls) && !(self.is_unnamed && rules.needs_server_name)
+        !(self.is_plain && rules.needs_tls || self.is_unnamed && rules.needs_server_name)
     }
 }
 
