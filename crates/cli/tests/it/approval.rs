@@ -108,7 +108,7 @@ fn an_approval_for_one_workspace_is_not_used_in_another() {
     let world = world("");
     let _sessions = Sessions(&world);
     let [one, other] = ["one", "other"].map(|name| {
-        world.write(format!("{name}/file"), name);
+        world.write(&format!("{name}/file"), name);
         world.path().join(name).canonicalize().unwrap().to_str().unwrap().to_owned()
     });
     let in_workspace = |name: &'static str| Talk::begin(&world, &["--agent", "asker", "--workspace", name]);

@@ -305,3 +305,28 @@ fn paths_that_are_not_utf_8_take_a_yes_each() {
     let left = policy::Trust::in_paths(["d\\x{ff}/Makefile".to_owned()]).without(findings);
     assert_eq!(left.len(), 2, "{left:?}");
 }
+
+#[test]
+fn no_two_paths_have_one_name_for_programs() {
+    let of = |bytes: &[u8]| untrusted::name(Path::new(OsStr::from_bytes(bytes)));
+    let all: [&[u8]; 10] = [
+        b"d\xff/M",
+        b"d\xfe/M",
+        b"d\\x{ff}/M",
+        b"d\\u{5c}x{ff}/M",
+        "d\u{fffd}/M".as_bytes(),
+        b"d\\xff/M",
+        b"\xff\\x{ff}",
+        b"d\\u{5c}u{5c}x{ff}/M",
+        b"d\\u{202e}",
+        "d\u{202e}".as_bytes(),
+    ];
+    let names = all.map(of);
+    assert_eq!(names[0], "d\\x{ff}/M");
+    // What is UTF-8 and spells no escape stays as it is.
+    assert_eq!((names[4].as_str(), names[5].as_str()), ("d\u{fffd}/M", "d\\xff/M"));
+    for told in [names.clone(), names.map(|name| untrusted::named(&name))] {
+        let distinct: BTreeSet<_> = told.iter().collect();
+        assert_eq!(distinct.len(), all.len(), "{told:?}");
+    }
+}
