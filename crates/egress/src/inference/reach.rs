@@ -113,6 +113,43 @@ mod tests {
             (r#"{"input":[{"id":"msg_1","content":"a"}]}"#, "input[0].id"),
             (r#"{"input":[{"type":"reasoning","id":"rs_1","summary":[]}]}"#, "input[0].id"),
             (r#"{"input":[{"type":"image_generation_call","id":"ig_1","result":null}]}"#, "input[0].type"),
+            (
+                r#"{"messages":[{"role":"assistant","content":"a","audio":{"id":"audio_1"}}]}"#,
+                "messages[0].audio",
+            ),
+            (
+                r#"{"messages":[{"content":[{"source":{"type":"URL","url":"https://a"}}]}]}"#,
+                "messages[0].content[0].source.url",
+            ),
+            (
+                r#"{"messages":[{"content":[{"input_audio":{"data":"https://a","format":"wav"}}]}]}"#,
+                "messages[0].content[0].input_audio",
+            ),
+            (r#"{"input":"a","prompt":{"id":"pmpt_1"}}"#, "prompt"),
+            (r#"{"input":"a","previous_response_id":"resp_1"}"#, "previous_response_id"),
+            (r#"{"input":"a","background":true}"#, "background"),
+            (r#"{"tools":[{"type":"function"},{"type":"web_search"}]}"#, "tools[1].type"),
+            (r#"{"tools":[{"type":"mcp","server_url":"https://a"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"code_interpreter"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"web_fetch_20250910"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"bash_code_execution_20250825"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"computer_use_preview"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"bash_2025012"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"bash_20250124x"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":["function"]}]}"#, "tools[0].type"),
+            (r#"{"tools":{"type":"web_search"}}"#, "invalid_body"),
+            (r#"{"mcp_servers":[{"url":"https://a"}]}"#, "mcp_servers"),
+            (r#"{"web_search_options":{}}"#, "web_search_options"),
+        ] {
+            for surface in [Surface::Openai, Surface::Anthropic] {
+                assert_eq!(check(body, surface), Err(member.to_owned()), "{body}");
+            }
+        }
+    }
+
+    #[test]
+    fn tools_and_items_are_refused_wherever_in_a_request_they_stand() {
+        for (body, member) in [
             (r#"{"input":[{"type":"mcp_list_tools","server_label":"x","tools":[]}]}"#, "input[0].type"),
             (
                 r#"{"input":[{"role":"user"},{"type":"mcp_approval_response","approve":true}]}"#,
@@ -155,33 +192,6 @@ mod tests {
                 "tool_choice.allowed_tools.tools[0].type",
             ),
             (r#"{"tool_choice":{"type":"function","server_label":"x"}}"#, "tool_choice.server_label"),
-            (
-                r#"{"messages":[{"role":"assistant","content":"a","audio":{"id":"audio_1"}}]}"#,
-                "messages[0].audio",
-            ),
-            (
-                r#"{"messages":[{"content":[{"source":{"type":"URL","url":"https://a"}}]}]}"#,
-                "messages[0].content[0].source.url",
-            ),
-            (
-                r#"{"messages":[{"content":[{"input_audio":{"data":"https://a","format":"wav"}}]}]}"#,
-                "messages[0].content[0].input_audio",
-            ),
-            (r#"{"input":"a","prompt":{"id":"pmpt_1"}}"#, "prompt"),
-            (r#"{"input":"a","previous_response_id":"resp_1"}"#, "previous_response_id"),
-            (r#"{"input":"a","background":true}"#, "background"),
-            (r#"{"tools":[{"type":"function"},{"type":"web_search"}]}"#, "tools[1].type"),
-            (r#"{"tools":[{"type":"mcp","server_url":"https://a"}]}"#, "tools[0].type"),
-            (r#"{"tools":[{"type":"code_interpreter"}]}"#, "tools[0].type"),
-            (r#"{"tools":[{"type":"web_fetch_20250910"}]}"#, "tools[0].type"),
-            (r#"{"tools":[{"type":"bash_code_execution_20250825"}]}"#, "tools[0].type"),
-            (r#"{"tools":[{"type":"computer_use_preview"}]}"#, "tools[0].type"),
-            (r#"{"tools":[{"type":"bash_2025012"}]}"#, "tools[0].type"),
-            (r#"{"tools":[{"type":"bash_20250124x"}]}"#, "tools[0].type"),
-            (r#"{"tools":[{"type":["function"]}]}"#, "tools[0].type"),
-            (r#"{"tools":{"type":"web_search"}}"#, "invalid_body"),
-            (r#"{"mcp_servers":[{"url":"https://a"}]}"#, "mcp_servers"),
-            (r#"{"web_search_options":{}}"#, "web_search_options"),
         ] {
             for surface in [Surface::Openai, Surface::Anthropic] {
                 assert_eq!(check(body, surface), Err(member.to_owned()), "{body}");

@@ -266,7 +266,9 @@ impl Start<'_> {
 impl Begun {
     /// Whether a tunnel may begin like that by those rules.
     fn is_allowed(self, rules: TunnelStart) -> bool {
-        !(self.is_plain && rules.needs_tls || self.is_unnamed && rules.needs_server_name)
+        let lacks_tls = self.is_plain && rules.needs_tls;
+        let lacks_name = self.is_unnamed && rules.needs_server_name;
+        !lacks_tls && !lacks_name
     }
 }
 

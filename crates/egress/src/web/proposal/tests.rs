@@ -212,6 +212,6 @@ fn method_that_would_be_something_else_in_yaml_is_a_text() {
         assert!(proposal.rules.first().is_none_or(|rule| rule.methods == [method]), "{proposal}");
         assert_eq!(&read(&proposal.to_string()), proposal.policy(), "{proposal}");
     }
-    // The control: what everybody says stays as it is.
+    // The control: a usual method stays as it is.
     assert!(proposed(&[("GET", ("a.example", 80), Some("no_rules"))]).to_string().contains("methods: [GET]"));
 }
