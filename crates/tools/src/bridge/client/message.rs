@@ -1,10 +1,11 @@
 //! One message of a server, read so that a part which nobody understands doesn't take the rest with it.
 
 use super::guarded::Watched;
+use belljar_contract::json::Node;
 use belljar_contract::json::{self, Bounds, MAX_MESSAGE_VALUES};
-use rmcp::model::{ContentBlock, ServerJsonRpcMessage, Tool};
+use rmcp::model::{ContentBlock, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage, Tool};
 use serde::Deserialize;
-use serde::de::Error;
+use serde::de::{Error, IgnoredAny};
 use serde_json::{Value, json};
 
 /// The bytes are no message.
@@ -18,21 +19,59 @@ const KEPT_OF_TOOL: [&str; 5] = ["name", "title", "description", "inputSchema", 
 /// What a message may have. One tool with a deep schema doesn't take the others with it, so all levels are read that can be.
 const WITHIN: Bounds = Bounds { values: MAX_MESSAGE_VALUES, depth: 128 };
 
-/// Reads a message of a bounded number of values. Tools that are none are counted there.
+/// What a message that can't be read may still say: which request it answers.
+#[derive(Deserialize)]
+struct Envelope {
+    jsonrpc: String,
+    id: RequestId,
+    method: Option<IgnoredAny>,
+}
+
+/// Reads a message of a bounded number of values. Tools that are none are counted there. An answer that can't be read is the answer
+/// that it can't: its caller would wait for another one in vain.
 pub(super) fn read(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, NoMessage> {
+    read_whole(bytes, watched).or_else(|error| {
+        let envelope = serde_json::from_slice::<Envelope>(bytes).ok();
+        let answer = envelope.filter(|found| found.jsonrpc == "2.0" && found.method.is_none());
+        let id = answer.map(|answer| answer.id).ok_or(error)?;
+        let unreadable = ErrorData::new(ErrorCode::INTERNAL_ERROR, "what it answers can't be read", None);
+        Ok(ServerJsonRpcMessage::error(unreadable, Some(id)))
+    })
+}
+
+fn read_whole(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, NoMessage> {
     let read = json::parse_within(bytes, &WITHIN);
-    let mut value = read.map_err(|problem| NoMessage(serde_json::Error::custom(problem.found)))?.to_value();
+    let mut node = read.map_err(|problem| NoMessage(serde_json::Error::custom(problem.found)))?;
+    let ambiguous_tools = without_ambiguous_tools(&mut node);
+    if let Some(name) = node.repeated_member() {
+        let found = format!("the member {name:?} is there twice");
+        return Err(NoMessage(serde_json::Error::custom(found)));
+    }
+    let mut value = node.to_value();
     if let Some(result) = value.get_mut("result").and_then(Value::as_object_mut) {
         if let Some(tools) = result.get_mut("tools").and_then(Value::as_array_mut) {
             let listed = tools.len();
             tools.retain_mut(is_tool);
-            watched.passed_over(listed - tools.len());
+            watched.passed_over(listed - tools.len() + ambiguous_tools);
         }
         if let Some(blocks) = result.get_mut("content").and_then(Value::as_array_mut) {
             blocks.iter_mut().for_each(understood);
         }
     }
     ServerJsonRpcMessage::deserialize(value).map_err(NoMessage)
+}
+
+/// Leaves out the tools that say something twice, and counts them: they don't take the others with them.
+fn without_ambiguous_tools(message: &mut Node) -> usize {
+    fn member<'n>(node: &'n mut Node, wanted: &str) -> Option<&'n mut Node> {
+        let Node::Object(members) = node else { return None };
+        members.iter_mut().find(|(name, _)| name == wanted).map(|(_, value)| value)
+    }
+    let tools = member(message, "result").and_then(|result| member(result, "tools"));
+    let Some(Node::Array(tools)) = tools else { return 0 };
+    let listed = tools.len();
+    tools.retain(|tool| tool.repeated_member().is_none());
+    listed - tools.len()
 }
 
 /// Whether it is one. What is not looked at goes.
@@ -109,8 +148,45 @@ mod tests {
             format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[],"structuredContent":[{list}]}}}}"#)
         };
         let watched = Watched::default();
-        assert!(read(of(MAX_MESSAGE_VALUES).as_bytes(), &watched).is_err());
+        assert!(read_whole(of(MAX_MESSAGE_VALUES).as_bytes(), &watched).is_err());
         // The control: a few less.
-        assert!(read(of(MAX_MESSAGE_VALUES - 12).as_bytes(), &watched).is_ok());
+        assert!(read_whole(of(MAX_MESSAGE_VALUES - 12).as_bytes(), &watched).is_ok());
+    }
+
+    #[test]
+    fn answer_that_can_not_be_read_in_one_way_is_an_error_to_its_caller() {
+        let answered =
+            |text: &str| serde_json::to_value(read(text.as_bytes(), &Watched::default()).unwrap()).unwrap();
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for text in [
+            r#"{"jsonrpc":"2.0","id":7,"result":{"content":[]},"result":{"content":[]}}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","id":7,"result":{"content":[],"content":[]}}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"A","te\u0078t":"B"}]}}"#
+                .to_owned(),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":7,"result":{{"content":[],"structuredContent":{{"a":{deep}}}}}}}"#
+            ),
+        ] {
+            let answer = answered(&text);
+            assert_eq!(
+                (&answer["id"], &answer["error"]["message"]),
+                (&json!(7), &json!("what it answers can't be read"))
+            );
+        }
+        // Whose answer it is has to be said once, and a request is no answer.
+        for text in [
+            r#"{"jsonrpc":"2.0","id":7,"id":8,"result":{"content":[]}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"ping","method":"ping"}"#,
+        ] {
+            assert!(read(text.as_bytes(), &Watched::default()).is_err(), "{text}");
+        }
+        // The control: an answer that can be read, and a list in which one tool can't.
+        let one = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"A"}]}}"#;
+        assert_eq!(answered(one)["result"]["content"][0]["text"], "A");
+        let listed = answered(
+            r#"{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"a","name":"b","inputSchema":{"type":"object"}},
+            {"name":"good","inputSchema":{"type":"object"}}]}}"#,
+        );
+        assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(1));
     }
 }
