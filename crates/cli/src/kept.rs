@@ -463,3 +463,13 @@ pub(crate) fn tell_collected(collected: &[Collected]) {
         crate::output::errln!("belljar: the kept changes {id} ({}) were removed: {why}", harmless(title));
     }
 }
+
+/// Says which folders hold changes that can't be listed.
+pub(crate) fn tell_stranded(folders: &[PathBuf]) {
+    for path in folders {
+        let path = crate::output::path(path);
+        crate::output::errln!(
+            "belljar: {path} holds changes that can't be listed (a damaged record, or a full disk)"
+        );
+    }
+}

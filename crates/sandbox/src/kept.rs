@@ -8,6 +8,7 @@
 //! The record of a copy is written before its sandbox starts. So the changes survive the death of every process: the
 //! folder of a run with a record is never removed implicitly. It becomes a kept change set by one rename.
 
+mod age;
 mod garbage;
 mod open;
 mod record;
@@ -16,7 +17,7 @@ mod settle;
 mod tests;
 
 pub use garbage::{
-    Collected, Reason, Retention, RetentionError, collect, collected, retention, set_retention,
+    Collected, Reason, Retention, RetentionError, collect, collected, due, retention, set_retention,
 };
 pub use open::{Frozen, Kept, KeptError, Listed, find, list, stranded};
 pub(crate) use record::RECORD;

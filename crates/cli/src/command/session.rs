@@ -229,6 +229,9 @@ fn list(arguments: &ListArguments) -> Result<ExitCode, CliError> {
     // One that ends at this very moment is none any more.
     let sessions: Vec<Description> = session::describe_all(&session::list(&state));
     let ended = if arguments.all { ending::ended(&state) } else { Vec::new() };
+    if arguments.all {
+        crate::kept::tell_stranded(&belljar_sandbox::kept::stranded(&state));
+    }
     match (arguments.json, arguments.all) {
         (true, true) => super::printing::print_json(&ending::all(&sessions, &ended))?,
         (true, false) => super::printing::print_json(&sessions)?,

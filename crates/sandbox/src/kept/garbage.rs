@@ -5,6 +5,7 @@
 //! was collected is written to a log, which `belljar changes list` shows.
 
 use super::SUMMARY;
+use super::age::age;
 use super::open::{Kept, Listed, list};
 use super::record::write_whole;
 use crate::directory::Directory;
@@ -111,6 +112,26 @@ pub fn set_retention(state: &State, retention: Retention) -> Result<(), Retentio
 pub fn collect(state: &State, spared: Option<&RunId>) -> Vec<Collected> {
     sweep(state);
     let Ok(retention) = retention(state) else { return Vec::new() };
+    // One that a person works on at the moment stays.
+    let remove = |listed: &Listed| {
+        Kept::open(&listed.path).is_ok_and(|kept| kept.is_some_and(|kept| kept.remove().is_ok()))
+    };
+    let removed = pick(state, (retention, spared), remove);
+    note(state, &removed);
+    removed
+}
+
+/// What would be removed by that retention. Nothing is.
+pub fn due(state: &State, retention: Retention) -> Vec<Collected> {
+    pick(state, (retention, None), |_| true)
+}
+
+/// Calls `remove` with what is due, and returns those for which it returned true.
+fn pick(
+    state: &State,
+    (retention, spared): (Retention, Option<&RunId>),
+    mut remove: impl FnMut(&Listed) -> bool,
+) -> Vec<Collected> {
     let mut all = list(state);
     let newest = all.last().map(|listed| listed.id.clone());
     let is_spared = |listed: &Listed| Some(&listed.id) == spared || Some(&listed.id) == newest.as_ref();
@@ -125,23 +146,19 @@ pub fn collect(state: &State, spared: Option<&RunId>) -> Vec<Collected> {
             (_, true) => Reason::Size,
             _ => continue,
         };
-        // One that a person works on at the moment stays.
-        if let Ok(Some(kept)) = Kept::open(&listed.path)
-            && kept.remove().is_ok()
-        {
+        if remove(listed) {
             if !is_spared(listed) {
                 bytes = bytes.saturating_sub(listed.summary.bytes);
             }
             removed.push(Collected::of(listed, reason));
         }
     }
-    note(state, &removed);
     removed
 }
 
 fn is_due(listed: &Listed, retention: Retention) -> bool {
-    let age = Timestamp::now().duration_since(listed.summary.kept_at);
-    age > jiff::SignedDuration::try_from(retention.keep_for).unwrap_or(jiff::SignedDuration::MAX)
+    let most = jiff::SignedDuration::try_from(retention.keep_for).unwrap_or(jiff::SignedDuration::MAX);
+    age(listed.summary.kept_at, listed.summary.kept_at_up_time.as_ref()).is_some_and(|age| age > most)
 }
 
 /// What was collected lately, oldest first.

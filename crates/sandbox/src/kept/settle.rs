@@ -1,5 +1,6 @@
 //! The end of a run on a copy: a folder with changes moves to the kept ones by one rename, and one without is removed.
 
+use super::age::UpTime;
 use super::garbage::{self, Collected};
 use super::open::Kept;
 use super::record::{CopyRecord, RECORD, write_whole};
@@ -20,6 +21,9 @@ use std::path::Path;
 pub struct Summary {
     /// When it was kept.
     pub kept_at: Timestamp,
+    /// When it was kept, by the clock that is never set.
+    #[serde(default)]
+    pub kept_at_up_time: Option<UpTime>,
     /// Whether its run was cut off: the process that looked after it was killed, or the machine went down.
     pub was_cut_off: bool,
     /// How many files and directories changed; `None` if they can't be told.
@@ -57,6 +61,7 @@ pub fn settle(state: &State, folder: RunFolder, was_cut_off: bool) -> Result<Set
     let opened = Directory::open_host(folder.path())?;
     let summary = Summary {
         kept_at: Timestamp::now(),
+        kept_at_up_time: UpTime::now(),
         was_cut_off,
         files,
         bytes: growth::bytes_of(opened),

@@ -163,8 +163,14 @@ fn leftovers_with_changes_are_kept_and_others_are_removed() {
     let changed = left(&state, &source, Some("new\n"));
     assert!(!state.run_folder(&unchanged).exists());
     // Killed when the summary was written, and before the folder was moved.
-    let summary =
-        Summary { kept_at: Timestamp::now(), was_cut_off: false, files: None, bytes: 0, is_laid_out: false };
+    let summary = Summary {
+        kept_at: Timestamp::now(),
+        kept_at_up_time: None,
+        was_cut_off: false,
+        files: None,
+        bytes: 0,
+        is_laid_out: false,
+    };
     write_summary(&state.run_folder(&changed), &summary).unwrap();
     // What a killed process has left is removed or kept by the next one.
     state.reconcile().unwrap();

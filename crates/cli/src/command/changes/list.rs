@@ -3,7 +3,7 @@
 use super::look_for_leftovers;
 use crate::command::printing::{aligned, print, print_json};
 use crate::error::CliError;
-use crate::kept::duration;
+use crate::kept::{duration, tell_stranded};
 use crate::progress::harmless;
 use crate::summary::size;
 use belljar_policy::untrusted;
@@ -34,11 +34,8 @@ impl ListArguments {
         let from = collected.len().saturating_sub(MOST_COLLECTED);
         collected.drain(..from);
         let stranded = kept::stranded(&state);
-        for path in stranded.iter().filter(|_| !self.json) {
-            let path = crate::output::path(path);
-            crate::output::errln!(
-                "belljar: {path} holds changes that can't be listed (a damaged record, or a full disk)"
-            );
+        if !self.json {
+            tell_stranded(&stranded);
         }
         match self.json {
             true => print_json(&document((&state, &stranded), &listed, &collected))?,

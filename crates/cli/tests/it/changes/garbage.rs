@@ -5,6 +5,7 @@ use crate::BELLJAR;
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use serde_json::json;
+use std::time::{Duration, Instant};
 
 fn keep(world: &World, script: &str) -> String {
     let before = ids(world);
@@ -64,10 +65,22 @@ fn a_sparse_file_evicts_no_other_changes() {
 fn changes_are_removed_at_their_age_and_not_before() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/file", "before\n");
-        let id = keep(world, "echo after > file");
+        let (id, kept_at) = (keep(world, "echo after > file"), Instant::now());
         world.run(&["changes", "retention", "--keep-for", "1h"]).succeeded();
         assert_eq!(ids(world), std::slice::from_ref(&id));
-        world.run(&["changes", "retention", "--keep-for", "1ms"]).succeeded();
+        // A number alone could be meant as days; and what has no place by a new limit is removed only if that is agreed to.
+        let refused = world.run(&["changes", "retention", "--keep-for", "14"]);
+        assert!(refused.code == 125 && refused.stderr.contains("14d for days"), "{refused:?}");
+        let short = ["changes", "retention", "--keep-for", "1ms", "--yes"];
+        // The clock by which nothing becomes old at once counts seconds.
+        wait::until(|| kept_at.elapsed() > Duration::from_secs(2));
+        let refused = world.run(&short[..4]);
+        assert!(
+            refused.code == 125 && refused.stderr.contains(&id) && refused.stderr.contains("--yes"),
+            "{refused:?}"
+        );
+        assert_eq!(ids(world), std::slice::from_ref(&id));
+        world.run(&short).succeeded();
         wait::until(|| ids(world).is_empty());
         assert_eq!(folders(world), Vec::<String>::new());
         let listed = world.run(&["changes", "list", "--json"]).succeeded().json();
@@ -87,8 +100,43 @@ fn changes_whose_record_is_damaged_are_named_and_stay() {
     world.write(&format!("{folder}/copy.json"), "{");
     let told = world.run(&["changes", "list"]).succeeded();
     assert!(told.stderr.contains(&id) && told.stderr.contains("can't be listed"), "{told:?}");
+    // A list of sessions doesn't look as if there was nothing, either.
+    let told = world.run(&["session", "list", "--all"]).succeeded();
+    assert!(told.stderr.contains(&id) && told.stderr.contains("can't be listed"), "{told:?}");
     let told = world.run(&["changes", "list", "--json"]).succeeded().json();
     assert!(told["stranded"][0].as_str().unwrap().ends_with(&folder), "{told}");
     keep(&world, "echo again > file");
     assert!(world.path().join(folder).exists());
+}
+
+#[test]
+fn limits_that_remove_nothing_take_no_yes() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "before\n");
+    let first = keep(&world, "head -c 3000000 /dev/urandom > one");
+    let second = keep(&world, "echo after > file");
+    let lower = ["changes", "retention", "--max-size", "1m", "--yes"];
+    let refused = world.run(&lower[..4]);
+    assert!(refused.code == 125 && refused.stderr.contains(&first), "{refused:?}");
+    assert_eq!(ids(&world), [first, second.clone()]);
+    world.run(&["changes", "retention", "--max-size", "5m"]).succeeded();
+    world.run(&lower).succeeded();
+    assert_eq!(ids(&world), [second]);
+}
+
+#[test]
+fn changes_that_were_kept_while_the_clock_was_wrong_are_not_removed_by_age() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "before\n");
+    let id = keep(&world, "echo after > file");
+    let file = format!("state/kept/{id}/kept.json");
+    let mut summary: serde_json::Value = serde_json::from_str(&world.read(&file)).unwrap();
+    summary["kept_at"] = json!("1970-01-02T00:00:00Z");
+    world.write(&file, summary.to_string());
+    assert_eq!(ids(&world), std::slice::from_ref(&id));
+    // The control: by both clocks it is older than it may be.
+    let seconds = summary["kept_at_up_time"]["seconds"].as_i64().unwrap();
+    summary["kept_at_up_time"]["seconds"] = json!(seconds - 15 * 86_400);
+    world.write(&file, summary.to_string());
+    assert_eq!(ids(&world), Vec::<String>::new());
 }
