@@ -18,11 +18,16 @@ pub mod growth;
 pub mod handoff;
 pub mod held;
 pub mod imprint;
+mod mapped;
 mod merge;
+mod names;
 pub mod opened;
 pub(crate) mod owned;
 pub mod partial;
+mod references;
+mod since;
 pub mod snapshot;
+mod touched;
 pub(crate) mod transfer;
 pub mod undo;
 

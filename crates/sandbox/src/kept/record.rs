@@ -193,7 +193,10 @@ impl CopyRecord {
     #[must_use]
     pub fn on_base(self, folder: &Path, base: Option<&HostPath>) -> Self {
         let baseline = match &self.source {
-            Source::Host(source) if self.imprint.is_none() => self.baseline.of_source_at(source),
+            Source::Host(source) if self.imprint.is_none() => {
+                let own = Directory::open_host(folder).and_then(|folder| folder.stat_itself());
+                self.baseline.of_source_at(source, own.ok().as_ref())
+            }
             _ => self.baseline,
         };
         let base = base.map(HostPath::as_path);

@@ -228,3 +228,63 @@ fn an_id_names_its_own_changes_whatever_another_run_is_called() {
     state.reconcile().unwrap();
     assert_eq!(found("work").unwrap(), named);
 }
+
+#[test]
+fn file_that_a_person_deleted_or_renamed_meanwhile_does_not_come_back() {
+    for base in [Base::Source, Base::Snapshot] {
+        let (_place, state, source) = place();
+        fill(&source);
+        let id = left_on(base, (&state, &source), |upper| {
+            for name in ["src/f", "edited", "lib/created", "new"] {
+                std::fs::create_dir_all(upper.join(name).parent().unwrap()).unwrap();
+                std::fs::write(upper.join(name), "run").unwrap();
+            }
+        });
+        state.reconcile().unwrap();
+        std::fs::remove_file(source.join("edited")).unwrap();
+        std::fs::rename(source.join("src"), source.join("renamed")).unwrap();
+        std::fs::write(source.join("lib/added"), "person").unwrap();
+        let applied = applied(&state, &id, &Wishes::default());
+        let conflicts = applied.conflicts.iter().filter(|path| *path != Path::new("src"));
+        assert_eq!(conflicts.collect::<Vec<_>>(), [Path::new("edited"), Path::new("src/f")], "{base:?}");
+        assert!(!source.join("edited").exists() && !source.join("src").exists(), "{base:?}");
+        // The control: names that the source never had are added, also where a person has added others.
+        assert_eq!(applied.written, [Path::new("lib/created"), Path::new("new")], "{base:?}");
+    }
+}
+
+/// A line of `packed-refs`.
+fn packed(digit: &str, name: &str) -> String {
+    format!("{} refs/heads/{name}\n", digit.repeat(40))
+}
+
+#[test]
+fn reference_whose_packed_entry_a_person_moved_meanwhile_conflicts() {
+    for (base, git) in [(Base::Source, ".git"), (Base::Snapshot, ".git"), (Base::Source, ".git/modules/sub")]
+    {
+        let (_place, state, source) = place();
+        std::fs::create_dir_all(source.join(git).join("refs/heads")).unwrap();
+        let write = |text: &str| std::fs::write(source.join(git).join("packed-refs"), text).unwrap();
+        write(&format!(
+            "# pack-refs with: peeled fully-peeled sorted\n{}{}",
+            packed("a", "moved"),
+            packed("b", "kept")
+        ));
+        fill(&source);
+        let id = left_on(base, (&state, &source), |upper| {
+            let heads = upper.join(git).join("refs/heads");
+            std::fs::create_dir_all(&heads).unwrap();
+            for name in ["added", "kept", "moved", "new"] {
+                std::fs::write(heads.join(name), packed("e", "")).unwrap();
+            }
+        });
+        state.reconcile().unwrap();
+        // A person commits, makes a branch, and git packs the references.
+        write(&[packed("d", "added"), packed("b", "kept"), packed("c", "moved")].concat());
+        let wishes = Wishes { trust: belljar_policy::handoff::Trust::in_all(), ..Wishes::default() };
+        let applied = applied(&state, &id, &wishes);
+        let heads = |names: [&str; 2]| names.map(|name| Path::new(git).join("refs/heads").join(name));
+        assert_eq!(applied.conflicts, heads(["added", "moved"]), "{base:?}");
+        assert_eq!(applied.written, heads(["kept", "new"]), "{base:?}, the control");
+    }
+}

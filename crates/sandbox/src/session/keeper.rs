@@ -150,7 +150,7 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
     if compartments.len() == 1 && is_kept && !is_copied {
         let backend = first.backend.make(launcher, &site)?;
         let baseline = match &workspace {
-            WorkspaceChoice::Copy(source) => Baseline::now().of_source_at(source),
+            WorkspaceChoice::Copy(source) => Baseline::now().of_source_at(source, None),
             _ => Baseline::now(),
         };
         let measure = Measure::of_layer(baseline);

@@ -6,13 +6,15 @@
 
 use super::baseline::Baseline;
 use super::changes::{ChangeSet, Changed, State};
-use super::directories::Replaced;
 use super::expected::Expectations;
 use super::handoff::{self, Reviewed};
+use super::references;
+use super::touched::Touched;
 use super::transfer::{Owner, Route, TransferError};
 use crate::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{Finding, Trust};
-use rustix::fs::{FileType, Stat};
+use rustix::fs::FileType;
+use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -121,7 +123,8 @@ pub(crate) fn check(set: &ChangeSet, target: &Directory, baseline: &mut Baseline
     begin(set, target, baseline).map(drop)
 }
 
-/// Records the directories in which something is about to be written, and those that are about to be made.
+/// Records the directories in which something is about to be written, those that are about to be made, and what is about to be removed
+/// for something else. `set` is relative to the target as it is.
 pub(super) fn note_way(
     set: &ChangeSet,
     target: &Directory,
@@ -130,6 +133,13 @@ pub(super) fn note_way(
     let is_directory = |state: Option<State>| state.is_some_and(|state| state.kind == FileType::Directory);
     let made = set.iter().filter(|(_, changed)| is_directory(changed.after) && !is_directory(changed.before));
     baseline.set_making(made.map(|(path, _)| path));
+    let cleared = set.iter().filter(|(_, changed)| {
+        let kinds = [changed.before, changed.after].map(|state| state.map(|state| state.kind));
+        matches!(kinds, [Some(before), Some(after)] if before != after)
+    });
+    baseline.add_clearing(cleared.map(|(path, _)| path));
+    baseline.add_writing(set.iter().filter_map(|(path, _)| path.parent()));
+    set.iter().filter(|(_, changed)| changed.before.is_none()).for_each(|(path, _)| baseline.note_free(path));
     note_directories(set.iter().map(|(path, _)| path), target, baseline)
 }
 
@@ -155,32 +165,15 @@ fn conflicts(
     expectations: &mut Expectations,
 ) -> Result<Vec<PathBuf>, ApplyError> {
     let mut conflicts = Vec::new();
-    let mut replaced = Replaced::in_target(target, baseline);
+    let mut touched = Touched::in_target((target, None), baseline);
     for (path, changed) in set.iter() {
         let now = target.stat(path)?;
         expectations.note(path, now.as_ref());
-        if is_touched((path, changed), now.as_ref(), baseline) || replaced.leads_to(path)? {
+        if touched.is_touched((path, changed), now.as_ref())? {
             conflicts.push(path.to_owned());
         }
     }
     Ok(conflicts)
-}
-
-/// Returns true if something else has changed a path of the target since the copy was made, judged by its times.
-pub(super) fn is_touched(
-    (path, changed): (&Path, &Changed),
-    now: Option<&Stat>,
-    baseline: &Baseline,
-) -> bool {
-    match (now, changed.before) {
-        (Some(now), Some(before)) => {
-            let is_directory = before.kind == FileType::Directory;
-            FileType::from_raw_mode(now.st_mode) != before.kind
-                || (!is_directory && baseline.is_touched(path, now))
-        }
-        (None, None) => false,
-        _ => true,
-    }
 }
 
 /// Notes how a commit has left the directories in which it added, replaced or removed names.
@@ -189,7 +182,15 @@ pub(super) fn note_parents(
     target: &Directory,
     baseline: &mut Baseline,
 ) -> Result<(), DirectoryError> {
-    baseline.set_making(std::iter::empty());
+    baseline.end_commit();
+    for (path, changed) in set.iter() {
+        if changed.after.is_none() && target.stat(path)?.is_none() {
+            baseline.note_removed(path);
+        }
+        if path.file_name().is_some_and(|name| name == references::NAME) {
+            note_references(path, target, baseline)?;
+        }
+    }
     note_directories(set.iter().map(|(path, _)| path), target, baseline)?;
     let parents: BTreeSet<&Path> = set.iter().filter_map(|(path, _)| path.parent()).collect();
     for parent in parents {
@@ -200,6 +201,19 @@ pub(super) fn note_parents(
         if let Some(stat) = stat {
             baseline.note(parent, &stat);
         }
+    }
+    Ok(())
+}
+
+/// Records the packed references of a repository as a commit has left them.
+fn note_references(file: &Path, target: &Directory, baseline: &mut Baseline) -> Result<(), DirectoryError> {
+    let repository = file.parent().unwrap_or(Path::new(""));
+    let opened = if repository.as_os_str().is_empty() { target.try_clone() } else { target.open(repository) };
+    match opened {
+        Ok(opened) => baseline.note_references(repository, &opened),
+        // The repository was removed with it.
+        Err(DirectoryError { source: Errno::NOENT | Errno::NOTDIR, .. }) => {}
+        Err(error) => return Err(error),
     }
     Ok(())
 }

@@ -6,6 +6,9 @@
 use super::directories::Directories;
 use super::imprint::Imprint;
 use super::merge::MergedContent;
+use super::names::Names;
+use super::references::{self, PackedReferences};
+use super::since::Since;
 use crate::directory::Directory;
 use belljar_confine::plan::HostPath;
 use rustix::fs::{FileType, Stat};
@@ -19,7 +22,8 @@ use uuid::Uuid;
 /// When a copy was made, and what its commits have left in the source since.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Baseline {
-    since: SystemTime,
+    #[serde(flatten)]
+    since: Since,
     /// When the newest of the files that were copied was changed last, if that is earlier. Of a whole copy.
     #[serde(default)]
     newest_copied: Option<SystemTime>,
@@ -28,9 +32,21 @@ pub struct Baseline {
     /// Directories of the source, as they were when the copy was made or a commit left them.
     #[serde(default)]
     directories: Directories,
+    /// What else there was when the copy was made, as far as it was looked at.
+    #[serde(default)]
+    names: Names,
+    /// The packed references of repositories, as they were when the copy was made or a commit left them.
+    #[serde(default)]
+    packed_references: PackedReferences,
     /// Directories that a commit is making. If it is interrupted, those that are there are its own.
     #[serde(default)]
     making: BTreeSet<Vec<u8>>,
+    /// Paths from which a commit removes something that is in the way of another thing.
+    #[serde(default)]
+    clearing: BTreeSet<Vec<u8>>,
+    /// Directories in which a commit adds, replaces or removes names. If it is interrupted, it has changed their times.
+    #[serde(default)]
+    writing: BTreeSet<Vec<u8>>,
     /// Files that are about to be replaced by a merge, and what they are then.
     #[serde(default, with = "as_pairs")]
     merging: HashMap<Vec<u8>, MergedContent>,
@@ -53,35 +69,51 @@ pub(super) struct Stamp {
 impl Baseline {
     /// That of a copy that is made now.
     pub fn now() -> Self {
-        Self::at(SystemTime::now())
+        Self::of_moment(Since::now())
     }
 
     /// That of a copy that was made then.
     pub fn at(since: SystemTime) -> Self {
+        Self::of_moment(Since::at(since))
+    }
+
+    fn of_moment(since: Since) -> Self {
         let temporary = format!(".belljar-{}", Uuid::new_v4());
         Self {
             since,
             newest_copied: None,
             committed: HashMap::new(),
             directories: Directories::default(),
+            names: Names::default(),
+            packed_references: PackedReferences::default(),
             making: BTreeSet::new(),
+            clearing: BTreeSet::new(),
+            writing: BTreeSet::new(),
             merging: HashMap::new(),
             temporary,
         }
     }
 
-    /// Records the directories of a source that a copy lies on. To be called before anything can write to the copy.
+    /// Records the directories of a source that a copy lies on, with the names in them and the packed references. To be called before
+    /// anything can write to the copy. `own` is a new file or directory of the host's own, which may be on the file system of the source.
     #[must_use]
-    pub(crate) fn of_source(self, source: &Directory) -> Self {
-        Self { directories: Directories::of(source), ..self }
+    pub(crate) fn of_source(self, source: &Directory, own: Option<&Stat>) -> Self {
+        let (mut names, mut packed_references) = (Names::default(), PackedReferences::default());
+        let directories = Directories::of(source, |path, directory, listed| {
+            names.list(path, listed);
+            if listed.iter().any(|name| name.name.as_bytes() == references::NAME.as_bytes()) {
+                packed_references.record(path, directory);
+            }
+        });
+        Self { since: self.since.by_clock_of(source, own), directories, names, packed_references, ..self }
     }
 
     /// Records the directories of the source at a path ([`Self::of_source`]). Nothing is recorded if it can't be opened: then only
     /// times tell whether a directory was replaced.
     #[must_use]
-    pub(crate) fn of_source_at(self, source: &HostPath) -> Self {
+    pub(crate) fn of_source_at(self, source: &HostPath, own: Option<&Stat>) -> Self {
         match Directory::open_meant(source) {
-            Ok(source) => self.of_source(&source),
+            Ok(source) => self.of_source(&source, own),
             Err(_) => self,
         }
     }
@@ -95,6 +127,7 @@ impl Baseline {
                 self.directories.note_inode(path, inode);
             }
         }
+        self.names.list_all(imprint.paths());
         self.newest_copied = imprint.latest_change();
         self
     }
@@ -102,14 +135,62 @@ impl Baseline {
     /// Whether somebody else has touched what is there now.
     pub(super) fn is_touched(&self, path: &Path, now: &Stat) -> bool {
         let stamp = Stamp::of(now);
-        let since = match FileType::from_raw_mode(now.st_mode) {
+        let is_after_copies = match FileType::from_raw_mode(now.st_mode) {
             FileType::RegularFile | FileType::Symlink => {
-                self.newest_copied.map_or(self.since, |newest| newest.min(self.since))
+                self.newest_copied.is_some_and(|newest| stamp.changed_at > newest)
             }
-            _ => self.since,
+            _ => false,
         };
-        let is_newer = stamp.changed_at > since || stamp.modified_at > self.since;
+        let is_newer = is_after_copies
+            || self.since.may_be_before(stamp.changed_at)
+            || stamp.modified_at > self.since.bound();
         is_newer && self.committed.get(path.as_os_str().as_bytes()) != Some(&stamp)
+    }
+
+    /// Returns true if a time of a file may be later than the copy, or as late.
+    pub(super) fn may_be_before(&self, time: SystemTime) -> bool {
+        self.since.may_be_before(time)
+    }
+
+    /// Returns true if something else has added or removed names in a directory, or may have.
+    pub(super) fn is_list_touched(&self, path: &Path, now: &Stat) -> bool {
+        self.may_be_before(modified_at(now)) && self.is_touched(path, now)
+    }
+
+    /// Returns whether something was at a path when the copy was made, or a commit has left something there; `None` if that isn't known.
+    pub(super) fn had(&self, path: &Path) -> Option<bool> {
+        let name = path.as_os_str().as_bytes();
+        if self.clearing.contains(name) {
+            return Some(false);
+        }
+        match self.committed.contains_key(name) || self.directories.inode(path).is_some() {
+            true => Some(true),
+            false => self.names.had(path),
+        }
+    }
+
+    /// The packed references that were recorded.
+    pub(super) fn packed_references(&self) -> &PackedReferences {
+        &self.packed_references
+    }
+
+    /// Notes that a path at which nothing is held nothing before a commit, if that isn't known: its directory gets other times by it.
+    pub(super) fn note_free(&mut self, path: &Path) {
+        if self.had(path).is_none() {
+            self.names.free(path);
+        }
+    }
+
+    /// Notes that a commit has removed what was at a path.
+    pub(super) fn note_removed(&mut self, path: &Path) {
+        self.committed.remove(path.as_os_str().as_bytes());
+        self.directories.forget(path);
+        self.names.free(path);
+    }
+
+    /// Records the packed references of a repository as a commit has left them.
+    pub(super) fn note_references(&mut self, repository: &Path, opened: &Directory) {
+        self.packed_references.record(repository, opened);
     }
 
     /// Notes how a commit has left a file.
@@ -125,9 +206,36 @@ impl Baseline {
         }
     }
 
-    /// Notes the directories that a commit is about to make; none once it is over.
+    /// Notes the directories that a commit is about to make.
     pub(super) fn set_making<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) {
-        self.making = paths.map(|path| path.as_os_str().as_bytes().to_owned()).collect();
+        self.making = bytes_of(paths).collect();
+    }
+
+    /// Notes paths from which a commit is about to remove what is in the way, besides those of an attempt that was interrupted.
+    pub(super) fn add_clearing<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) {
+        self.clearing.extend(bytes_of(paths));
+    }
+
+    /// Notes directories in which a commit is about to change names, besides those of an attempt that was interrupted.
+    pub(super) fn add_writing<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) {
+        self.writing.extend(bytes_of(paths));
+    }
+
+    /// Returns true if a commit was interrupted that changed names in a directory, or may have.
+    pub(super) fn is_writing(&self, directory: &Path) -> bool {
+        self.writing.contains(directory.as_os_str().as_bytes())
+    }
+
+    /// Returns true if a commit was interrupted.
+    pub(super) fn is_interrupted(&self) -> bool {
+        !self.writing.is_empty()
+    }
+
+    /// Notes that a commit is over.
+    pub(super) fn end_commit(&mut self) {
+        self.making.clear();
+        self.clearing.clear();
+        self.writing.clear();
     }
 
     /// Notes the files that are about to be merged; none once they are.
@@ -145,11 +253,6 @@ impl Baseline {
     pub(super) fn is_same_directory(&self, path: &Path, now: &Stat) -> Option<bool> {
         let is_own = self.making.contains(path.as_os_str().as_bytes());
         if is_own { Some(true) } else { self.directories.is_same(path, now) }
-    }
-
-    /// When the copy was made.
-    pub(crate) fn since(&self) -> SystemTime {
-        self.since
     }
 
     pub(super) fn temporary(&self) -> &str {
@@ -184,6 +287,10 @@ impl Stamp {
     pub(super) fn is_but_for_inode_change(&self, other: &Self) -> bool {
         self.mode == other.mode && self.has_content_of(other)
     }
+}
+
+fn bytes_of<'p>(paths: impl Iterator<Item = &'p Path>) -> impl Iterator<Item = Vec<u8>> {
+    paths.map(|path| path.as_os_str().as_bytes().to_owned())
 }
 
 /// When the content, or a directory's list of names, was changed last. A program can set it.
@@ -233,13 +340,14 @@ mod tests {
         std::fs::write(place.path().join(path), "old").unwrap();
         let stat = || directory.stat(path).unwrap().unwrap();
         let mut baseline = Baseline::now();
-        assert!(!baseline.is_touched(path, &stat()));
-        let touch = |content: &str| std::fs::write(place.path().join(path), content).unwrap();
-        // The kernel's clock for files goes in larger steps than the other.
+        // What was saved in the step of the kernel's clock in which the copy was made may have been saved after it.
         belljar_testkit::wait::until(|| {
-            touch("newer");
-            baseline.is_touched(path, &stat())
+            baseline = Baseline::now();
+            !baseline.is_touched(path, &stat())
         });
+        let touch = |content: &str| std::fs::write(place.path().join(path), content).unwrap();
+        touch("newer");
+        assert!(baseline.is_touched(path, &stat()));
         baseline.note(path, &stat());
         assert!(!baseline.is_touched(path, &stat()));
         let told: Baseline = serde_json::from_slice(&serde_json::to_vec(&baseline).unwrap()).unwrap();

@@ -15,7 +15,7 @@
 //! or a snapshot. Of a whole copy, all are.
 
 use super::baseline::{Baseline, changed_at, modified_at};
-use crate::directory::{Directory, DirectoryError};
+use crate::directory::{Directory, DirectoryError, Name};
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, fstat, statx};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -49,8 +49,9 @@ const MOST_NAMES: usize = 8_192;
 // === impl Directories ===
 
 impl Directories {
-    /// Records the directories next to the top of a source. One that can't be read is left out, and so is what is below.
-    pub(super) fn of(source: &Directory) -> Self {
+    /// Records the directories next to the top of a source, and calls `visit` with each whose names are known. One that can't be read
+    /// is left out, and so is what is below.
+    pub(super) fn of(source: &Directory, mut visit: impl FnMut(&Path, &Directory, &[Name])) -> Self {
         let mut directories = Self::default();
         let mut names_left = MOST_NAMES;
         let mut pending = VecDeque::from([PathBuf::new()]);
@@ -69,6 +70,7 @@ impl Directories {
             // A directory with too many names is known itself; those in it are not.
             let Ok(names) = directory.names(names_left) else { continue };
             names_left -= names.len();
+            visit(&below, &directory, &names);
             let inner = names.into_iter().filter(|name| name.kind == FileType::Directory);
             pending.extend(inner.map(|name| below.join(OsStr::from_bytes(name.name.as_bytes()))));
         }
@@ -82,6 +84,11 @@ impl Directories {
 
     pub(super) fn note_inode(&mut self, path: &Path, inode: u64) {
         self.inodes.insert(path.to_owned(), inode);
+    }
+
+    /// Forgets a directory that is there no more.
+    pub(super) fn forget(&mut self, path: &Path) {
+        self.inodes.remove(path);
     }
 
     pub(super) fn inode(&self, path: &Path) -> Option<u64> {
@@ -153,9 +160,8 @@ impl<'a> Replaced<'a> {
             Some(parent) => self.target.stat(parent)?,
             None => Some(self.target.stat_itself()?),
         };
-        let since = self.baseline.since();
-        let is_list_older = parent.is_some_and(|parent| modified_at(&parent) <= since);
-        Ok(changed_at(&stat) > since && !is_list_older)
+        let is_list_older = parent.is_some_and(|parent| !self.baseline.may_be_before(modified_at(&parent)));
+        Ok(self.baseline.may_be_before(changed_at(&stat)) && !is_list_older)
     }
 }
 
@@ -200,7 +206,7 @@ mod tests {
     #[test]
     fn directory_renamed_into_place_is_replaced_and_one_in_which_names_were_added_is_not() {
         let (place, directory) = source();
-        let baseline = Baseline::now().of_source(&directory);
+        let baseline = Baseline::now().of_source(&directory, None);
         let leads =
             |path: &str| Replaced::in_target(&directory, &baseline).leads_to(Path::new(path)).unwrap();
         assert!(!leads("src/inner/file"));
@@ -225,7 +231,7 @@ mod tests {
             let added = place.path().join("src/inner/added");
             fs::write(&added, "").unwrap();
             fs::remove_file(added).unwrap();
-            changed_at(&directory.stat(Path::new("src/inner")).unwrap().unwrap()) > baseline.since()
+            baseline.may_be_before(changed_at(&directory.stat(Path::new("src/inner")).unwrap().unwrap()))
         });
         // The list of `src` is older, so nothing was renamed into it.
         assert!(!leads("src/inner/file"));

@@ -3,7 +3,8 @@
 //! A copy that lies on its source as an overlay is no snapshot. A later change of the source shows in it, so a person
 //! must be told of it before changes are applied.
 
-use super::baseline::{Baseline, modified_at};
+use super::baseline::Baseline;
+use super::changes::{State, same_content};
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::untrusted;
@@ -39,7 +40,21 @@ impl Drift {
     /// # Errors
     /// [`DirectoryError`] if the source itself can't be read. What is below and can't be read is passed over.
     pub fn find(source: &Directory, baseline: &Baseline) -> Result<Self, DirectoryError> {
+        Self::find_beside(source, baseline, None)
+    }
+
+    /// Looks for changes as [`Self::find`]. If a commit of `layer` was interrupted, what it has written is none.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] as from [`Self::find`].
+    pub(crate) fn find_beside(
+        source: &Directory,
+        baseline: &Baseline,
+        layer: Option<&Directory>,
+    ) -> Result<Self, DirectoryError> {
         let mut drift = Self::default();
+        let layer = layer.filter(|_| baseline.is_interrupted());
+        let is_own = |path: &Path| layer.is_some_and(|layer| is_same(path, (source, layer)));
         let mut names_left = MOST_NAMES;
         let mut pending = vec![PathBuf::new()];
         drift.note_directory(Path::new(""), &source.stat_itself()?, baseline);
@@ -54,8 +69,11 @@ impl Drift {
                 continue;
             };
             names_left -= names.len();
-            for name in names.iter().filter(|name| name.name.as_bytes() != LEFT_OUT) {
-                pending.extend(drift.note((&directory, &below), name, baseline));
+            let is_looked_at = |name: &&Name| {
+                name.name.as_bytes() != LEFT_OUT && name.name.as_bytes() != baseline.temporary().as_bytes()
+            };
+            for name in names.iter().filter(is_looked_at) {
+                pending.extend(drift.note((&directory, &below), name, (baseline, &is_own)));
             }
         }
         drift.paths.sort();
@@ -67,7 +85,7 @@ impl Drift {
         &mut self,
         (directory, below): (&Directory, &Path),
         Name { name, kind }: &Name,
-        baseline: &Baseline,
+        (baseline, is_own): (&Baseline, &dyn Fn(&Path) -> bool),
     ) -> Option<PathBuf> {
         let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let path = below.join(OsStr::from_bytes(name.as_bytes()));
@@ -77,7 +95,7 @@ impl Drift {
                 Some(path)
             }
             _ => {
-                if baseline.is_touched(&path, &stat) {
+                if baseline.is_touched(&path, &stat) && !is_own(&path) {
                     self.add(path, false);
                 }
                 None
@@ -87,9 +105,8 @@ impl Drift {
 
     /// A directory's own inode is changed by its permissions, too; only its names count, and whether it is another one.
     fn note_directory(&mut self, path: &Path, stat: &Stat, baseline: &Baseline) {
-        let modified_at = modified_at(stat);
         let is_replaced = baseline.is_same_directory(path, stat) == Some(false);
-        if is_replaced || (modified_at > baseline.since() && baseline.is_touched(path, stat)) {
+        if is_replaced || (baseline.is_list_touched(path, stat) && !baseline.is_writing(path)) {
             self.add(path.to_owned(), true);
         }
     }
@@ -115,6 +132,17 @@ impl Drift {
     /// Adds the paths to what is reported of a change set.
     pub fn add_to(&self, changes: &mut WorkspaceChanges) {
         changes.changed_in_source = self.listed();
+    }
+}
+
+/// Returns true if a file or link of a source is as a layer has it.
+fn is_same(path: &Path, (source, layer): (&Directory, &Directory)) -> bool {
+    let state = |tree: &Directory| tree.stat(path).ok().flatten().map(|stat| State::of(&stat));
+    match (state(source), state(layer)) {
+        (Some(now), Some(run)) if (now.kind, now.size) == (run.kind, run.size) => {
+            same_content(source, layer, path, now.kind).unwrap_or(false)
+        }
+        _ => false,
     }
 }
 
@@ -153,5 +181,34 @@ mod tests {
         }
         baseline.note(Path::new(""), &source.stat_itself().unwrap());
         assert_eq!(Drift::find(&source, &baseline).unwrap().listed(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_an_interrupted_commit_wrote_is_not_listed() {
+        let (place, run) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let write = |tree: &tempfile::TempDir, name: &str, content: &str| {
+            let path = tree.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        };
+        ["written", "both", "person", "folder/file"].map(|name| write(&place, name, "old"));
+        ["written", "both", "folder/new"].map(|name| write(&run, name, "run"));
+        let open = |tree: &tempfile::TempDir| Directory::open_host(tree.path()).unwrap();
+        let (source, layer) = (open(&place), open(&run));
+        let mut baseline = Baseline::now();
+        wait::until(|| {
+            baseline = Baseline::now();
+            Drift::find(&source, &baseline).unwrap() == Drift::default()
+        });
+        let find =
+            |baseline: &Baseline| Drift::find_beside(&source, baseline, Some(&layer)).unwrap().listed();
+        let whole = baseline.clone();
+        baseline.add_writing(["", "folder"].map(Path::new).into_iter());
+        let temporary = format!("folder/{}", baseline.temporary());
+        ["written", "folder/new", &temporary].map(|name| write(&place, name, "run"));
+        ["both", "person"].map(|name| write(&place, name, "person"));
+        assert_eq!(find(&baseline), ["both", "person"]);
+        // The control: nothing was interrupted.
+        assert_eq!(find(&whole), ["both", "folder/", "folder/new", "person", "written"]);
     }
 }

@@ -190,7 +190,13 @@ mod tests {
     use crate::workspace::baseline::Baseline;
     use belljar_policy::handoff::Trust;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::time::{Duration, SystemTime};
     use tempfile::TempDir;
+
+    /// The baseline of a copy that was made after all that a test has written up to now.
+    fn made_later() -> Baseline {
+        Baseline::at(SystemTime::now() + Duration::from_secs(1))
+    }
 
     fn open(place: &TempDir) -> Directory {
         Directory::open_host(place.path()).unwrap()
@@ -221,7 +227,7 @@ mod tests {
         symlink("/etc/passwd", layer.path().join("link")).unwrap();
         let shown = frozen.rendered(&open(&source)).unwrap().diff;
         assert!(shown.contains("+reviewed too") && !shown.contains("never shown"), "{shown}");
-        let mut baseline = Baseline::now();
+        let mut baseline = made_later();
         commit(frozen.set(), frozen.tree(), &open(&source), &mut baseline, &Trust::default()).unwrap();
         let read = |name: &str| std::fs::read_to_string(source.path().join(name)).unwrap();
         assert_eq!((read("file").as_str(), read("new/folder/file").as_str()), ("reviewed", "reviewed too"));
@@ -248,7 +254,7 @@ mod tests {
         std::fs::create_dir(source.path().join("made")).unwrap();
         std::fs::set_permissions(source.path().join("made"), PermissionsExt::from_mode(0o700)).unwrap();
         let left = frozen.without_applied(&open(&source)).unwrap();
-        let mut baseline = Baseline::now();
+        let mut baseline = made_later();
         commit(left.set(), left.tree(), &open(&source), &mut baseline, &Trust::default()).unwrap();
         for name in ["one", "two", "turned/inner", "made/inner"] {
             assert_eq!(std::fs::read_to_string(source.path().join(name)).unwrap(), "new", "{name}");
@@ -276,7 +282,7 @@ mod tests {
         let frozen = frozen_of((&source, &layer, &tree));
         let paths: Vec<_> = frozen.set().iter().map(|(path, _)| path.to_owned()).collect();
         assert_eq!(paths, [Path::new("key"), Path::new("private/new")]);
-        commit(frozen.set(), frozen.tree(), &open(&source), &mut Baseline::now(), &Trust::default()).unwrap();
+        commit(frozen.set(), frozen.tree(), &open(&source), &mut made_later(), &Trust::default()).unwrap();
         let now = |name: &str| source.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(["private", "key", "untouched", "private/new"].map(now), [0o700, 0o600, 0o640, 0o600]);
         // The control: the executable bit is carried, shown as a change of mode, and takes a yes.
@@ -291,7 +297,7 @@ mod tests {
         let shown = frozen.rendered(&open(&source)).unwrap().diff;
         assert!(shown.contains("old mode 100644\nnew mode 100755\n"), "{shown}");
         let refused =
-            commit(frozen.set(), frozen.tree(), &open(&source), &mut Baseline::now(), &Trust::default());
+            commit(frozen.set(), frozen.tree(), &open(&source), &mut made_later(), &Trust::default());
         assert!(matches!(refused, Err(ApplyError::Handoff { .. })), "{refused:?}");
     }
 }

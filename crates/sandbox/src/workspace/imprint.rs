@@ -86,6 +86,11 @@ impl Imprint {
         changes.max()
     }
 
+    /// Everything that was copied, and whether it is a directory.
+    pub(super) fn paths(&self) -> impl Iterator<Item = (&Path, bool)> {
+        self.marks.iter().map(|(path, mark)| (path.as_path(), matches!(mark.source, Stamp::Directory { .. })))
+    }
+
     /// Whether it was copied.
     pub(super) fn has(&self, path: &Path) -> bool {
         self.marks.contains_key(path)

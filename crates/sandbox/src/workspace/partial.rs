@@ -8,14 +8,14 @@
 //! ```
 //! The change set must be frozen: no sandbox may still write to its layer.
 
-use super::apply::{ApplyError, is_touched, note_parents, note_way};
+use super::apply::{ApplyError, note_parents, note_way};
 use super::baseline::Baseline;
 use super::carried::{self, rebased};
 use super::changes::{ChangeSet, Changed, State, same_content};
-use super::directories::Replaced;
 use super::expected::Expectations;
 use super::handoff::{self, Links, Reviewed};
 use super::merge::{MergeBudget, Merged, MergedContent, merge};
+use super::touched::Touched;
 use super::transfer::{Owner, Route};
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_policy::handoff::Trust;
@@ -176,13 +176,13 @@ impl Application<'_> {
     /// [`ApplyError`] if something can't be read.
     fn plan(&self, wishes: &Wishes, baseline: &Baseline) -> Result<Plan, ApplyError> {
         let mut plan = Plan::default();
-        let mut replaced = Replaced::in_target(self.target, baseline);
+        let mut touched = Touched::in_target((self.target, self.base), baseline);
         let mut budget = MergeBudget::default();
         for (path, changed) in self.set.iter() {
             // Before anything is compared: whatever is written after this is not what was compared.
             let now = self.target.stat(path)?;
             plan.expectations.note(path, now.as_ref());
-            match self.standing((path, changed), now, (baseline, &mut replaced))? {
+            match self.standing((path, changed), now, (baseline, &mut touched))? {
                 Standing::Done => plan.done.push(path.to_owned()),
                 Standing::Merged(content) => drop(plan.merged.insert(path.to_owned(), content)),
                 Standing::Free(changed) => {
@@ -210,15 +210,14 @@ impl Application<'_> {
         &self,
         (path, changed): (&Path, &Changed),
         now: Option<Stat>,
-        (baseline, replaced): (&Baseline, &mut Replaced<'_>),
+        (baseline, touched): (&Baseline, &mut Touched<'_>),
     ) -> Result<Standing, DirectoryError> {
         let state = now.as_ref().map(State::of);
         if state.is_none() && changed.after.is_some() && !self.has_place_for(path)? {
             return Ok(Standing::Conflict(None));
         }
         let Some(base) = self.base else {
-            let is_touched =
-                is_touched((path, changed), now.as_ref(), baseline) || replaced.leads_to(path)?;
+            let is_touched = touched.is_touched((path, changed), now.as_ref())?;
             return Ok(if is_touched { Standing::Conflict(now) } else { Standing::Free(*changed) });
         };
         if let (Some(noted), true) = (baseline.merging(path), is_regular(state))
@@ -237,7 +236,7 @@ impl Application<'_> {
         }
         // Equal files in another directory are not those that the run began with.
         let is_unchanged = is_same((base, changed.before), (self.target, state), path)?;
-        match is_unchanged && !replaced.leads_to(path)? {
+        match is_unchanged && !touched.is_touched_unseen((path, changed), now.as_ref())? {
             true => Ok(Standing::Free(Changed { before: state, ..*changed })),
             false => Ok(Standing::Conflict(now)),
         }

@@ -4,7 +4,8 @@ use super::{folders, only};
 use crate::BELLJAR;
 use belljar_testkit::world::{Ran, World};
 use serde_json::json;
-use std::io::Read;
+use std::cell::RefCell;
+use std::io::{BufRead as _, Read, Write as _};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -133,12 +134,81 @@ fn a_run_on_a_small_directory_sees_no_later_change_of_it() {
         assert_eq!(&said, b"v1\nready\n");
         world.write("source/file", "v2\n");
         std::fs::remove_file(world.path().join("source/gone")).unwrap();
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"go\n").unwrap();
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
         let mut rest = String::new();
         child.stdout.as_mut().unwrap().read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "v1\nv1\n");
         assert!(child.wait().unwrap().success());
         let diff = world.run(&["changes", "diff", &only(world)]).succeeded().stdout;
         assert!(diff.contains("-v1\n+v3\n"), "{diff}");
+    });
+}
+
+/// More names than a snapshot is taken of: a run works on an overlay.
+fn fill_for_overlay(world: &World) {
+    (0..100).for_each(|number| drop(world.write(&format!("source/fill/{number}"), "before\n")));
+}
+
+/// Maps the file that it is given, writes to it, and once more when it has read a line.
+const MAPS: &str = "
+import mmap, sys
+file = open(sys.argv[1], 'r+b')
+mapped = mmap.mmap(file.fileno(), 0)
+mapped[0:5] = b'first'
+print('mapped', flush=True)
+for line in sys.stdin:
+    mapped[0:5] = b'HOST!'
+    print('written', flush=True)
+";
+
+#[test]
+fn file_that_a_program_of_the_host_has_mapped_to_write_to_it_conflicts() {
+    let world = World::new(BELLJAR);
+    fill_for_overlay(&world);
+    let file = world.write("source/mapped", "before\n");
+    world.write("source/read", "before\n");
+    let mut program = std::process::Command::new("python3")
+        .args(["-c", MAPS, file.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (to, from) = (program.stdin.take().unwrap(), program.stdout.take().unwrap());
+    let lines = RefCell::new(std::io::BufReader::new(from).lines());
+    assert_eq!(lines.borrow_mut().next().unwrap().unwrap(), "mapped");
+    // The page is dirty before the run begins, so that no time of the file moves in it.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let ran = overtaken(&world, &["--apply"], "echo run > mapped; echo run > read", || {
+        (&to).write_all(b"write\n").unwrap();
+        assert_eq!(lines.borrow_mut().next().unwrap().unwrap(), "written");
+    });
+    assert_eq!((ran.code, world.read("source/mapped")), (5, "HOST!e\n".to_owned()), "{ran:?}");
+    assert_eq!(world.read("source/read"), "run\n", "the control");
+    drop(to);
+    program.wait().unwrap();
+    // Once it is mapped no more, a yes to overwrite it writes it.
+    world.run(&["changes", "apply", &only(&world), "--overwrite", "mapped"]).succeeded();
+    assert_eq!(world.read("source/mapped"), "run\n");
+}
+
+#[test]
+fn file_that_a_person_deleted_does_not_come_back_from_an_overlay() {
+    World::as_everyone(BELLJAR, |world| {
+        fill_for_overlay(world);
+        for name in ["source/secret", "source/folder/file"] {
+            world.write(name, "before\n");
+        }
+        let script = "echo run > secret.new; mv secret.new secret; echo run >> folder/file; echo run > new";
+        let ran = overtaken(world, &["--apply"], script, || {
+            std::fs::remove_file(world.path().join("source/secret")).unwrap();
+            std::fs::rename(world.path().join("source/folder"), world.path().join("source/renamed")).unwrap();
+        });
+        assert_eq!(ran.code, 5, "{ran:?}");
+        let exists = |name: &str| world.path().join("source").join(name).exists();
+        assert!(!exists("secret") && !exists("folder") && exists("renamed/file"), "{ran:?}");
+        assert_eq!(world.read("source/new"), "run\n", "the control");
+        let again = world.run(&["changes", "apply", &only(world), "--overwrite", "secret"]);
+        assert_eq!(again.code, 5, "the directory that was renamed still conflicts: {again:?}");
+        assert_eq!(world.read("source/secret"), "run\n");
     });
 }

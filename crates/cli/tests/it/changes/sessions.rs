@@ -216,3 +216,33 @@ fn a_session_is_not_called_by_what_looks_like_an_id() {
     let diff = world.run(&["changes", "diff", &id]).succeeded().stdout;
     assert!(diff.contains("+wanted"), "{diff}");
 }
+
+#[test]
+fn file_that_a_session_committed_and_a_person_deleted_does_not_come_back() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        for name in ["source/file", "source/other", "source/removed"] {
+            world.write(name, "before\n");
+        }
+        let id = create(world, &["--workspace-copy", "source"]);
+        exec(world, &id, "echo run > file; mkdir new; echo run > new/file; rm removed").succeeded();
+        world.run(&["session", "commit", &id]).succeeded();
+        std::fs::remove_file(world.path().join("source/file")).unwrap();
+        std::fs::remove_dir_all(world.path().join("source/new")).unwrap();
+        exec(world, &id, "echo run > other; echo run > removed").succeeded();
+        let ran = world.run(&["session", "commit", &id]);
+        let exists = |name: &str| world.path().join("source").join(name).exists();
+        assert!(
+            ran.code == 125
+                && ran.stderr.contains("changed in the meantime: file, new")
+                && !exists("file")
+                && !exists("new"),
+            "{ran:?}"
+        );
+        // The control: once the session lets go of them, all else is written, also what it had removed itself.
+        world.run(&["session", "discard", &id, "file", "new"]).succeeded();
+        world.run(&["session", "commit", &id]).succeeded();
+        assert!(!exists("file") && !exists("new"));
+        assert_eq!(["other", "removed"].map(|name| world.read(&format!("source/{name}"))), ["run\n"; 2]);
+    });
+}
