@@ -191,8 +191,8 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         };
-        ["written", "both", "person", "folder/file"].map(|name| write(&place, name, "old"));
-        ["written", "both", "folder/new"].map(|name| write(&run, name, "run"));
+        ["written", "both", "person", "folder/file"].iter().for_each(|name| write(&place, name, "old"));
+        ["written", "both", "folder/new"].iter().for_each(|name| write(&run, name, "run"));
         let open = |tree: &tempfile::TempDir| Directory::open_host(tree.path()).unwrap();
         let (source, layer) = (open(&place), open(&run));
         let mut baseline = Baseline::now();
@@ -205,8 +205,8 @@ mod tests {
         let whole = baseline.clone();
         baseline.add_writing(["", "folder"].map(Path::new).into_iter());
         let temporary = format!("folder/{}", baseline.temporary());
-        ["written", "folder/new", &temporary].map(|name| write(&place, name, "run"));
-        ["both", "person"].map(|name| write(&place, name, "person"));
+        ["written", "folder/new", &temporary].iter().for_each(|name| write(&place, name, "run"));
+        ["both", "person"].iter().for_each(|name| write(&place, name, "person"));
         assert_eq!(find(&baseline), ["both", "person"]);
         // The control: nothing was interrupted.
         assert_eq!(find(&whole), ["both", "folder/", "folder/new", "person", "written"]);
