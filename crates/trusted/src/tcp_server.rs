@@ -77,10 +77,6 @@ const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 const LOOKS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A server accepts a connection in a moment, as a rule. So often the kernel is asked, before the tables are read.
-const QUICK_LOOKS: u32 = 20;
-const QUICK_PAUSE: Duration = Duration::from_micros(500);
-
 /// Checks the other end of a connection. One that leads to another machine is not looked at.
 ///
 /// # Errors
@@ -91,19 +87,14 @@ pub fn check(stream: &TcpStream, user: ServerUser) -> Result<(), UntrustedServer
     if user == ServerUser::Any || !is_of_this_machine(client, server) {
         return Ok(());
     }
-    for _ in 0..QUICK_LOOKS {
-        match socket_diag::find(server, client) {
-            Some(end) if user.accepts(end.uid) => return Ok(()),
-            Some(end) => return Err(UntrustedServerError::Owner { owner: end.uid }),
-            None => check_open(stream).map_err(gone)?,
-        }
-        std::thread::sleep(QUICK_PAUSE);
-    }
     for look in 0..LOOKS {
         if look > 0 {
             std::thread::sleep(PAUSE);
         }
-        let owners = owners(client, server)?;
+        let mut owners = socket_diag::owners(server, client);
+        if owners.is_empty() {
+            owners = owners_in_tables(client, server)?;
+        }
         if let Some(owner) = owners.iter().copied().find(|owner| !user.accepts(*owner)) {
             return Err(UntrustedServerError::Owner { owner });
         }
@@ -118,7 +109,7 @@ pub fn check(stream: &TcpStream, user: ServerUser) -> Result<(), UntrustedServer
 /// Returns the user whose process on this machine has made a connection. `None` for a client on another machine, in another network
 /// namespace, or that is gone.
 pub fn client_user(client: SocketAddr, server: SocketAddr) -> Option<u32> {
-    is_of_this_machine(client, server).then(|| socket_diag::find(client, server))?.map(|end| end.uid)
+    is_of_this_machine(client, server).then(|| socket_diag::client_user(client, server))?
 }
 
 /// Returns true if both ends of a connection have addresses of this machine.
@@ -127,8 +118,8 @@ pub fn is_of_this_machine(client: SocketAddr, server: SocketAddr) -> bool {
     server.is_loopback() || server == client
 }
 
-/// The users who have the other end of a connection, and those who listen for such ones.
-fn owners(client: SocketAddr, server: SocketAddr) -> Result<Vec<u32>, UntrustedServerError> {
+/// The users who have the other end of a connection, and those who listen for such ones, by the kernel's tables.
+fn owners_in_tables(client: SocketAddr, server: SocketAddr) -> Result<Vec<u32>, UntrustedServerError> {
     for table in TABLES.map(Path::new) {
         let text = match std::fs::read_to_string(table) {
             Ok(text) => text,
@@ -254,11 +245,11 @@ mod tests {
                 if to.starts_with("[::1") { format!("[::1]:{port}") } else { format!("127.0.0.1:{port}") };
             let stream = TcpStream::connect(by).unwrap();
             let (client, server) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
-            assert_eq!(owners(client, server).unwrap(), [own], "{to}, not accepted");
+            assert_eq!(owners_in_tables(client, server).unwrap(), [own], "{to}, not accepted");
             let accepted = listener.accept().unwrap();
-            assert_eq!(owners(client, server).unwrap(), [own, own], "{to}, accepted");
+            assert_eq!(owners_in_tables(client, server).unwrap(), [own, own], "{to}, accepted");
             drop(listener);
-            assert_eq!(owners(client, server).unwrap(), [own], "{to}, without a listener");
+            assert_eq!(owners_in_tables(client, server).unwrap(), [own], "{to}, without a listener");
             drop(accepted);
         }
     }

@@ -10,11 +10,13 @@ use rustix::net::{
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// A TCP socket of this network namespace that has been accepted, or that has connected.
+/// A TCP socket of this network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Owned {
-    /// The user who made it.
-    pub(super) uid: u32,
+struct Socket {
+    uid: u32,
+    is_listener: bool,
+    /// Returns false for a connection that is not accepted yet, whose user the kernel doesn't name.
+    is_held: bool,
 }
 
 /// Length of the header of a netlink message, in bytes.
@@ -26,7 +28,8 @@ const ID: usize = 48;
 
 /// Where the fields of an answer begin.
 const STATE: usize = HEADER + 1;
-const UID: usize = HEADER + 4 + ID + 12;
+const PORT: usize = HEADER + 4;
+const UID: usize = PORT + ID + 12;
 const INODE: usize = UID + 4;
 
 /// `SOCK_DIAG_BY_FAMILY`, as a request and as its answer.
@@ -41,12 +44,26 @@ const TCP_LISTEN: u8 = 10;
 /// The kernel answers within the call; a lost answer is not waited for.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Looks for the socket with that local and remote address. `None` if there is none, if it was not accepted yet, and where the kernel
-/// has no such lookup.
-pub(super) fn find(local: SocketAddr, remote: SocketAddr) -> Option<Owned> {
+/// The users who have the server's end of a connection, and who listen for such ones. Empty if there is no such connection, and where
+/// the kernel has no such lookup.
+pub(super) fn owners(server: SocketAddr, client: SocketAddr) -> Vec<u32> {
+    let Some(end) = find(server, client).filter(|end| !end.is_listener) else { return Vec::new() };
+    // No connection has this port, so the kernel answers with who listens.
+    let listener = find(server, SocketAddr::new(client.ip(), 0)).filter(|found| found.is_listener);
+    let of = |socket: Socket| socket.is_held.then_some(socket.uid);
+    of(end).into_iter().chain(listener.and_then(of)).collect()
+}
+
+/// The user who has the client's end of a connection; `None` if there is no such one.
+pub(super) fn client_user(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+    find(client, server).filter(|end| !end.is_listener && end.is_held).map(|end| end.uid)
+}
+
+/// Looks for the socket with that local and remote address; for a listener where there is none.
+fn find(local: SocketAddr, remote: SocketAddr) -> Option<Socket> {
     let (local, remote) = (canonical(local), canonical(remote));
     let asked = ask(&request(local, remote)?);
-    parse(&asked.ok()?, local, remote)
+    parse(&asked.ok()?, local)
 }
 
 fn ask(request: &[u8; REQUEST]) -> Result<Vec<u8>, Errno> {
@@ -102,15 +119,15 @@ fn id(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     bytes
 }
 
-fn parse(answer: &[u8], local: SocketAddr, remote: SocketAddr) -> Option<Owned> {
+fn parse(answer: &[u8], local: SocketAddr) -> Option<Socket> {
     let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
-    // Where no connection is found, the kernel answers with a listener.
-    let is_connection = kind == BY_FAMILY && *answer.get(STATE)? != TCP_LISTEN;
-    let found = answer.get(HEADER + 4..HEADER + 8)?;
-    let is_of_ports = found == [local.port().to_be_bytes(), remote.port().to_be_bytes()].concat();
-    let is_held = word(INODE)? != 0;
-    (is_connection && is_of_ports && is_held).then_some(Owned { uid: word(UID)? })
+    let is_of_port = *answer.get(PORT..PORT + 2)? == local.port().to_be_bytes();
+    (kind == BY_FAMILY && is_of_port).then_some(Socket {
+        uid: word(UID)?,
+        is_listener: *answer.get(STATE)? == TCP_LISTEN,
+        is_held: word(INODE)? != 0,
+    })
 }
 
 fn canonical(address: SocketAddr) -> SocketAddr {
@@ -124,17 +141,19 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn both_ends_of_a_connection_are_found_once_they_are_held() {
-        let own = Some(Owned { uid: geteuid().as_raw() });
+    fn both_ends_of_a_connection_are_found_and_who_listens() {
+        let own = geteuid().as_raw();
         for (to, by) in [("127.0.0.1:0", "127.0.0.1"), ("[::]:0", "127.0.0.1"), ("[::1]:0", "[::1]")] {
             let Ok(listener) = TcpListener::bind(to) else { continue };
             let port = listener.local_addr().unwrap().port();
             let stream = TcpStream::connect(format!("{by}:{port}")).unwrap();
             let (client, server) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
-            assert_eq!(find(client, server), own, "{to}, the client's");
-            assert_eq!(find(server, client), None, "{to}, not accepted");
+            assert_eq!(client_user(client, server), Some(own), "{to}");
+            assert_eq!(owners(server, client), [own], "{to}, not accepted");
             let accepted = listener.accept().unwrap();
-            assert_eq!(find(server, client), own, "{to}, accepted");
+            assert_eq!(owners(server, client), [own, own], "{to}, accepted");
+            drop(listener);
+            assert_eq!(owners(server, client), [own], "{to}, without a listener");
             drop((accepted, stream));
         }
     }
@@ -142,8 +161,9 @@ mod tests {
     #[test]
     fn connection_that_is_not_there_is_not_found_as_its_listener() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = listener.local_addr().unwrap();
-        assert_eq!(find(server, "127.0.0.1:9".parse().unwrap()), None);
-        assert_eq!(find("127.0.0.1:9".parse().unwrap(), "[::1]:9".parse().unwrap()), None);
+        let (server, nothing) = (listener.local_addr().unwrap(), "127.0.0.1:9".parse().unwrap());
+        assert_eq!(owners(server, nothing), Vec::<u32>::new());
+        assert_eq!(client_user(server, nothing), None);
+        assert_eq!(owners(nothing, "[::1]:9".parse().unwrap()), Vec::<u32>::new());
     }
 }
