@@ -11,7 +11,7 @@ use crate::directory::Directory;
 use rustix::fs::{Stat, fstat, fstatfs};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// When a copy was made.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -34,6 +34,12 @@ pub(super) enum StampedBy {
 /// How far the clock of another machine may be behind this one's, where it can't be read.
 const BEHIND: Duration = Duration::from_secs(2);
 
+/// How long is waited between two looks at the clock.
+const STEP_PAUSE: Duration = Duration::from_micros(200);
+
+/// A clock that makes no step for so long was set back, and is not waited for.
+const LONGEST_STEP: Duration = Duration::from_millis(100);
+
 /// What a time without a part of a second may stand for: FAT counts in steps of two.
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
 
@@ -54,10 +60,17 @@ const OWN: [u32; 10] = [
 // === impl Since ===
 
 impl Since {
-    /// A copy that is made now.
+    /// A copy that is made now. Waits for the next step of the clock that stamps files, which takes up to 10 milliseconds (4 with a
+    /// kernel of 250 Hz): what was saved right before has an older time than what is saved from now on.
     pub(super) fn now() -> Self {
-        // That of the files' times: it goes in steps of some milliseconds, and the other clock is up to a step before it.
-        let now = at(clock_gettime(ClockId::RealtimeCoarse));
+        // Some files are stamped more exactly, and the steps come late on a busy machine.
+        let exact = at(clock_gettime(ClockId::Realtime));
+        let clock = || at(clock_gettime(ClockId::RealtimeCoarse));
+        let (mut now, begun) = (clock(), Instant::now());
+        while now <= exact && begun.elapsed() < LONGEST_STEP {
+            std::thread::sleep(STEP_PAUSE);
+            now = clock();
+        }
         Self { since: now, booted_at: Some(booted_at()) }
     }
 
@@ -163,13 +176,17 @@ mod tests {
     }
 
     #[test]
-    fn file_that_was_saved_right_after_the_copy_is_never_older() {
+    fn file_that_is_saved_right_before_the_copy_is_older_and_one_right_after_it_is_not() {
         let place = tempfile::tempdir().unwrap();
-        for _ in 0..50 {
-            let copy = Since::now();
+        let save = || {
             std::fs::write(place.path().join("file"), "new").unwrap();
-            let saved_at = std::fs::metadata(place.path().join("file")).unwrap().modified().unwrap();
-            assert!(copy.may_be_before(saved_at));
+            std::fs::metadata(place.path().join("file")).unwrap().modified().unwrap()
+        };
+        for _ in 0..50 {
+            let before = save();
+            let copy = Since::now();
+            let after = save();
+            assert!(!copy.may_be_before(before) && copy.may_be_before(after));
         }
     }
 }
