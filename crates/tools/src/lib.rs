@@ -43,7 +43,7 @@ pub trait Tool: Send + Sync {
     /// asked about the call is shown it, and their yes is good only for a call with an equal scope. It contains no credentials.
     ///
     /// # Errors
-    /// [`Failure`] when the call can't be made: nobody is asked about it then.
+    /// [`Failure`] when the call can't be made: no approval is asked for then.
     fn scope<'a>(&'a self, _: &'a Caller, _: Arguments) -> BoxFuture<'a, Result<CallScope, Failure>> {
         std::future::ready(Ok(CallScope::new())).boxed()
     }

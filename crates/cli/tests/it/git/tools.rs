@@ -210,7 +210,7 @@ fn an_approved_push_writes_the_files_that_were_approved_to_the_remote_that_was_s
         done(&rig, &session, "write_file", &json!({ "path": "app/b.txt", "content": content }));
     };
     cloned_from(&rig.url);
-    // Nobody is asked about a push that would be refused.
+    // A push that would be refused is not asked about.
     assert_eq!(pushed().1["domain_code"], "conflict");
     write("reviewed\n");
     let id = waits();

@@ -90,7 +90,7 @@ impl TypedTool for Search {
 /// How the web is searched for a caller.
 fn configured(reach: &Reach) -> Result<belljar_egress::web::config::Search, Failure> {
     let none =
-        || Failure::new(DomainCode::NotSupported, "nobody is configured on this host who searches the web");
+        || Failure::new(DomainCode::NotSupported, "no provider of web search is configured on this host");
     reach.policy.current().config.search.clone().ok_or_else(none)
 }
 
