@@ -6,7 +6,7 @@
 //! ```text
 //! host                                   │ new user, mount, pid, net, ipc, uts, cgroup namespaces
 //! launch ── clone3 ──────────────────────┼─► init (PID 1): walls, one after the other
-//!    │                                   │      └─ clone(VM|VFORK) ─► exec: the program
+//!    │                                   │      └─ fork ─► exec: the program
 //!    │ ◄── Built ── inspected ── go ────►┤      reaps everything
 //!    │ ◄── Started (or Failed: stage) ───┤
 //!    │ ◄── Ended: status, usage ─────────┤      ends; the kernel kills what is left
