@@ -85,13 +85,13 @@ impl House {
         say(&book.as_ref().map_or(0, written));
     }
 
-    /// What somebody would have written into a file.
+    /// As a configuration file would have it. The records of a run are not paced: calls a second are what is measured.
     fn config(&self) -> InferenceConfig {
         let (provider, key) = (self.provider, self.credential.display());
         let text = format!(
             "providers: [{{name: house, kind: litellm, url: 'http://{provider}', credential: {{file: '{key}'}}}}]\n\
              models: [{{name: small, provider: house, upstream: gpt-4o-mini}}, {{name: large, provider: house}}]\n\
-             budget: {{at_once: 2000}}\n"
+             budget: {{at_once: 2000, audit_bytes: 1024g, audit_bytes_per_second: 64g}}\n"
         );
         let mut log = yaml::Log::default();
         let config =

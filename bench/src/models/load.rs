@@ -50,7 +50,7 @@ impl Load {
         let begun = Instant::now();
         let mut times = drive(&mut clients, &mut watch, &call, self.lasts);
         let took = begun.elapsed();
-        assert!(!times.is_empty(), "nobody was answered");
+        assert!(!times.is_empty(), "no call was answered at {:?}", self.target);
         times.sort_unstable();
         Measured {
             a_second: times.len() as f64 / took.as_secs_f64(),
