@@ -2,6 +2,7 @@
 
 use belljar_confine::plan;
 use belljar_egress::http1::limits as hatch;
+use belljar_policy::audit_pace::AuditLimits;
 use belljar_sandbox::kept::Retention;
 use belljar_sandbox::limits::{Bytes, Limits};
 use std::collections::BTreeMap;
@@ -110,6 +111,7 @@ fn fixed() -> Vec<(&'static str, String)> {
 
 fn of_hatches() -> Vec<(&'static str, String)> {
     let amount = |bytes: usize| Bytes(bytes as u64).to_string();
+    let audit = AuditLimits::USUAL;
     vec![
         ("connections at a time", hatch::CONNECTIONS.to_string()),
         ("head of a request", amount(hatch::REQUEST_HEAD_BYTES)),
@@ -122,5 +124,8 @@ fn of_hatches() -> Vec<(&'static str, String)> {
         ("body of a response", Bytes(hatch::RESPONSE_BODY_BYTES).to_string()),
         ("refusals at once", hatch::OWN_ANSWERS.0.to_string()),
         ("refusals each second after that", hatch::OWN_ANSWERS.1.to_string()),
+        ("bytes of audit records at once", Bytes(audit.burst_bytes).to_string()),
+        ("bytes of audit records each second after that", Bytes(audit.bytes_per_second).to_string()),
+        ("bytes of audit records in all", Bytes(audit.bytes).to_string()),
     ]
 }
