@@ -32,12 +32,9 @@ fn functions(file: &File) -> Vec<(usize, String)> {
         let Some(at) = signature.find("fn ").filter(|at| is_qualifiers(&signature[..*at])) else { continue };
         let name: String =
             signature[at + 3..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-        // A method that a trait only declares has no body.
-        if lines[start..]
-            .iter()
-            .find(|line| line.ends_with(['{', ';', '}']))
-            .is_some_and(|l| l.ends_with(';'))
-        {
+        // A method that a trait only declares has no body, and an empty one ends where it begins.
+        let head = lines[start..].iter().find(|line| line.ends_with(['{', ';', '}']));
+        if head.is_some_and(|line| line.ends_with([';', '}'])) {
             continue;
         }
         let end = format!("{}}}", &line[..line.len() - signature.len()]);
@@ -60,11 +57,11 @@ mod tests {
 
     #[test]
     fn the_longest_come_first() {
-        let text = "trait T {\n    fn t();\n}\n\npub(crate) fn a() {\n    b\n}\n\nimpl C {\n    const fn d() {\n        e\n\n        f\n    }\n}\n";
+        let text = "trait T {\n    fn t();\n    fn u() {}\n}\n\npub(crate) fn a() {\n    b\n}\n\nimpl C {\n    const fn d() {\n        e\n\n        f\n    }\n}\n";
         let report = report(&Repository::of(&[("src/a.rs", text), ("src/b.rs", "\n")]));
         assert_eq!(
             report,
-            "longest files: src/a.rs 15, src/b.rs 1\nlongest functions: src/a.rs:d 5, src/a.rs:a 3\n"
+            "longest files: src/a.rs 16, src/b.rs 1\nlongest functions: src/a.rs:d 5, src/a.rs:a 3\n"
         );
     }
 }
