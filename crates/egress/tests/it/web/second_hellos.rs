@@ -132,7 +132,11 @@ fn hello(server_name: &str, has_share: bool) -> Vec<u8> {
     [&[22, 3, 1][..], &counted(2, &message)].concat()
 }
 
-/// Says one part after the other, each once something was answered to the one before; the first bytes of the last answer.
+/// What the server sends before TLS where a client doesn't begin with that. It may arrive apart from what follows.
+const GREETING: &[u8] = b"J\0\0\0\n8.0.0";
+
+/// Says one part after the other, each once something was answered to the one before; the first bytes of the last answer. A greeting
+/// alone is no answer.
 fn said(mut stream: TcpStream, parts: &[Vec<u8>]) -> Vec<u8> {
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut answer = Vec::new();
@@ -141,7 +145,10 @@ fn said(mut stream: TcpStream, parts: &[Vec<u8>]) -> Vec<u8> {
             return Vec::new();
         }
         let mut piece = [0; 4096];
-        let count = stream.read(&mut piece).unwrap_or(0);
+        let mut count = stream.read(&mut piece).unwrap_or(0);
+        if &piece[..count] == GREETING {
+            count = stream.read(&mut piece).unwrap_or(0);
+        }
         answer = piece[..count].to_vec();
     }
     answer
