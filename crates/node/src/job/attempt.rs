@@ -5,7 +5,7 @@
 //!               │                                            └─► folder removed
 //!               └─ begun, steps, what is printed ─► recorder ─► events, in progress
 //! ```
-//! The run's folder doesn't wait for the record: it may be what fills the disk that the record needs.
+//! The run's folder waits for no record, nor for the recorder: it may be what fills the disk that they need.
 
 use super::Workplace;
 use super::outcome::Came;
@@ -72,10 +72,11 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
         tokio::task::spawn_blocking(move || about.in_scope(|| run(&place, claimed, heard, &thread_stop)))
             .await;
     belljar_failpoint::reached("run.collected");
-    // The thread is gone, and with it the other end of what the recorder hears.
-    let untold = recording.await.unwrap_or_default();
     let Run { came, folder, has_begun, ran } = ran.unwrap_or_else(|died| Run::of_fault(&died, true));
     let removed = folder.map(|folder| tokio::task::spawn_blocking(move || remove(folder)));
+    // The thread is gone, and with it the other end of what the recorder hears. What it still has to record may wait for the room
+    // that the folder takes.
+    let untold = recording.await.unwrap_or_default();
     let (mut kept, failure) = (Instant::now(), came.outcome.failure_code);
     let mut ended_as = None;
     let recorded = match stop.why() {
