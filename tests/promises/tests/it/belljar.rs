@@ -57,6 +57,7 @@ fn newest_source(crates: &Path) -> SystemTime {
         "confine",
         "runner",
         "policy",
+        "trusted",
         "contract",
     ]
     .map(|name| crates.join(name).join("src"))
