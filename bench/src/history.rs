@@ -40,6 +40,22 @@ pub(crate) fn begin(case: &'static str) {
     GATHERED.lock().unwrap_or_else(PoisonError::into_inner).case = case;
 }
 
+/// Writes the figures for the process that runs all cases.
+pub(crate) fn hand_over(to: &Path) -> io::Result<()> {
+    let gathered = GATHERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let figures: Vec<(f64, bool)> = gathered.judged.iter().map(|one| (one.figure, one.is_met)).collect();
+    std::fs::write(to, serde_json::to_vec(&figures)?)
+}
+
+/// Keeps the figures that a process has handed over, for the case that is under way. One that failed has handed over none.
+pub(crate) fn take_over(from: &Path) {
+    let written = std::fs::read(from).unwrap_or_default();
+    let figures: Vec<(f64, bool)> = serde_json::from_slice(&written).unwrap_or_default();
+    for (figure, is_met) in figures {
+        note(figure, is_met);
+    }
+}
+
 /// Keeps a figure for the row.
 pub(crate) fn note(figure: f64, is_met: bool) {
     let mut gathered = GATHERED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,6 +67,16 @@ pub(crate) fn note(figure: f64, is_met: bool) {
 pub(crate) fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or("?").to_owned()
+}
+
+impl From<String> for Destination {
+    /// Of a path, or `-` for standard output.
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "-" => Self::Output,
+            _ => Self::File(text),
+        }
+    }
 }
 
 /// Writes the row of this run.

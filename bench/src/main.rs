@@ -69,6 +69,12 @@ const CASES: [Case; 25] = [
 // === impl Programs ===
 
 impl Programs {
+    fn of_this_build() -> Self {
+        let own = std::env::current_exe().expect("a program knows where it is");
+        let built = own.parent().expect("a program is in a folder").to_owned();
+        Self { built, installed: tempfile::tempdir().expect("a temporary folder") }
+    }
+
     pub(crate) fn belljar(&self) -> PathBuf {
         self.install("belljar")
     }
@@ -98,46 +104,64 @@ fn main() -> ExitCode {
     if let Some(ended) = models::play(&asked) {
         return ended;
     }
-    let Ok((asked, history)) = destination_in(asked) else {
+    let Ok((asked, figures)) = option_in(asked, "--figures") else { return ExitCode::FAILURE };
+    let Ok((asked, history)) = option_in(asked, "--history") else {
         println!("--history takes a file, or `-` for standard output");
         return ExitCode::FAILURE;
     };
     let load_before = history::load();
-    let own = std::env::current_exe().expect("a program knows where it is");
-    let built = own.parent().expect("a program is in a folder").to_owned();
-    let programs = Programs { built, installed: tempfile::tempdir().expect("a temporary folder") };
     let mut met = true;
     for unknown in asked.iter().filter(|case| CASES.iter().all(|(name, _)| name != case)) {
         println!("there is no case {unknown}");
         met = false;
     }
-    for (name, run) in CASES {
-        if asked.is_empty() || asked.iter().any(|case| case == name) {
+    let cases: Vec<Case> = CASES
+        .into_iter()
+        .filter(|(name, _)| asked.is_empty() || asked.iter().any(|case| case == name))
+        .collect();
+    match &cases[..] {
+        [(name, run)] => {
             history::begin(name);
-            met &= run(&programs);
+            met &= run(&Programs::of_this_build());
+        }
+        many => {
+            for (name, _) in many {
+                history::begin(name);
+                met &= in_its_own_process(name);
+            }
         }
     }
-    if let Some(destination) = history {
+    if let Some(path) = figures {
+        history::hand_over(Path::new(&path)).expect("a file for figures");
+    }
+    if let Some(destination) = history.map(history::Destination::from) {
         history::write(&destination, &CASES.map(|(name, _)| name), &load_before)
             .expect("a row of the history");
     }
     ExitCode::from(u8::from(!met))
 }
 
-/// Takes where the row of the history goes out of the arguments. An error, if nothing follows the option.
-fn destination_in(mut asked: Vec<String>) -> Result<(Vec<String>, Option<history::Destination>), ()> {
-    let Some(at) = asked.iter().position(|argument| argument == "--history") else {
-        return Ok((asked, None));
-    };
+/// Runs a case as if it were the only one: sandboxes begin as copies of the process that asks for them, so what a case before had in
+/// memory would be measured as well. Whether it has met its goals.
+fn in_its_own_process(case: &str) -> bool {
+    let figures = tempfile::NamedTempFile::new().expect("a temporary file");
+    let own = std::env::current_exe().expect("a program knows where it is");
+    let status = Command::new(own).arg("--figures").arg(figures.path()).arg(case).status();
+    history::take_over(figures.path());
+    status.is_ok_and(|status| status.success())
+}
+
+/// Takes an option with its value out of the arguments. An error, if nothing follows the option.
+fn option_in(mut asked: Vec<String>, option: &str) -> Result<(Vec<String>, Option<String>), ()> {
+    let Some(at) = asked.iter().position(|argument| argument == option) else { return Ok((asked, None)) };
     asked.remove(at);
-    if at >= asked.len() {
-        return Err(());
+    match at < asked.len() {
+        true => {
+            let value = asked.remove(at);
+            Ok((asked, Some(value)))
+        }
+        false => Err(()),
     }
-    let destination = match asked.remove(at) {
-        dash if dash == "-" => history::Destination::Output,
-        path => history::Destination::File(path),
-    };
-    Ok((asked, Some(destination)))
 }
 
 /// A temporary folder in memory, where there is a file system in it: the disk is not what is compared.
