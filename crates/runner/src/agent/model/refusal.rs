@@ -63,6 +63,11 @@ impl Unusable {
         matches!(self, Self::Refused { code, .. } if ["budget_reserved", "too_many_calls"].contains(&code.as_str()))
     }
 
+    /// Whether the host has the model, and its provider doesn't take calls by this way.
+    pub(super) fn is_of_other_route(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "model_not_on_this_route")
+    }
+
     pub(super) fn next(&self) -> Next {
         let Self::Refused { status, code, said } = self else { return Next::Later };
         const TOO_LONG: [&str; 4] = [
