@@ -12,6 +12,7 @@ mod doctor;
 mod egress;
 mod exec;
 pub(crate) mod git;
+mod grant;
 pub(crate) mod job;
 mod man;
 pub(crate) mod mcp;
@@ -57,7 +58,7 @@ struct Entry {
     uses_state: fn(&ArgMatches) -> bool,
 }
 
-const SUBCOMMANDS: [Entry; 23] = [
+const SUBCOMMANDS: [Entry; 24] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
@@ -70,6 +71,7 @@ const SUBCOMMANDS: [Entry; 23] = [
     Entry::of::<node::NodeArguments>().using_state_if(|matches| !matches.contains_id("state_dir")),
     Entry::of::<job::JobArguments>(),
     Entry::of::<approval::ApprovalArguments>(),
+    Entry::of::<grant::GrantArguments>(),
     Entry::of::<policy::PolicyArguments>(),
     Entry::of::<why::WhyArguments>(),
     Entry::of::<trust::TrustArguments>(),

@@ -12,6 +12,7 @@ mod command;
 mod configuration;
 mod error;
 mod git;
+mod grants;
 mod handoff;
 mod kept;
 mod lending;
@@ -25,6 +26,7 @@ mod state;
 mod summary;
 mod terminal;
 mod trust;
+mod used;
 mod web;
 
 use belljar_sandbox::subprocess;

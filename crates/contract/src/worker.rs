@@ -9,6 +9,7 @@ pub mod assignment;
 mod base64;
 pub mod callback;
 pub mod event;
+pub mod grant;
 pub mod job;
 pub mod managed;
 pub mod openapi;
@@ -21,6 +22,7 @@ pub mod status;
 pub mod stop;
 pub mod telemetry;
 pub mod token;
+pub mod traceparent;
 pub mod trust;
 
 use crate::decode::{At, Decode, whole_number};

@@ -9,6 +9,7 @@ mod artifacts;
 mod body;
 mod cancellation;
 mod events;
+mod grants;
 pub(crate) mod hatch;
 mod health;
 mod job;
@@ -138,6 +139,10 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
         Operation::ProxyHttp => post(managed::proxy_http),
         Operation::IssueToken => post(agent_tokens::issue),
         Operation::RevokeToken => post(agent_tokens::revoke),
+        Operation::IssueGrant => post(grants::issue),
+        Operation::ListGrants => get(grants::list),
+        Operation::RevokeGrant => post(grants::revoke),
+        Operation::ValidateGrant => post(grants::validate),
         Operation::ListApprovals => get(approvals::list),
         Operation::ShowApproval => get(show_approval),
         Operation::ApproveCall => post(answer_approval),

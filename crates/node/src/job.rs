@@ -25,6 +25,7 @@ use crate::web::NodeWeb;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::AuditLog;
+use belljar_store::grants::Grants;
 use belljar_store::images::Images as AddedImages;
 use belljar_store::jobs::{Jobs, Owner};
 use belljar_store::telemetry::Telemetry;
@@ -56,6 +57,7 @@ pub(crate) struct Workplace {
     pub(crate) audit: Arc<AuditLog>,
     /// Of those who call them from elsewhere.
     pub(crate) tokens: Tokens,
+    pub(crate) grants: Grants,
     pub(crate) images: Images,
     pub(crate) added_images: AddedImages,
     pub(crate) managed: ManagedServices,

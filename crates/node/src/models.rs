@@ -2,13 +2,12 @@
 
 use crate::book::{Book, BookError};
 use crate::serving::{HatchThread, ServeError, Served};
-use belljar_contract::id::{JobId, RunId, SessionId};
+use belljar_contract::id::{JobId, RunId, SessionId, UserId};
 use belljar_contract::inference::CallRecord;
+use belljar_contract::usage::UsageTotals;
 use belljar_contract::worker::assignment::SandboxOrder;
-use belljar_contract::worker::job::InferenceUsage;
 use belljar_contract::worker::session::OpenSessionRequest;
-use belljar_egress::identity::Identity;
-use belljar_egress::inference::budget::Spent;
+use belljar_egress::identity::{CallMetadata, Identity};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_store::audit::AuditLog;
 use serde::Serialize;
@@ -39,6 +38,13 @@ pub(crate) enum Caller {
     Session { session_id: SessionId },
 }
 
+/// The person that a run's calls are made for, and the trace that they belong to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CallOwner {
+    pub(crate) user_id: Option<UserId>,
+    pub(crate) trace_id: Option<String>,
+}
+
 /// The models that are asked for can't be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoModels {
@@ -48,6 +54,9 @@ pub(crate) enum NoModels {
     /// None of those that it names.
     #[error("{place}: this node has none of these models; it has: {known}")]
     Unknown { place: &'static str, known: String },
+    /// A provider of one of them wants a credential that the node doesn't have. Why is in the node's log.
+    #[error("this node has no credential for the provider {provider:?} of these models")]
+    NoCredential { provider: String },
 }
 
 /// How a run ends in the audit, with what it has had.
@@ -107,6 +116,16 @@ impl NodeModels {
         }
     }
 
+    /// Checks that the node has the credentials that these models take; before a sandbox is made for a run that calls them. A
+    /// credential by a command is waited for.
+    pub(crate) fn check_credentials(config: Option<&InferenceConfig>) -> Result<(), NoModels> {
+        let checked = config.map_or(Ok(()), |config| config.models.check_credentials());
+        checked.map_err(|error| {
+            tracing::error!(error = crate::chain(&error), "models can't be called");
+            NoModels::NoCredential { provider: error.provider }
+        })
+    }
+
     fn all<'m>(models: Option<&'m Self>, place: &'static str) -> Result<&'m InferenceConfig, NoModels> {
         models.map(|models| &models.config).ok_or(NoModels::None { place })
     }
@@ -115,20 +134,19 @@ impl NodeModels {
     pub(crate) fn serve(
         &self,
         (thread, caller): (&Arc<HatchThread>, Caller),
-        config: InferenceConfig,
+        (config, owner): (InferenceConfig, CallOwner),
         run_id: &RunId,
         sockets: Vec<OwnedFd>,
     ) -> Result<RunModels, ServeError> {
-        let identity = Identity {
-            run_id: run_id.clone(),
-            attempt: caller.attempt(),
-            billing_account_id: self.billing_account_id.clone(),
-            graph_id: caller.graph().to_owned(),
-            user_id: None,
-            existing_trace_id: None,
+        let account = self.billing_account_id.clone();
+        let identity = Identity::new(run_id.clone(), caller.attempt(), account, caller.graph().to_owned());
+        let metadata = CallMetadata {
+            user_id: owner.user_id.map(String::from),
+            existing_trace_id: owner.trace_id.or_else(|| caller.trace_id()),
             session_id: Some(caller.id()),
             trace_user_id: None,
         };
+        let identity = identity.with_metadata(metadata);
         let book = Arc::new(Book::of(&self.audit, self.listed_calls));
         let served = Served::begin_on(thread, (config, identity), &book, sockets)?;
         Ok(RunModels { caller, run_id: run_id.clone(), served, book })
@@ -140,10 +158,10 @@ impl NodeModels {
 impl RunModels {
     /// Ends what is under way, and tells what there has been, once all of it is recorded, or that it could not be; and the calls
     /// one by one, as far as somebody wants them.
-    pub(crate) fn end(self) -> (Result<InferenceUsage, BookError>, Vec<CallRecord>) {
+    pub(crate) fn end(self) -> (Result<UsageTotals, BookError>, Vec<CallRecord>) {
         let Self { caller, run_id, served, book } = self;
-        let Spent { calls, tokens, cost } = served.end();
-        let usage = InferenceUsage { calls, tokens, cost_usd: cost };
+        served.end();
+        let usage = book.usage();
         let calls = book.calls().listed;
         let closed = book.close(caller.end_kind(), Some(&run_id), &caller.ended(&usage));
         (closed.map(|_| usage), calls)
@@ -173,6 +191,14 @@ impl Caller {
         match self {
             Self::Job { job_id, .. } => job_id.to_string(),
             Self::Session { session_id } => session_id.to_string(),
+        }
+    }
+
+    /// The trace that a node makes of a job: its id, in hexadecimal. It makes none of a session.
+    fn trace_id(&self) -> Option<String> {
+        match self {
+            Self::Job { job_id, .. } => Some(job_id.key().replace('-', "")),
+            Self::Session { .. } => None,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::web::{Noted, Seen};
 use belljar_contract::id::RunId;
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
-use belljar_egress::inference::budget::{Budget, Spent};
+use belljar_egress::inference::budget::Budget;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::ledger::Ledger;
 use belljar_egress::inference::run::Run;
@@ -87,12 +87,11 @@ impl Served {
     }
 
     /// Ends what is under way. When this returns, the book has every call, or says that it is incomplete.
-    pub fn end(mut self) -> Spent {
+    pub fn end(mut self) {
         if self.serving.take().is_some_and(|serving| !self.thread.end(&serving)) {
             self.book.lose();
         }
         self.run.flush_audit();
-        self.run.budget.spent()
     }
 }
 

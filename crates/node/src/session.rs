@@ -9,18 +9,18 @@ mod command;
 pub(crate) mod pty;
 mod table;
 
-pub(crate) use table::Sessions;
+pub(crate) use table::{Sessions, With};
 
 use crate::book::BookError;
 use crate::house::{House, Terms, TooMuch};
 use crate::images::Image;
-use crate::models::RunModels;
+use crate::models::{NoModels, RunModels};
 use crate::serving::ServeError;
 use crate::web::RunWeb;
 use belljar_confine::plan::Stdio;
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::{PtyId, RunId, SessionId};
-use belljar_contract::worker::job::InferenceUsage;
+use belljar_contract::usage::UsageTotals;
 use belljar_contract::worker::session::{OpenSessionRequest, Session as Told, SessionStatus};
 use belljar_contract::worker::telemetry::ContainerKind;
 use belljar_sandbox::backend::{BackendError, Execution, Sandbox};
@@ -59,7 +59,7 @@ pub(crate) struct Session {
     /// Models that may be called in it. Nothing from when it is ended.
     models: Mutex<Option<RunModels>>,
     /// What it has had of them, from when it has ended.
-    usage: Mutex<Option<InferenceUsage>>,
+    usage: Mutex<Option<UsageTotals>>,
     /// The web that is reached from it. Nothing from when it is ended.
     web: Mutex<Option<RunWeb>>,
     /// What it has had of that, from then on.
@@ -102,6 +102,8 @@ pub(crate) enum SessionError {
     Sandbox(#[source] BackendError),
     #[error(transparent)]
     Serve(ServeError),
+    #[error(transparent)]
+    NoModels(NoModels),
     #[error("it has ended; what it has had of models or of the web is not all recorded")]
     Unrecorded(#[source] BookError),
     #[error("the terminal can't be used")]
@@ -149,7 +151,7 @@ impl Session {
             expires_at: self.created_at.checked_add(lifetime).unwrap_or(Timestamp::MAX),
             idle_timeout_seconds: self.idle.as_secs(),
             running: self.running.load(Ordering::SeqCst),
-            inference: *self.usage.lock().unwrap_or_else(PoisonError::into_inner),
+            inference: self.usage.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             web: self.web_usage.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }

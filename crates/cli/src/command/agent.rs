@@ -8,12 +8,12 @@ use super::Subcommand;
 use super::git::outcome::Outcome;
 use crate::configuration::catalogue;
 use crate::error::{CliError, OUT_OF_TIME, OWN_FAILURE};
+use crate::grants::{GrantInputError, ShownGrant};
 use crate::lending::AllowanceArguments;
 use crate::models::{LOCAL, ModelArguments};
 use crate::progress::harmless;
 use crate::state;
 use crate::web::{self, WebArguments};
-use belljar_contract::grant::ExecutionGrant;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_node::agent::catalogue::Agent;
@@ -61,9 +61,6 @@ pub(crate) struct AgentArguments {
     /// The socket of the container engine, for agents of an image
     #[arg(long, value_name = "PATH", default_value = Here::DOCKER_SOCKET)]
     docker_socket: PathBuf,
-    /// The grant that the agent is run with; without it whoever may write the state directory has one
-    #[arg(long, value_name = "FILE")]
-    grant: Option<PathBuf>,
     /// What the agent is told, as an array of OpenAI's messages; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
@@ -91,7 +88,7 @@ struct Wanted {
     models: InferenceConfig,
     messages: Messages,
     web: Option<OnceWeb>,
-    grant: Option<ExecutionGrant>,
+    grant: ShownGrant,
     origin: Option<Origin>,
 }
 
@@ -110,9 +107,6 @@ const FAILED: u8 = 1;
 
 /// How long an agent may work if nothing is said.
 const USUAL_RUNTIME: Duration = Duration::from_secs(1800);
-
-/// A grant is a few lines.
-const LARGEST_GRANT: u64 = 64 << 10;
 
 impl Subcommand for AgentArguments {
     const NAME: &'static str = "agent";
@@ -156,17 +150,7 @@ impl AgentArguments {
             Some(_) => Installed::in_image(agent.program().into()),
             None => Installed::find(agent.program().as_ref(), &search_path).map_err(CliError::from)?,
         };
-        let grant = match &self.grant {
-            Some(path) => grant(path)?,
-            None => Some(of_operator(self.models.billing_account().unwrap_or(LOCAL))),
-        };
-        if let (Some(account), Some(grant)) = (self.models.billing_account(), &grant)
-            && account != grant.billing_account_id
-        {
-            let message =
-                format!("--billing-account {account}, but the grant is of {}", grant.billing_account_id);
-            return Err(CliError::usage(message).into());
-        }
+        let grant = self.models.grant()?.unwrap_or_else(|| Ok(of_operator(LOCAL)));
         let origin = self.workspace.origin(self.models.config())?;
         // It works on a copy, and what it writes there is nobody's policy while it runs.
         let policy = self.web.policy(&WorkspaceChoice::Empty)?;
@@ -211,6 +195,7 @@ impl AgentArguments {
             messages: wanted.messages,
             model: self.models.first().unwrap_or_default().to_owned(),
             models: wanted.models,
+            metadata: self.models.metadata(),
             web: wanted.web,
             source,
             lent: self.allowance.lent()?,
@@ -306,11 +291,7 @@ impl AgentArguments {
 }
 
 /// Leave for this one run. No thread is left behind: the sandbox is made by this very process.
-fn granted(
-    state: &State,
-    place: &Place,
-    (name, grant): (&str, Option<ExecutionGrant>),
-) -> Result<Granted, GrantError> {
+fn granted(state: &State, place: &Place, (name, grant): (&str, ShownGrant)) -> Result<Granted, GrantError> {
     let book = Book::open(state.path())?;
     let run_id = place.run_id().clone();
     Granted::of(Presented { grant, graph_id: graph_id(name), run_id, now: Timestamp::now() }, &book)
@@ -325,19 +306,6 @@ fn exit_code(result: &OnceResult, told: &GraphFinal) -> u8 {
     }
 }
 
-/// The grant in a file; nothing if there is no such file.
-fn grant(path: &Path) -> Result<Option<ExecutionGrant>, Malformed> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    crate::obeyed::check(path)?;
-    let document = read(path, LARGEST_GRANT)?;
-    let grant = ExecutionGrant::parse(&document);
-    let malformed =
-        |problems| Malformed::Input(format!("{} is no grant:\n{problems}", crate::output::path(path)));
-    grant.map(Some).map_err(malformed)
-}
-
 /// A byte more than may be is enough to see that there is too much.
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     let source: Box<dyn Read> = match path.as_os_str() == "-" {
@@ -350,6 +318,15 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
 }
 
 // === impl Malformed ===
+
+impl From<GrantInputError> for Malformed {
+    fn from(error: GrantInputError) -> Self {
+        match error {
+            GrantInputError::Malformed(message) => Self::Input(message),
+            GrantInputError::Own(error) => Self::Own(error),
+        }
+    }
+}
 
 impl From<CliError> for Malformed {
     fn from(error: CliError) -> Self {

@@ -107,6 +107,10 @@ impl NodeArguments {
         }
         settings.bucket = self.artifacts.clone().map(|url| Bucket { url, variables: of_aws() });
         configure(&mut settings, self.config.as_deref())?;
+        if let Some(config) = &settings.models {
+            // Jobs that call models would fail one by one.
+            config.models.check_credentials()?;
+        }
         if let Some(path) = &self.egress {
             settings.egress = Some(web::of_rules(path)?);
         }

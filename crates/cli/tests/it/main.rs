@@ -18,6 +18,7 @@ mod exec;
 mod failures;
 mod full;
 mod git;
+mod grant;
 mod hatches;
 mod inputs;
 mod job;
@@ -41,6 +42,7 @@ mod state;
 mod tools;
 mod trust;
 mod usage;
+mod usage_totals;
 mod validate;
 mod workspace_copy;
 

@@ -2,6 +2,8 @@
 
 mod agents;
 mod asked;
+mod billed;
+mod billed_by_litellm;
 mod bridged;
 mod canceled;
 mod carried_out;
@@ -11,6 +13,7 @@ mod described;
 mod fetched;
 mod followed;
 mod followed_policy;
+mod grants;
 mod held_up;
 mod images;
 mod interrupted;

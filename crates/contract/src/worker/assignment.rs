@@ -1,6 +1,7 @@
 //! What a node is asked to carry out: `POST /v1/worker/jobs:run`.
 
 use super::ApiVersion;
+use super::traceparent::TraceParent;
 use crate::category::Category;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
 use crate::id::{AgentId, GroupId, JobId, ProjectId, TaskId, UserId};
@@ -65,6 +66,11 @@ pub struct Assignment {
     /// How often it may be begun, if the node dies under it. More than 1 says that its steps may be repeated.
     #[schemars(default = "one", range(min = 1, max = 10))]
     pub max_attempts: u32,
+    /// The trace that the job belongs to, which its calls of models are recorded under. Where it is absent the header
+    /// `traceparent` of the request counts.
+    #[schemars(default, with = "TraceParent")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceParent>,
     /// Where status and result are sent to; where the node's configuration says otherwise.
     #[schemars(default, with = "String", regex(pattern = URL_PATTERN))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,6 +240,7 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
     let submitted_by = fields.optional("submitted_by");
     let task_category = fields.optional("task_category");
     let max_attempts = fields.or("max_attempts", Attempts(1)).map(|Attempts(number)| number);
+    let traceparent = fields.optional("traceparent");
     let callback_url = fields.optional("callback_url");
     let sandbox = fields.required("sandbox");
     fields.check(|at| ids_are_the_same(node, at));
@@ -247,6 +254,7 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
         submitted_by: submitted_by?,
         task_category: task_category?,
         max_attempts: max_attempts?,
+        traceparent: traceparent?,
         callback_url: callback_url?.map(|CallbackUrl(url)| url),
         sandbox: sandbox?,
     })

@@ -31,6 +31,10 @@ pub enum Operation {
     ProxyHttp,
     IssueToken,
     RevokeToken,
+    IssueGrant,
+    ListGrants,
+    RevokeGrant,
+    ValidateGrant,
     ListApprovals,
     ShowApproval,
     ApproveCall,
@@ -74,7 +78,7 @@ impl Method {
 
 impl Operation {
     /// Every one.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 47] = [
         Self::Alive,
         Self::Ready,
         Self::Metrics,
@@ -102,6 +106,10 @@ impl Operation {
         Self::ProxyHttp,
         Self::IssueToken,
         Self::RevokeToken,
+        Self::IssueGrant,
+        Self::ListGrants,
+        Self::RevokeGrant,
+        Self::ValidateGrant,
         Self::ListApprovals,
         Self::ShowApproval,
         Self::ApproveCall,
@@ -151,6 +159,10 @@ impl Operation {
             Self::ProxyHttp => (Post, "/v1/worker/managed-services/{service_id}/proxy:http"),
             Self::IssueToken => (Post, "/v1/worker/mcp/tokens"),
             Self::RevokeToken => (Post, "/v1/worker/mcp/tokens:revoke"),
+            Self::IssueGrant => (Post, "/v1/worker/grants"),
+            Self::ListGrants => (Get, "/v1/worker/grants"),
+            Self::RevokeGrant => (Post, "/v1/worker/grants/{grant_id}/revoke"),
+            Self::ValidateGrant => (Post, "/v1/worker/grants/{grant_id}/validate"),
             Self::ListApprovals => (Get, "/v1/worker/approvals"),
             Self::ShowApproval => (Get, "/v1/worker/approvals/{approval_id}"),
             Self::ApproveCall => (Post, "/v1/worker/approvals/{approval_id}:approve"),
@@ -205,6 +217,10 @@ impl Operation {
             Self::ProxyHttp => "Pass a request on to a service that the node manages",
             Self::IssueToken => "Have a token for an agent that calls the node's tools from elsewhere",
             Self::RevokeToken => "Take such a token back",
+            Self::IssueGrant => "Issue a grant by which graphs are executed in sandboxes",
+            Self::ListGrants => "Grants, the first issued first",
+            Self::RevokeGrant => "Revoke a grant",
+            Self::ValidateGrant => "Whether a grant covers the execution of a graph in a sandbox",
             Self::ListApprovals => "What people are asked about calls, the last asked first",
             Self::ShowApproval => "What a person is asked about a call, and what became of it",
             Self::ApproveCall => "Say yes to a call with exactly these arguments, once",

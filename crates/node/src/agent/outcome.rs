@@ -5,10 +5,10 @@ use super::event::Billing;
 use super::failure;
 use crate::chain;
 use crate::once::{OnceCode, OnceResult};
-use crate::usage::{Calls, Totals};
+use crate::usage::Calls;
 use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
 use belljar_contract::id::RunId;
-use belljar_contract::usage::UsageReport;
+use belljar_contract::usage::{UsageReport, UsageTotals};
 use belljar_policy::grant::GrantRefusal;
 
 /// What came of an agent's run.
@@ -25,7 +25,7 @@ pub struct GraphFinal {
     /// What each of its calls has used, in the order of the calls.
     pub usage: Vec<UsageReport>,
     /// What all of them together have used.
-    pub totals: Totals,
+    pub totals: UsageTotals,
 }
 
 // === impl GraphFinal ===
@@ -41,7 +41,7 @@ impl GraphFinal {
             failure,
             content,
             usage: billed.reports().to_vec(),
-            totals: billed.totals(),
+            totals: result.usage.clone(),
         }
     }
 
@@ -54,7 +54,7 @@ impl GraphFinal {
             failure: Some(why),
             content: String::new(),
             usage: Vec::new(),
-            totals: Totals::default(),
+            totals: UsageTotals::default(),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::once::{MESSAGES, OnceLimits, OnceResult, OnceSpec, OnceWeb, Place, Wa
 use belljar_confine::plan::HostPath;
 use belljar_contract::inference::CallRecord;
 use belljar_contract::isolation::Required;
+use belljar_egress::identity::CallMetadata;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::enclosure::Site;
 use belljar_sandbox::hatch::OPENAI_PORT;
@@ -29,6 +30,8 @@ pub struct AgentTask<'t> {
     pub model: String,
     /// Those that it may use.
     pub models: InferenceConfig,
+    /// Who its calls are made for, besides what the grant says.
+    pub metadata: CallMetadata,
     /// The web that it may reach; none if there is none.
     pub web: Option<OnceWeb>,
     /// The directory that it works on a copy of.
@@ -107,6 +110,7 @@ impl AgentTask<'_> {
             lent: self.installed.lent.into_iter().chain(self.lent).collect(),
             env,
             models: Some(self.models),
+            metadata: self.metadata,
             web: self.web,
             limits: self.limits,
             required: self.required,

@@ -13,11 +13,13 @@ use axum::response::Response;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
 use belljar_contract::worker::problem::ProblemKind;
+use belljar_contract::worker::traceparent::TraceParent;
 use belljar_store::jobs::{Callback, JobRecord, Submission, Submitted};
 use std::sync::Arc;
 use std::time::Duration;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const TRACEPARENT: &str = "traceparent";
 const LONGEST_KEY: usize = 255;
 
 /// So often it is looked what became of a job that another node may have.
@@ -30,12 +32,14 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     check_recorded(&api)?;
     let settings = &api.workplace.settings;
     let idempotency_key = idempotency_key(&request)?;
+    let said = traceparent(&request);
     let document = body::read(request, settings.max_request_bytes).await?;
     let RunJobRequest { version: _, wait, assignment } = RunJobRequest::parse(&document)?;
     admitted(&api, &assignment).await?;
     let callback = callback(&api, &assignment)?;
     let job_id = assignment.job_id.clone();
     let resolved = context::resolved(&api.workplace, &assignment).await?;
+    let resolved = in_trace(resolved, &assignment, said);
     let hired = match &assignment.agent_id {
         Some(agent) => api.workplace.trust.hiring(agent, api.workplace.now()).await?,
         None => None,
@@ -151,6 +155,28 @@ impl From<ContextError> for Refusal {
 impl From<NoModels> for Refusal {
     fn from(error: NoModels) -> Self {
         Self::new(ProblemKind::Authorization, error.to_string())
+    }
+}
+
+/// The trace that the head of a request names. As W3C Trace Context says, one that can't be read is as none.
+pub(super) fn traceparent(request: &Request) -> Option<TraceParent> {
+    let mut said = request.headers().get_all(TRACEPARENT).iter();
+    let only = said.next().filter(|_| said.next().is_none())?;
+    TraceParent::parse(only.to_str().ok()?).ok()
+}
+
+/// The assignment with the trace of the request's head, where the assignment itself names none. It is the same job all the same.
+fn in_trace(
+    resolved: Option<Assignment>,
+    assignment: &Assignment,
+    said: Option<TraceParent>,
+) -> Option<Assignment> {
+    match said.filter(|_| assignment.traceparent.is_none()) {
+        Some(said) => {
+            let carried_out = resolved.unwrap_or_else(|| assignment.clone());
+            Some(Assignment { traceparent: Some(said), ..carried_out })
+        }
+        None => resolved,
     }
 }
 

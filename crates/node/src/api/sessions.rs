@@ -2,11 +2,12 @@
 
 use super::answer::{Refusal, json};
 use super::health::check_recorded;
+use super::run::traceparent;
 use super::{Shared, body};
 use crate::house::Order;
 use crate::images::OF_SESSION;
-use crate::models::NodeModels;
-use crate::session::{Session, SessionError};
+use crate::models::{CallOwner, NodeModels};
+use crate::session::{Session, SessionError, With};
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 /// `POST /v1/worker/sessions`.
 pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+    let said = traceparent(&request);
     let document = body::read(request, api.workplace.settings.max_request_bytes).await?;
     let wanted = OpenSessionRequest::parse(&document)?;
     check_recorded(&api)?;
@@ -28,7 +30,12 @@ pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<
     let models = NodeModels::allowed_in_session(api.workplace.models.as_ref(), &wanted)?;
     let house = api.workplace.tools.house();
     let terms = house.map(|house| house.terms(wanted.agent_id.as_ref(), &Order::of_session(&wanted, &image)));
-    let (session, is_new) = api.sessions.open(wanted, (image, models, terms.transpose()?)).await?;
+    let owner = CallOwner {
+        user_id: wanted.user_id.clone(),
+        trace_id: wanted.traceparent.as_ref().or(said.as_ref()).map(|parent| parent.trace_id().to_owned()),
+    };
+    let with = With { image, models, owner, terms: terms.transpose()? };
+    let (session, is_new) = api.sessions.open(wanted, with).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(told(status, &session, SessionStatus::Open))
 }
@@ -124,7 +131,7 @@ impl From<SessionError> for Refusal {
             SessionError::Other(_) | SessionError::NotStarted(_) => ProblemKind::Conflict,
             SessionError::TooManyCommands(_) | SessionError::TooManyTerminals(_) => ProblemKind::Limit,
             SessionError::TooMany(_) | SessionError::NoRoom => ProblemKind::Overloaded,
-            SessionError::Stopping => ProblemKind::Unavailable,
+            SessionError::Stopping | SessionError::NoModels(_) => ProblemKind::Unavailable,
             SessionError::Sandbox(_) | SessionError::Serve(_) | SessionError::Unrecorded(_) => {
                 ProblemKind::Internal
             }

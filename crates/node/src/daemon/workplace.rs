@@ -18,6 +18,7 @@ use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::{Artifacts, ArtifactsError};
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_store::database::Database;
+use belljar_store::grants::Grants;
 use belljar_store::images::Images as AddedImages;
 use belljar_store::jobs::{Jobs, Owner};
 use belljar_store::tokens::Tokens;
@@ -76,6 +77,7 @@ pub(super) async fn furnish(
         library: Library::new(database),
         audit,
         tokens: Tokens::new(database.clone()),
+        grants: Grants::new(database.clone()),
         managed,
         denials,
         launcher: Arc::new(launcher),

@@ -7,7 +7,8 @@ use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{JobResult, JobStatus};
-use belljar_contract::worker::job::{InferenceUsage, JobOutcome, Truncated};
+use belljar_contract::usage::UsageTotals;
+use belljar_contract::worker::job::{JobOutcome, Truncated};
 use belljar_policy::lifecycle::Ending;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::enclosure::EnclosureError;
@@ -62,7 +63,7 @@ impl Came {
     }
 
     /// With what it has had of models. Where not all of that could be recorded, it has failed, whatever it has done.
-    pub(super) fn with_models(mut self, models: Option<Result<InferenceUsage, BookError>>) -> Self {
+    pub(super) fn with_models(mut self, models: Option<Result<UsageTotals, BookError>>) -> Self {
         match models {
             None => {}
             Some(Ok(usage)) => self.outcome.inference = Some(usage),

@@ -7,7 +7,7 @@ use super::outcome::{self, Came};
 use super::recorder::Heard;
 use crate::house::{Order, Terms, TooMuch};
 use crate::images::{Image, NoImage, OF_JOB};
-use crate::models::{NoModels, NodeModels};
+use crate::models::{CallOwner, NoModels, NodeModels};
 use crate::serving::ServeError;
 use crate::tools::Given;
 use crate::traces::{Ran, Step};
@@ -103,6 +103,10 @@ pub(super) fn run(
             agent_id: assignment.agent_id.clone(),
             may_reach_out: with.way.is_some(),
         },
+        owner: CallOwner {
+            user_id: assignment.user_id.clone(),
+            trace_id: assignment.traceparent.as_ref().map(|parent| parent.trace_id().to_owned()),
+        },
         terms: with.terms.clone(),
     };
     let ways_out = (with.models.clone(), with.way.clone());
@@ -191,6 +195,7 @@ impl With {
     fn what_is_asked_for(workplace: &Workplace, assignment: &Assignment) -> Result<Self, WithError> {
         let sandbox = &assignment.sandbox;
         let models = NodeModels::allowed(workplace.models.as_ref(), sandbox)?;
+        NodeModels::check_credentials(models.as_ref())?;
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
         let house = workplace.tools.house();
         let terms =

@@ -4,7 +4,7 @@ use super::{Enclosed, MOST_COMMANDS_OF_ALL, Session, SessionError};
 use crate::house::Terms;
 use crate::images::Image;
 use crate::job::Workplace;
-use crate::models::{Caller, RunModels};
+use crate::models::{CallOwner, Caller, NodeModels, RunModels};
 use crate::serving::HatchThread;
 use crate::web::{RunWeb, Way};
 use belljar_contract::id::{RunId, SessionId};
@@ -42,7 +42,13 @@ struct Table {
 }
 
 /// What a session is run with.
-pub(crate) type With = (Image, Option<InferenceConfig>, Option<Terms>);
+pub(crate) struct With {
+    pub(crate) image: Image,
+    /// The models that may be called in it, and for whom that is recorded.
+    pub(crate) models: Option<InferenceConfig>,
+    pub(crate) owner: CallOwner,
+    pub(crate) terms: Option<Terms>,
+}
 
 /// A place for a session. Who opens the same one at a time waits for the first.
 type Slot = Arc<tokio::sync::OnceCell<Arc<Session>>>;
@@ -236,8 +242,9 @@ impl Sessions {
     }
 
     fn make(&self, request: OpenSessionRequest, with: With) -> Result<Arc<Session>, SessionError> {
-        let (image, models, terms) = with;
+        let With { image, models, owner, terms } = with;
         let workplace = &self.workplace;
+        NodeModels::check_credentials(models.as_ref()).map_err(SessionError::NoModels)?;
         let hatches = hatches(&request, models.is_some());
         let way =
             request.wants_web().then(|| workplace.web.way(terms.as_ref().map(Terms::compiled))).transpose();
@@ -246,6 +253,7 @@ impl Sessions {
         let run_id = sandbox.id().clone();
         let sockets = by_hatch(&hatches, sandbox.take_hatches());
         let whose = (&request, &run_id, way.as_ref());
+        let models = models.map(|config| (config, owner));
         let (models, web) = self.serve(models, whose, sockets)?;
         let of = |asked: Option<u32>, usual: Duration, most: Duration| {
             asked.map_or(usual, |seconds| Duration::from_secs(seconds.into())).min(most)
@@ -313,7 +321,7 @@ impl Sessions {
     /// Serves each hatch of a session's.
     fn serve(
         &self,
-        mut config: Option<InferenceConfig>,
+        mut config: Option<(InferenceConfig, CallOwner)>,
         (request, run_id, way): (&OpenSessionRequest, &RunId, Option<&Way>),
         sockets: Vec<(Hatch, Vec<OwnedFd>)>,
     ) -> Result<(Option<RunModels>, Option<RunWeb>), SessionError> {

@@ -1,14 +1,18 @@
 //! The ways out of the sandbox of a command: models and the web, each served if it was asked for.
 
 use crate::error::CliError;
+use crate::grants::ShownGrant;
 use crate::models::{self, ModelArguments};
 use crate::web;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_node::book::Book;
+use belljar_node::grant::{GrantError, Granted, Presented};
 use belljar_node::inspection::Inspection;
 use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::hatch::{Hatch, by_hatch};
 use belljar_sandbox::state::State;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
@@ -16,6 +20,10 @@ use std::os::fd::OwnedFd;
 pub(super) struct WaysOut<'a> {
     pub(super) models: Option<InferenceConfig>,
     pub(super) arguments: &'a ModelArguments,
+    /// The grant that is shown, if one is.
+    pub(super) grant: Option<ShownGrant>,
+    /// That models may be called with it, once that is decided.
+    pub(super) granted: Option<Granted>,
     pub(super) web: Option<OpenPolicy>,
     /// What it takes to look into connections, once it is made.
     pub(super) inspection: Option<Inspection>,
@@ -50,6 +58,23 @@ impl WaysOut<'_> {
         Ok(())
     }
 
+    /// Decides whether the grant that is shown covers the run, and records that; before anything runs.
+    pub(super) fn entitle(&mut self, run_id: &RunId, state: &State) -> Result<(), CliError> {
+        let Some(grant) = self.grant.take() else { return Ok(()) };
+        state.create().map_err(|source| CliError::read(state.path(), source))?;
+        let book = Book::open(state.path())?;
+        let (graph_id, run_id) = (models::EXEC.to_owned(), run_id.clone());
+        let presented = Presented { grant, graph_id, run_id, now: Timestamp::now() };
+        match Granted::of(presented, &book) {
+            Ok(granted) => {
+                self.granted = Some(granted);
+                Ok(())
+            }
+            Err(GrantError::Refused { refusal }) => Err(CliError::NotGranted { refusal }),
+            Err(GrantError::Book(error)) => Err(error.into()),
+        }
+    }
+
     /// Serves them by the sockets of these hatches, in their order.
     pub(super) fn serve(
         self,
@@ -58,12 +83,12 @@ impl WaysOut<'_> {
         sockets: Vec<OwnedFd>,
     ) -> Result<Served, CliError> {
         let hatches = self.hatches();
-        let Self { mut models, arguments, mut web, inspection } = self;
+        let Self { mut models, arguments, granted, grant: _, mut web, inspection } = self;
         let mut served = Served { models: None, web: None };
         for (hatch, sockets) in by_hatch(&hatches, sockets) {
             match hatch {
                 Hatch::Inference => {
-                    let serve = |models| arguments.serve(models, run_id, state, sockets);
+                    let serve = |models| arguments.serve((models, granted.as_ref()), run_id, state, sockets);
                     served.models = models.take().map(serve).transpose()?;
                 }
                 Hatch::Web => {

@@ -6,6 +6,7 @@ use crate::client::Client;
 use crate::command::plain;
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
+use crate::used;
 use belljar_contract::egress::{DeniedDestination, WebUsage};
 use belljar_contract::id::JobId;
 use belljar_contract::worker::job::{JobOutcome, JobResponse};
@@ -84,8 +85,8 @@ fn came(outcome: &JobOutcome, say: &mut dyn FnMut(&str, &str)) {
             &format!("{}, {} bytes, {}", plain(&artifact.path), artifact.size_bytes, plain(&artifact.sha256)),
         );
     }
-    if let Some(used) = &outcome.inference {
-        say("models", &format!("{} calls, {} tokens, {} USD", used.calls, used.tokens, used.cost_usd));
+    if let Some(usage) = &outcome.inference {
+        say("models", &used::summary(usage));
     }
     if let Some(had) = &outcome.web {
         let WebUsage { passages, sent_bytes, received_bytes, .. } = had;
