@@ -13,11 +13,13 @@ use crate::tools::Given;
 use crate::traces::{Ran, Step};
 use crate::web::Way;
 use belljar_confine::stage::Timings;
+use belljar_contract::id::{AgentId, JobId, TaskId};
 use belljar_contract::isolation::Required;
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::backend::BackendError;
+use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
@@ -129,12 +131,13 @@ fn carry_out(
     hearing: &mut Hearing,
 ) -> Result<Done, RunError> {
     let settings = &workplace.settings;
-    let Assignment { job_id, task_id, mut sandbox, .. } = assignment;
+    let Assignment { job_id, task_id, agent_id, mut sandbox, .. } = assignment;
     let mut home = BTreeMap::new();
     let With { models, way, terms, image: _, docker, limits, required } = with;
     let programs = terms.as_ref().and_then(Terms::programs).cloned();
     let ways_out = models.iter().map(|_| Hatch::Inference).chain(way.iter().map(|_| Hatch::Web));
     let hatches = ways_out.chain([Hatch::Status]).collect();
+    sandbox.env.extend(correlated(&job_id, &task_id, agent_id.as_ref()));
     way.iter().for_each(|way| way.furnish(&mut sandbox.env, &mut home));
     let timeout = settings.timeouts.allow(sandbox.timeout());
     let maker = docker.as_ref().map_or(Maker::Launcher(&workplace.launcher), Maker::Docker);
@@ -174,6 +177,18 @@ fn carry_out(
     let mut finished = carry_out_command(request, &site, hearing)?;
     let came = outcome::of_command(&mut finished);
     Ok((came, Some(finished.folder), finished.timings))
+}
+
+/// The variables by which programs inside tell for whom they run (`spec/3 §Container Log Shipping`).
+fn correlated(job: &JobId, task: &TaskId, agent: Option<&AgentId>) -> BTreeMap<String, String> {
+    let id = |text: &str| CorrelationId::parse(text).ok();
+    let correlation = Correlation {
+        agent_id: agent.and_then(|agent| id(agent.as_str())),
+        session_id: None,
+        task_id: id(task.as_str()),
+        request_id: id(job.as_str()),
+    };
+    correlation.env()
 }
 
 // === impl Run ===

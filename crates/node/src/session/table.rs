@@ -12,6 +12,7 @@ use belljar_contract::path::WORKSPACE;
 use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
+use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::hatch::{Hatch, by_hatch};
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -409,6 +410,14 @@ fn hatches(request: &OpenSessionRequest, has_models: bool) -> Vec<Hatch> {
 /// What every program in it is told; nothing that was asked for overrides it.
 fn env(request: &OpenSessionRequest) -> BTreeMap<String, String> {
     let mut env = request.env.clone();
+    let id = |text: String| CorrelationId::parse(&text).ok();
+    let correlation = Correlation {
+        agent_id: request.agent_id.as_ref().and_then(|agent| id(agent.to_string())),
+        session_id: id(request.session_id.to_string()),
+        task_id: id(request.task_id.to_string()),
+        request_id: None,
+    };
+    env.extend(correlation.env());
     env.insert("CYNODE_TASK_ID".to_owned(), request.task_id.to_string());
     env.insert("CYNODE_SESSION_ID".to_owned(), request.session_id.to_string());
     env.insert("CYNODE_WORKSPACE_DIR".to_owned(), WORKSPACE.to_owned());

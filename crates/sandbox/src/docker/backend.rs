@@ -10,6 +10,7 @@ use super::trust::Offered;
 use super::watched::Watched;
 use super::{DockerSettings, ImageName, inside};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted, with_causes};
+use crate::correlation::fill_session;
 use crate::directory::Directory;
 use crate::limits::Limits;
 use crate::run::{RUNNER_INSIDE, WorkspaceChoice};
@@ -272,6 +273,7 @@ impl DockerBackend {
             .map(|(name, value)| (name.to_owned(), value))
             .collect();
         env.extend(wanted.env);
+        fill_session(&mut env, folder.id());
         let of_run = (folder.id().clone(), env, hatches);
         let mut sandbox = DockerSandbox::new(container, channel, of_run, (isolation, out_of_memory));
         sandbox.imprint = imprint;
