@@ -30,6 +30,7 @@ use belljar_policy::grant::GrantRefusal;
 use belljar_sandbox::backend::Backend;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::config::BackendName;
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::limits::{Bytes, Limits};
@@ -225,7 +226,7 @@ impl AgentArguments {
             },
             required: match &docker {
                 None => self.allowance.required_of(&Chosen::Native)?,
-                Some(_) => self.allowance.required_with_limits()?,
+                Some(_) => self.allowance.required_in(BackendName::Docker)?,
             },
         };
         let mut tell = shown.teller();

@@ -69,7 +69,7 @@ impl Subcommand for ExecArguments {
         "Run a command in a fresh sandbox, with the terminal attached if there is one";
 
     fn run(&self) -> Result<ExitCode, CliError> {
-        match self.backend.chosen()? {
+        match self.backend.for_commands(self.sandbox.programs()?.as_ref())? {
             Chosen::Native => {
                 let choice = self.sandbox.workspace()?;
                 Ok(self.run_natively(self.ways_out(&choice)?, &choice)?.code)

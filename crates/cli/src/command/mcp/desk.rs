@@ -2,6 +2,7 @@
 
 use super::failures;
 use super::hatch::Queue;
+use super::shipping::Shipping;
 use super::web::OwnWeb;
 use crate::backend::Quarters;
 use crate::command::session::open;
@@ -13,6 +14,7 @@ use belljar_contract::tool::DomainCode;
 use belljar_gateway::access::HouseAccess;
 use belljar_policy::access::compiled::{Compiled, WorkspaceTerms};
 use belljar_policy::handoff::Trust;
+use belljar_sandbox::correlation::Correlation;
 use belljar_sandbox::given;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Client, Session, Uncommitted};
@@ -33,6 +35,10 @@ pub(super) struct Offer {
     pub(super) roots: Vec<Root>,
     pub(super) lent: Vec<Lent>,
     pub(super) env: BTreeMap<String, String>,
+    /// The ids that programs inside find in variables: that of the agent, and in the end that of their session.
+    pub(super) correlation: Correlation,
+    /// What reports programs that tools have run.
+    pub(super) shipping: Shipping,
     /// The file with the policy by which sessions reach the web.
     pub(super) egress: Option<PathBuf>,
     /// The only programs that can be started in them, where rules say nothing less.
