@@ -5,7 +5,7 @@ mod traces;
 use super::Subcommand;
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
-use crate::{obeyed, state, web};
+use crate::{listening, obeyed, state, web};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
 use belljar_egress::callback::SigningKey;
@@ -15,6 +15,7 @@ use belljar_node::api::token::Token;
 use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, MOST_SESSION_COMMANDS, Settings};
 use belljar_node::delivery::Callbacks;
 use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::config::BackendName;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
 use belljar_trusted::input;
@@ -40,7 +41,10 @@ pub(crate) struct NodeArguments {
     /// state]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
-    /// The file with the token that its orchestrator shows
+    /// Serve at an address that other machines reach, without encryption
+    #[arg(long)]
+    allow_remote: bool,
+    /// The file with the token that its orchestrator shows; other users of this machine may not read it
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,
     /// Where its jobs are kept: `sqlite:PATH` or `postgres://USER@HOST/DATABASE` [default: a file in its state]
@@ -95,9 +99,10 @@ impl Subcommand for NodeArguments {
 
 impl NodeArguments {
     fn settings(&self) -> Result<Settings, CliError> {
+        listening::check_address(self.listen, self.allow_remote)?;
         let state = cleared(self.state_dir.as_ref().map_or_else(usual_state, State::at))?;
         state.begin_use();
-        obeyed::check_secret(&self.token_file)?;
+        listening::check_token_file(&self.token_file)?;
         let token = Token::read(&self.token_file)?;
         let runner = HostPath::resolve(state::own_program()?)?;
         let mut settings = Settings::new(self.listen, state, token, runner);
@@ -149,10 +154,10 @@ pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result
     configuration.node.apply(settings);
     let sandboxing = configuration.sandboxing.sandboxing;
     settings.images.limits = sandboxing.docker.limits();
-    settings.images.required = sandboxing.docker.required;
-    settings.images.runtime = sandboxing.docker.runtime;
+    settings.images.required = sandboxing.required_of(BackendName::Docker);
+    settings.images.runtime = sandboxing.docker.runtime.clone();
     settings.limits = sandboxing.native.limits;
-    settings.required = sandboxing.native.required;
+    settings.required = sandboxing.required_of(BackendName::Native);
     settings.models = configuration.inference;
     settings.mcp = configuration.mcp;
     settings.approvals = configuration.approvals;

@@ -43,6 +43,7 @@ impl ShowArguments {
             .whose
             .identity()
             .ok_or_else(|| CliError::usage("say whose: --level LEVEL or --agent NAME".to_owned()))?;
+        crate::access::check_known(self.config.as_deref(), &identity)?;
         let earned = crate::access::earned(self.config.as_deref(), &identity)?;
         let standing = crate::access::standing(&rules, &identity, earned.as_ref());
         let level = standing.permissions.level();
