@@ -10,7 +10,8 @@ const HEAD: &str = "# The configuration file, member by member
 
 Made by `cargo xtask generate` from `crates/contract/src/yaml/reference`; a test holds it against the parser, member by member. What the
 sections are for and how they play together is in [config.md](../config.md), [models.md](../models.md), [agents.md](../agents.md),
-[node.md](../node.md) and [trust.md](../trust.md); `belljar config check FILE` tells what is wrong with a file.
+[node.md](../node.md) and [trust.md](../trust.md); `belljar config check FILE` tells what is wrong with a file. Which test shows
+what a member changes is in [configuration-effects.md](configuration-effects.md).
 
 ";
 
