@@ -3,7 +3,7 @@
 use crate::client::Fault;
 use crate::http1::Malformed;
 use crate::upstream::{ConnectError, DialAllowedError};
-use belljar_policy::egress::{Denied, DenyReason, InvalidHost};
+use belljar_policy::egress::{Denied, DenyReason, Host, InvalidHost};
 
 /// Why somebody isn't let through. What it says is for whoever is in the sandbox: nothing of the rules, and nothing of where
 /// names lead.
@@ -196,9 +196,8 @@ impl Refusal {
 
     /// The smallest rule that would allow it, if it takes one and whoever asked may know of it: not where a name leads.
     pub(crate) fn needed(&self) -> Option<&str> {
-        match self {
-            Self::Denied(denied) if self.code() != "address_not_allowed" => denied.needed(),
-            _ => None,
-        }
+        let Self::Denied(denied) = self else { return None };
+        let is_plain = matches!(denied.destination.host, Host::Address(_));
+        denied.needed().filter(|_| is_plain || self.code() != "address_not_allowed")
     }
 }
