@@ -80,7 +80,7 @@ pub(crate) fn compiled(
 ) -> Result<Compiled, CliError> {
     let earned = earned(config, identity)?;
     let standing = standing(&rules_of(config)?, identity, earned.as_ref());
-    let compiled = Compiled::of(standing.permissions.constraints());
+    let compiled = Compiled::of_agent(&standing.permissions);
     let asked = [
         (is_lent_to && !compiled.is_lent_to, "--ro", "is lent nothing of the host"),
         (egress.is_some() && compiled.web == WebTerms::None, "--egress", "reaches nothing"),

@@ -12,6 +12,7 @@ use belljar_node::inspection::Inspection;
 use belljar_node::serving::ServedWeb;
 use belljar_node::web::Seen;
 use belljar_node::web::policy_file::{Change, Following, OpenPolicy, PolicyFile, PolicyFileError};
+use belljar_policy::access::compiled::{Compiled, WebTerms};
 use belljar_policy::egress::EgressPolicy;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::Session;
@@ -67,18 +68,25 @@ impl WebArguments {
 
 /// What a session reaches: what its file says, and what its level of access makes of that.
 pub(crate) fn reached(session: &Session) -> Result<Option<OpenPolicy>, CliError> {
-    let Some(compiled) = session.access.clone() else {
-        return session.egress.as_deref().map(opened).transpose();
-    };
+    match session.access.clone() {
+        None => session.egress.as_deref().map(opened).transpose(),
+        Some(compiled) => reached_by(session.egress.as_deref(), *compiled),
+    }
+}
+
+/// What is reached by a file and what a level of access makes of that.
+pub(crate) fn reached_by(egress: Option<&Path>, compiled: Compiled) -> Result<Option<OpenPolicy>, CliError> {
+    if compiled.web == WebTerms::None {
+        return Ok(None);
+    }
     let by_level = move |config: WebConfig| {
         // Without a way out nothing is served, and so nothing is asked for.
         let policy = compiled.egress(&config.policy).unwrap_or_default();
         config.with_policy(policy)
     };
-    match (&session.egress, session.reaches_the_web()) {
-        (_, false) => Ok(None),
-        (None, true) => Ok(Some(OpenPolicy::of(by_level(WebConfig::default())))),
-        (Some(path), true) => open(of_rules(path)?.then(by_level)).map(Some),
+    match egress {
+        None => Ok(Some(OpenPolicy::of(by_level(WebConfig::default())))),
+        Some(path) => open(of_rules(path)?.then(by_level)).map(Some),
     }
 }
 

@@ -161,6 +161,11 @@ impl Desk {
         self.ruled.as_ref().map(Ruled::terms)
     }
 
+    /// What tools of the web may reach as of now, where the agent's levels differ by category; otherwise it is what their session may.
+    pub(super) fn web_terms(&self) -> Option<Compiled> {
+        self.ruled.as_ref().and_then(Ruled::of_web_tools)
+    }
+
     /// Opens a session on a copy of the directory that was named, or of the usual one.
     pub(super) fn open(&self, directory: Option<&str>) -> Result<Client, Failure> {
         let terms = self.terms();
@@ -266,7 +271,8 @@ impl Desk {
     /// Ends the sessions that were opened here, were made when their agent could do more, and in which something runs. Those in which nothing
     /// does hold what a person may want to look at, and do nothing. What is reached for one that is none any more ends in any case.
     pub(super) fn enforce(&self) {
-        self.web.end_unless(|id| self.find(id).is_ok());
+        let terms = self.web_terms();
+        self.web.end_unless(|id, served_by| served_by == terms.as_ref() && self.find(id).is_ok());
         let opened: Vec<_> = self.held().opened.keys().cloned().collect();
         let state = state::open();
         for client in opened.iter().filter_map(|id| session::find(&state, id).ok()) {
@@ -300,7 +306,7 @@ impl Desk {
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         }
         let is_kept = client.end(Uncommitted::Kept).map_err(|error| failures::of_session(&error))?;
-        self.web.end_unless(|own| own != id);
+        self.web.end_unless(|own, _| own != id);
         self.held().opened.remove(id);
         Ok(is_kept)
     }
@@ -319,7 +325,7 @@ impl Desk {
             held.is_over = true;
             std::mem::take(&mut held.opened)
         };
-        self.web.end_unless(|_| false);
+        self.web.end_unless(|_, _| false);
         if self.offer.keeps {
             return opened.len();
         }
@@ -343,7 +349,12 @@ impl Desk {
 
 impl Ruled {
     fn terms(&self) -> Compiled {
+        Compiled::of_agent(&self.house.of(&self.identity).agent.permissions)
+    }
+
+    fn of_web_tools(&self) -> Option<Compiled> {
         let stood = self.house.of(&self.identity);
-        Compiled::of(stood.agent.permissions.constraints())
+        let permissions = &stood.agent.permissions;
+        (!permissions.by_category().is_empty()).then(|| Compiled::of_web_tools(permissions))
     }
 }
