@@ -31,6 +31,15 @@ pub trait TypedTool: Send + Sync + 'static {
         std::future::ready(Ok(CallScope::new()))
     }
 
+    /// [`Tool::takes_approval`].
+    fn takes_approval(
+        &self,
+        _: &Caller,
+        _: Self::Arguments,
+    ) -> impl Future<Output = Result<Option<String>, Failure>> + Send {
+        std::future::ready(Ok(None))
+    }
+
     /// [`Tool::call_approved`].
     fn call_approved(
         &self,
@@ -101,6 +110,14 @@ impl<H: TypedTool> Tool for Typed<H> {
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<CallScope, Failure>> {
         async move { self.does.scope(caller, self.typed(arguments)?).await }.boxed()
+    }
+
+    fn takes_approval<'a>(
+        &'a self,
+        caller: &'a Caller,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Option<String>, Failure>> {
+        async move { self.does.takes_approval(caller, self.typed(arguments)?).await }.boxed()
     }
 
     fn call_approved<'a>(

@@ -27,7 +27,9 @@ pub enum ApiError {
         reason: &'static str,
     },
     /// It changes something, and nobody has said yes to it.
-    #[error("{method} changes something, and takes an approval")]
+    #[error(
+        "{method} changes something, and takes an approval; it is made without one where the connection says `writes: allow`"
+    )]
     ApprovalNeeded {
         /// The method.
         method: String,
