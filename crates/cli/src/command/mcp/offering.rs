@@ -88,6 +88,18 @@ impl OfferArguments {
         Ok(Offered { desk, identity, house, set })
     }
 
+    /// Refuses directories where the caller's workspaces begin empty: one call would leave them out without a word.
+    ///
+    /// # Errors
+    /// Usage.
+    pub(crate) fn admit_workspaces(&self) -> Result<(), CliError> {
+        let (Some(identity), Some(first)) = (self.access.identity(), self.workspace.first()) else {
+            return Ok(());
+        };
+        let workspace = WorkspaceChoice::Copy(directory(first)?);
+        access::compiled(&identity, (None, false, None), &workspace).map(drop)
+    }
+
     /// What clients may have.
     fn offer(&self, set: ToolSet) -> Result<Offer, CliError> {
         let config = match set {

@@ -51,6 +51,7 @@ impl CallArguments {
                 return Ok(ExitCode::from(BAD_INPUT));
             }
         };
+        self.offer.admit_workspaces()?;
         let offered = self.offer.offered(SET)?;
         let runtime = approvals::runtime()?;
         let called = runtime.block_on(called(&offered, &self.tool, arguments));
