@@ -110,12 +110,13 @@ impl Gateway {
         Self { scopes: Some(scopes), ..self }
     }
 
-    /// The same, which asks there where a person has to say yes. Agents with rules of their own are shown a tool that asks, too.
+    /// The same, which asks there where a person has to say yes; it comes after [`Gateway::judging_by`]. Agents with rules of their own are shown a tool that asks, too.
     ///
     /// # Errors
     /// [`RegisterError`] when another tool has its name.
     pub fn asking(self, approver: Arc<dyn Approver>) -> Result<Self, RegisterError> {
-        let asking = Arc::new(Asking::new(approver, Arc::clone(&self.secrets), self.scopes.clone()));
+        let asking = Asking::new(approver, Arc::clone(&self.secrets), self.scopes.clone());
+        let asking = Arc::new(asking.judged_by(self.access.clone()));
         let tool = asking::tool(&asking);
         match self.registry.install(OF_GATEWAY, tool).into_iter().next() {
             None => Ok(Self { asking: Some(asking), ..self }),
@@ -172,6 +173,7 @@ impl Gateway {
             is_enabled: !is_disabled,
             is_installed: definition.is_installed,
             reaches_out: definition.reaches_out,
+            is_read_only: !definition.effect.is_change(),
         };
         tool::decide(caller.kind, &facts, &caller.grants)
     }

@@ -217,7 +217,7 @@ async fn a_yes_is_good_for_the_very_call_it_was_asked_for_and_once() {
     let record = house.last();
     assert_eq!(
         (record["decision"].as_str(), record["judged"]["rule"].as_str()),
-        (Some("escalate"), Some("autonomy:full"))
+        (Some("escalate"), Some("human_approval:agent"))
     );
     let approval = record["judged"]["approval_id"].as_str().unwrap().to_owned();
     assert!(message(&asked).contains(&approval));
@@ -297,8 +297,12 @@ async fn an_agent_asks_about_what_it_says_and_is_told_of_a_yes_to_just_that_once
         |title: &str| json!({ "action_type": "deploy:production", "title": title, "description": "now" });
     let asked = data(house.call("low", ASK, about("release")).await);
     assert_eq!((&asked["status"], &asked["risk_level"]), (&json!("pending"), &json!("critical")));
-    let unknown = json!({ "action_type": "acme:rotate", "title": "keys", "description": "now" });
-    assert_eq!(data(house.call("free", ASK, unknown).await)["risk_level"], "high");
+    let unknown = json!({ "action_type": "deploy:prodcution", "title": "release", "description": "now" });
+    let refused = house.call("free", ASK, unknown).await;
+    assert_eq!(code(&refused), Some(DomainCode::InvalidArgument));
+    for part in ["/action_type", "deploy:production", "there are: "] {
+        assert!(message(&refused).contains(part), "{refused:?}");
+    }
     let again = data(house.call("low", ASK, about("release")).await);
     assert_eq!(again["approval_id"], asked["approval_id"]);
     house.say_yes();
@@ -460,9 +464,7 @@ async fn what_is_recorded_of_an_agent_counts_at_its_next_call() {
     // What a person has to say yes to is proposed, and no more than that.
     assert_eq!(code(&run("free").await), Some(DomainCode::PermissionDenied));
     let all = events.of(&agent).await.unwrap();
-    // A look is recorded where something came of it, so that whoever replays comes to the same.
-    let looks = all.iter().filter(|event| event.kind == TrustEventKind::Evaluated).count();
-    assert_eq!(looks, 3, "{all:?}");
+    assert_eq!(all.len(), 3, "following what is earned records nothing: {all:?}");
     let at = later() + SignedDuration::from_secs(120);
     let proposed = replay(&milestones(), &agent, &all, at).trust.state(&milestones()).pending.remove(0);
     let approved = TrustEventKind::PromotionApproved {

@@ -76,7 +76,9 @@ fn every_call_is_recorded_and_shown_and_variables_are_not() {
     talk.done("run", &json!({ "shell": "echo \"$PIN\"", "env": { "PIN": "hunter2" } }));
     talk.refused("open", &json!({ "directory": "/etc" }));
     let answer = talk.ask("tools/call", &json!({ "name": "sandbox.exec", "arguments": {} }));
-    assert_eq!(answer["error"]["data"]["reason"], "unknown", "{answer}");
+    let envelope = &answer["result"]["structuredContent"];
+    assert_eq!(envelope["domain_code"], "not_found", "{answer}");
+    assert!(envelope["message"].as_str().unwrap().contains("there are: "), "{answer}");
     drop(talk);
     let shown = world.run(&["audit", "show"]).succeeded().stdout;
     let rows: Vec<_> = shown.lines().filter(|row| row.contains("  tool_")).collect();

@@ -54,7 +54,7 @@ impl TypedTool for Shell {
             match self.0.run(caller, command).await {
                 Err(failure) if failure.code == DomainCode::NotSupported => {}
                 ended => {
-                    let mut told = told(&ended?, within);
+                    let mut told = told(&ended?);
                     told.data["shell"] = json!(shell);
                     return Ok(told);
                 }
