@@ -46,6 +46,10 @@ pub struct Definition {
 /// The member of a schema that marks what must not be recorded.
 pub const SECRET_MARK: &str = "x-belljar-secret";
 
+/// The member of a schema that says in words what its value should be, as in `expected an absolute path`. Callers are told it where they
+/// would otherwise be shown a regular expression.
+pub const EXPECTED_MARK: &str = "x-belljar-expected";
+
 /// What a call does to what is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
