@@ -66,6 +66,10 @@ pub enum Refusal {
 /// The longest answer, as JSON, in bytes.
 const LARGEST_ANSWER_BYTES: usize = 1 << 20;
 
+/// What a record says of a call that its tool has refused, or for which a guard has missed something.
+const BY_TOOL: &str = "tool";
+const BY_GUARDRAIL: &str = "guardrail";
+
 /// As much of what was given for a name is repeated.
 const LONGEST_REPEATED: usize = 128;
 
@@ -189,11 +193,25 @@ impl Gateway {
         let answer = self.scanned(answer, &mut recording);
         let (status, code) = match &answer {
             Ok(_) => (ToolStatus::Success, None),
-            Err(failure) => (ToolStatus::Error, Some(failure.code)),
+            Err(failure) => {
+                if let Some(by) = refused_by(failure.code) {
+                    recording.refused(by);
+                }
+                (ToolStatus::Error, Some(failure.code))
+            }
         };
         recording.end(status, code).await.map_err(unrecorded)?;
         let attachments = answer.as_ref().map(|success| success.attachments.clone()).unwrap_or_default();
         Ok(Answered { envelope: envelope(answer), attachments })
+    }
+}
+
+/// What has refused a call that an agent of this kind may make in general: a guard of the tool, or the tool itself.
+fn refused_by(code: DomainCode) -> Option<&'static str> {
+    match code {
+        DomainCode::PermissionDenied => Some(BY_TOOL),
+        DomainCode::GuardrailViolated => Some(BY_GUARDRAIL),
+        _ => None,
     }
 }
 
