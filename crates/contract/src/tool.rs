@@ -54,6 +54,10 @@ pub enum CostTier {
 // === impl ToolScope ===
 
 impl ToolScope {
+    /// All of them, by their names.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("sandbox", Self::Sandbox), ("pm", Self::Pm), ("both", Self::Both)];
+
     /// Whether agents of that kind are meant.
     pub const fn is_for(self, kind: AgentKind) -> bool {
         match kind {

@@ -16,7 +16,7 @@ use crate::daemon::WallClock;
 use crate::house::House;
 use crate::web::NodeWeb;
 use belljar_contract::id::{AgentId, GroupId, JobId, ProjectId, RunId, TaskId, UserId};
-use belljar_contract::tool::{InvalidToolNameError, ToolName};
+use belljar_contract::tool::{InvalidToolNameError, ToolName, ToolScope};
 use belljar_egress::api::ApiCaller;
 use belljar_egress::known::ProcessSecrets;
 use belljar_egress::upstream::names::NameSource;
@@ -46,6 +46,7 @@ use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::registry::{RegisterError, Registry};
 use serde::Serialize;
 use std::sync::Arc;
+use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
@@ -150,6 +151,11 @@ impl NodeTools {
     pub(crate) fn files(&self) -> &TaskArtifacts {
         &self.files
     }
+    /// Has these tools be for the agents of these scopes.
+    pub(crate) fn rescope(&self, scopes: &BTreeMap<ToolName, ToolScope>) {
+        self.gateway.rescope(scopes.iter().map(|(name, scope)| (name.clone(), *scope)));
+    }
+
 
     /// By whose rules agents are judged, if by anybody's.
     pub(crate) fn house(&self) -> Option<&House> {

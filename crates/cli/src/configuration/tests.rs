@@ -84,6 +84,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("writes", "allow"),
     ("env", "{A: b}"),
     ("files", "{a: b}"),
+    ("output", "envelope"),
+    ("tool_scopes", "{web.fetch: pm}"),
     ("billing_account", "other"),
     ("allowed_origins", "['https://other.example']"),
 ];

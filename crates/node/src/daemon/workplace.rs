@@ -56,6 +56,7 @@ pub(super) async fn furnish(
     let tools = NodeTools::new(&parts).map_err(|source| DaemonError::Tools { source })?;
     let trust = NodeTrust::new(database, &settings.trust, tools.house());
     tools.disable(&settings.mcp.disabled_tools);
+    tools.rescope(&settings.mcp.tool_scopes);
     let denials = Denials::new(Arc::clone(&audit));
     let managed =
         ManagedServices::start(std::mem::take(&mut settings.managed), Arc::clone(&audit)).map_err(threads)?;
