@@ -6,6 +6,7 @@
 //! A session lives in its node's memory, and its sandbox with its node: neither outlives it.
 
 mod command;
+mod command_log;
 pub(crate) mod pty;
 mod table;
 
@@ -27,6 +28,7 @@ use belljar_sandbox::backend::{BackendError, Execution, Sandbox};
 use belljar_sandbox::limits::Limit;
 use belljar_sandbox::spec::Program;
 use belljar_store::telemetry::Made;
+use command_log::CommandLog;
 use jiff::Timestamp;
 use pty::Pty;
 use std::collections::HashMap;
@@ -68,6 +70,7 @@ pub(crate) struct Session {
     ending: tokio::sync::Mutex<()>,
     /// Room for commands, which is the whole node's.
     room: Arc<Semaphore>,
+    log: CommandLog,
 }
 
 /// A sandbox that is shared for as long as programs are started in it.
@@ -124,6 +127,11 @@ pub const MOST_COMMANDS_OF_ALL: usize = 256;
 impl Session {
     pub(crate) fn request(&self) -> &OpenSessionRequest {
         &self.request
+    }
+
+    /// What its commands have printed.
+    pub(crate) fn log(&self) -> &CommandLog {
+        &self.log
     }
 
     /// What its sandbox has, where the node has rules.

@@ -58,7 +58,8 @@ pub(super) async fn exec(
     check_recorded(&api)?;
     check(&session, wanted.task_id.as_ref(), wanted.session_id.as_ref())?;
     api.workplace.metrics.command_run();
-    let answer = session.exec(wanted, settings.timeouts, || api.workplace.now()).await?;
+    let workplace = Arc::clone(&api.workplace);
+    let answer = session.exec(wanted, settings.timeouts, Arc::new(move || workplace.now())).await?;
     Ok(json(StatusCode::OK, &answer))
 }
 

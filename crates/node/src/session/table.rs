@@ -1,5 +1,6 @@
 //! The sessions of a node: which are open, who opens and who ends them.
 
+use super::command_log::CommandLog;
 use super::{Enclosed, MOST_COMMANDS_OF_ALL, Session, SessionError};
 use crate::house::Terms;
 use crate::images::Image;
@@ -271,6 +272,7 @@ impl Sessions {
             web_usage: Mutex::default(),
             ending: tokio::sync::Mutex::default(),
             room: Arc::clone(&self.room),
+            log: CommandLog::default(),
             request,
             terms,
         };

@@ -1,7 +1,7 @@
 //! Asks the node's own endpoints, in this process.
 
 use super::job::SUBMIT;
-use super::sandbox::{CREATE, EXEC};
+use super::sandbox::{self, CREATE, EXEC};
 use crate::api::{self, Api};
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -189,6 +189,7 @@ impl Tool for Endpoint {
             if self.definition.name.as_str() == EXEC {
                 self.desk.check_level(caller, &arguments)?;
             }
+                sandbox::check_program(&arguments)?;
             let arguments = self.of_agent(caller, self.of_task(caller, arguments));
             let told = self.desk.ask((self.ask)(&arguments)).await;
             if told.is_err() {

@@ -10,7 +10,7 @@ use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError};
 use belljar_contract::worker::state::JobState;
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::caller::Caller;
-use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::definition::{Definition, EXPECTED_MARK, Effect};
 use belljar_tools::{Arguments, Tool};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -69,7 +69,10 @@ fn what_list_takes() -> Value {
             "task_id": id("Only those of that task."),
             "status": { "type": "string", "enum": states },
             "limit": { "type": "integer", "minimum": 1, "maximum": 200 },
-            "cursor": { "type": "string", "pattern": "^[0-9]{1,19}$", "description": "A `next_page_token`." },
+            "cursor": {
+                "type": "string", "pattern": "^[0-9]{1,19}$", EXPECTED_MARK: "the `next_page_token` of the page before",
+                "description": "A `next_page_token`."
+            },
         }),
     )
 }
