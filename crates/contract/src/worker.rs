@@ -8,6 +8,7 @@ pub mod approval;
 pub mod assignment;
 mod base64;
 pub mod callback;
+pub mod context_files;
 pub mod event;
 pub mod job;
 pub mod managed;
@@ -21,6 +22,7 @@ pub mod status;
 pub mod stop;
 pub mod telemetry;
 pub mod token;
+pub mod tool_call;
 pub mod trust;
 
 use crate::decode::{At, Decode, whole_number};

@@ -11,6 +11,7 @@
 
 mod collect;
 pub mod command;
+mod context;
 mod deadline;
 mod hearing;
 mod place;
@@ -55,6 +56,8 @@ pub struct Request {
     pub document: Vec<u8>,
     /// The job.
     pub job: Job,
+    /// Files for its agent, by their paths below `/job/context`.
+    pub context: BTreeMap<String, String>,
     /// What it works on.
     pub workspace: WorkspaceChoice,
     /// What it is lent besides, read-only.
@@ -204,6 +207,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     let Request {
         document,
         job,
+        context,
         workspace,
         lent,
         env,
@@ -224,7 +228,9 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     };
     let since = SystemTime::now();
     let user = HostUser::choose();
-    let folder = site.state.begin_run(site.maker.owner(user))?;
+    let owner = site.maker.owner(user);
+    let folder = site.state.begin_run(owner)?;
+    context::write(&folder, owner, &context)?;
     let written = std::fs::write(folder.private().join(JOB).join("job.json"), document);
     written.map_err(|source| RunError::WriteJob { source })?;
     belljar_failpoint::reached("run.job_written");

@@ -87,6 +87,7 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
     inspection.iter().for_each(|inspection| inspection.furnish(&mut env, &mut home));
     let request = Request {
         document,
+        context: BTreeMap::new(),
         workspace,
         lent: arguments.sandbox.lent()?,
         env,

@@ -1,6 +1,7 @@
 //! What a node is asked to carry out: `POST /v1/worker/jobs:run`.
 
 use super::ApiVersion;
+use super::context_files::ContextFiles;
 use crate::category::Category;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
 use crate::id::{AgentId, GroupId, JobId, ProjectId, TaskId, UserId};
@@ -89,6 +90,10 @@ pub struct SandboxOrder {
     #[schemars(default, with = "Job")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_spec: Option<JobSpec>,
+    /// Files for the runner's agent, below `/job/context`; only beside `job_spec`.
+    #[schemars(default)]
+    #[serde(skip_serializing_if = "ContextFiles::is_empty")]
+    pub context_files: ContextFiles,
     /// Variables for its environment. Those that say which job this is are the node's.
     #[schemars(default, schema_with = "env_schema")]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -304,16 +309,21 @@ impl Decode for SandboxOrder {
         let image = fields.optional("image");
         let command = fields.optional("command");
         let job_spec = fields.optional("job_spec");
+        let context_files = fields.or("context_files", ContextFiles::default());
         let env = fields.or("env", Environment(BTreeMap::new()));
         let timeout_seconds = fields.optional("timeout_seconds");
         let network_policy = fields.optional("network_policy");
         let use_inference = fields.or("use_inference", false);
         fields.check(|at| has_one_program(node, at));
+        if fields.has("context_files") && !fields.has("job_spec") {
+            fields.refuse("`context_files` without `job_spec`", "a job whose runner reads them");
+        }
         fields.finish()?;
         Some(Self {
             image: image?.map(|Image(image)| image),
             command: command?.map(|Command(argv)| argv).unwrap_or_default(),
             job_spec: job_spec?,
+            context_files: context_files?,
             env: env.map(|Environment(env)| env)?,
             timeout_seconds: timeout_seconds?.map(|Positive(seconds)| seconds),
             network_policy: network_policy?,

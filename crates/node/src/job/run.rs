@@ -143,6 +143,7 @@ fn carry_out(
         let request = Request {
             document: spec.document().into_bytes(),
             job: spec.job,
+            context: sandbox.context_files.into_map(),
             workspace: WorkspaceChoice::Empty,
             lent: Vec::new(),
             env: sandbox.env,
