@@ -22,6 +22,7 @@ mod sessions;
 mod stop;
 mod telemetry;
 pub mod token;
+mod tool_calls;
 mod trust;
 
 pub(crate) use job::response;
@@ -138,6 +139,7 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
         Operation::ProxyHttp => post(managed::proxy_http),
         Operation::IssueToken => post(agent_tokens::issue),
         Operation::RevokeToken => post(agent_tokens::revoke),
+        Operation::CallTool => post(tool_calls::call),
         Operation::ListApprovals => get(approvals::list),
         Operation::ShowApproval => get(show_approval),
         Operation::ApproveCall => post(answer_approval),

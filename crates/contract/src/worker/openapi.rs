@@ -21,6 +21,7 @@ use super::telemetry::{
     ContainerResponse, ContainerStatus, ContainersResponse, LogsResponse, NodeInfoResponse, NodeStatsResponse,
 };
 use super::token::{IssueTokenRequest, IssueTokenResponse, RevokeTokenRequest, RevokeTokenResponse};
+use super::tool_call::{CallToolRequest, CallToolResponse};
 use super::trust::{
     RecordEventRequest, SetLevelRequest, TrustEventResponse, TrustListResponse, TrustResponse,
     TrustWordRequest,
@@ -129,6 +130,7 @@ fn body_of(operation: Operation, types: &mut Types) -> Body {
         Operation::ProxyHttp => Body::Json(types.sent::<ProxyHttpRequest>()),
         Operation::IssueToken => Body::Json(types.sent::<IssueTokenRequest>()),
         Operation::RevokeToken => Body::Json(types.sent::<RevokeTokenRequest>()),
+        Operation::CallTool => Body::Json(types.sent::<CallToolRequest>()),
         Operation::ApproveCall => Body::Maybe(types.sent::<ApproveRequest>()),
         Operation::DenyCall => Body::Json(types.sent::<DenyRequest>()),
         Operation::RecordTrustEvent => Body::Json(types.sent::<RecordEventRequest>()),
@@ -190,6 +192,7 @@ fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
         Operation::ProxyHttp => one(types.answered::<ProxyHttpResponse>()),
         Operation::IssueToken => vec![(201, "It is good", JSON, types.answered::<IssueTokenResponse>())],
         Operation::RevokeToken => one(types.answered::<RevokeTokenResponse>()),
+        Operation::CallTool => one(types.answered::<CallToolResponse>()),
         Operation::ListApprovals => one(types.answered::<ApprovalListResponse>()),
         Operation::ShowApproval | Operation::ApproveCall | Operation::DenyCall => {
             one(types.answered::<ApprovalResponse>())
@@ -247,6 +250,9 @@ fn problems(operation: Operation) -> Vec<ProblemKind> {
     }
     if operation == Operation::IssueToken {
         problems.extend([NotFound, ProblemKind::Limit]);
+    }
+    if operation == Operation::CallTool {
+        problems.extend([NotFound, Authorization, ProblemKind::Limit]);
     }
     if operation == Operation::ProxyHttp {
         problems.push(ProblemKind::Upstream);

@@ -31,6 +31,7 @@ pub enum Operation {
     ProxyHttp,
     IssueToken,
     RevokeToken,
+    CallTool,
     ListApprovals,
     ShowApproval,
     ApproveCall,
@@ -74,7 +75,7 @@ impl Method {
 
 impl Operation {
     /// Every one.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 44] = [
         Self::Alive,
         Self::Ready,
         Self::Metrics,
@@ -102,6 +103,7 @@ impl Operation {
         Self::ProxyHttp,
         Self::IssueToken,
         Self::RevokeToken,
+        Self::CallTool,
         Self::ListApprovals,
         Self::ShowApproval,
         Self::ApproveCall,
@@ -151,6 +153,7 @@ impl Operation {
             Self::ProxyHttp => (Post, "/v1/worker/managed-services/{service_id}/proxy:http"),
             Self::IssueToken => (Post, "/v1/worker/mcp/tokens"),
             Self::RevokeToken => (Post, "/v1/worker/mcp/tokens:revoke"),
+            Self::CallTool => (Post, "/v1/worker/tools:call"),
             Self::ListApprovals => (Get, "/v1/worker/approvals"),
             Self::ShowApproval => (Get, "/v1/worker/approvals/{approval_id}"),
             Self::ApproveCall => (Post, "/v1/worker/approvals/{approval_id}:approve"),
@@ -205,6 +208,7 @@ impl Operation {
             Self::ProxyHttp => "Pass a request on to a service that the node manages",
             Self::IssueToken => "Have a token for an agent that calls the node's tools from elsewhere",
             Self::RevokeToken => "Take such a token back",
+            Self::CallTool => "Call one of the node's tools as its operator",
             Self::ListApprovals => "What people are asked about calls, the last asked first",
             Self::ShowApproval => "What a person is asked about a call, and what became of it",
             Self::ApproveCall => "Say yes to a call with exactly these arguments, once",
