@@ -240,7 +240,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
         job: Some(HostPath::resolve(folder.private().join(JOB))?),
         is_runner: true,
         lent,
-        env: with_identity(env, (&job.job_id, &job.task_id), &hatches),
+        env: with_tools(with_identity(env, (&job.job_id, &job.task_id), &hatches), &hatches),
         home,
         hatches,
         programs,
@@ -324,6 +324,14 @@ fn with_identity(
 fn collect_artifacts(
     result: &mut JobResult,
     state: &State,
+/// What the runner is told besides: where there are tools. A job that is a command has none.
+fn with_tools(mut env: BTreeMap<String, String>, hatches: &[Hatch]) -> BTreeMap<String, String> {
+    if hatches.contains(&Hatch::Status) {
+        env.insert("MCP_GATEWAY_URL".to_owned(), hatch::tools_url());
+    }
+    env
+}
+
     folder: &RunFolder,
     admitted: &Admitted,
     workspace: Option<OwnedFd>,

@@ -212,14 +212,20 @@ fn a_command_has_no_tools_and_a_job_has() {
     let answer = node.run(&belljar_testkit::node::command(&["python3", "-c", &script])).json();
     let text = answer["stdout"].as_str().unwrap();
     assert!(!text.contains("artifact.put"), "{text}");
+    // Nothing tells it of a gateway that it doesn't have.
+    let env = node.run(&belljar_testkit::node::command(&["env"])).json();
+    let env = env["stdout"].as_str().unwrap();
+    assert!(env.contains("BELLJAR_STATUS_SOCKET=") && !env.contains("MCP_GATEWAY_URL"), "{env}");
     // The control.
     let job = job_of(
         None,
         r#"
 tell(call("memory.add", task_id=TASK, job_id=JOB, key="k", content="c"))
+tell(os.environ["MCP_GATEWAY_URL"])
 "#,
     );
-    assert_eq!(told(&node, &job)[0]["status"], "ok");
+    let told = told(&node, &job);
+    assert_eq!((&told[0]["status"], &told[1]), (&json!("ok"), &json!("http://127.0.0.1:7070/mcp")));
     let [added] = &tool_calls(&world)[..] else { panic!("it is recorded once") };
     assert_eq!((&added["job_id"], &added["status"]), (&job["job_id"], &json!("success")));
 }
