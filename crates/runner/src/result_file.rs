@@ -130,6 +130,8 @@ impl Draft {
             steps: Vec::new(),
             artifacts: Vec::new(),
             problems: Vec::new(),
+            skill_id: None,
+            persona_id: None,
             ..without_outputs(result)
         })
     }

@@ -285,6 +285,9 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     result.isolation = Some(isolation);
     // What the runner says of it counts for nothing: whoever serves the web knows.
     result.web = None;
+    // Where the job is from its host knows, too.
+    result.skill_id.clone_from(&job.skill_id);
+    result.persona_id.clone_from(&job.persona_id);
     let changes = copy.and_then(|copy| copy.changes(&mut result));
     Ok(Finished { result, changes, folder: Some(folder), timings })
 }
@@ -321,9 +324,6 @@ fn with_identity(
     env
 }
 
-fn collect_artifacts(
-    result: &mut JobResult,
-    state: &State,
 /// What the runner is told besides: where there are tools. A job that is a command has none.
 fn with_tools(mut env: BTreeMap<String, String>, hatches: &[Hatch]) -> BTreeMap<String, String> {
     if hatches.contains(&Hatch::Status) {
@@ -332,6 +332,9 @@ fn with_tools(mut env: BTreeMap<String, String>, hatches: &[Hatch]) -> BTreeMap<
     env
 }
 
+fn collect_artifacts(
+    result: &mut JobResult,
+    state: &State,
     folder: &RunFolder,
     admitted: &Admitted,
     workspace: Option<OwnedFd>,
