@@ -1,5 +1,6 @@
 //! What came of an agent's run: `GraphFinal` (`spec/2 §Graph Execution Flow`), and what it was made from.
 
+use super::catalogue::OutputForm;
 use super::envelope::Answer;
 use super::event::Billing;
 use super::failure;
@@ -32,8 +33,8 @@ pub struct GraphFinal {
 
 impl GraphFinal {
     /// Reads it off a run.
-    pub fn of(result: &OnceResult, graph_id: &str) -> Self {
-        let (content, failure) = judged(result);
+    pub fn of(result: &OnceResult, graph_id: &str, form: OutputForm) -> Self {
+        let (content, failure) = judged(result, form);
         let billed: Calls = result.calls.listed.iter().collect();
         Self {
             run_id: result.run_id.clone(),
@@ -79,11 +80,11 @@ impl GraphFinal {
 }
 
 /// What was said, and why it counts for nothing, if it doesn't.
-fn judged(result: &OnceResult) -> (String, Option<AgentFailure>) {
+fn judged(result: &OnceResult, form: OutputForm) -> (String, Option<AgentFailure>) {
     let calls = &result.calls.listed;
     let of_run = result.error_code.map(|code| failure::of_run(code, &reason(code, result)));
     let of_exit = || (result.exit_code != 0).then(|| failure::of_exit_code(result.exit_code, calls));
-    match Answer::read(&result.stdout) {
+    match Answer::of(&result.stdout, form) {
         Answer::Text(text) => (text, of_run.or_else(of_exit)),
         Answer::Envelope { text, error } => {
             let of_agent = || error.as_ref().map(|error| failure::of_agent(error, calls));
@@ -91,7 +92,9 @@ fn judged(result: &OnceResult) -> (String, Option<AgentFailure>) {
         }
         Answer::Malformed { why } => {
             let malformed = || AgentFailure::new(GraphCode::Internal, "parse_error", why);
-            (String::new(), Some(of_run.unwrap_or_else(malformed)))
+            // One that has failed without an envelope has failed for that reason.
+            let of_exit = || of_exit().filter(|_| form == OutputForm::Envelope);
+            (String::new(), of_run.or_else(of_exit).or_else(|| Some(malformed())))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An agent's run: from its row in the catalogue to what came of it.
 
-use super::catalogue::Agent;
+use super::catalogue::{Agent, OutputForm};
 use super::event::Telling;
 use super::messages::Messages;
 use super::outcome::GraphFinal;
@@ -72,10 +72,13 @@ pub fn run(
     (telling, watch): (Telling<'_>, &mut dyn Watch),
 ) -> (OnceResult, GraphFinal) {
     let graph_id = granted.graph_id().to_owned();
+    let form = task.agent.output;
+    // What may be no text is told at the end.
+    let is_wanted = streams && form == OutputForm::Any;
     let mut passing =
-        Passing { telling: Some(telling), is_wanted: streams, pending: Vec::new(), is_text: None, watch };
+        Passing { telling: Some(telling), is_wanted, pending: Vec::new(), is_text: None, watch };
     let result = run_once(place, task.spec(), granted, site, &mut passing);
-    let told = GraphFinal::of(&result, &graph_id);
+    let told = GraphFinal::of(&result, &graph_id, form);
     passing.end(&told);
     (result, told)
 }
