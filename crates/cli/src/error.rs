@@ -331,7 +331,7 @@ impl CliError {
         self.exit_code()
     }
 
-    fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Invalid { .. } | Self::Config { .. } | Self::Plan(_) => BAD_INPUT,
             Self::Node(error) if error.is_bad_input() => BAD_INPUT,

@@ -13,6 +13,7 @@ use crate::models::{LOCAL, ModelArguments};
 use crate::progress::harmless;
 use crate::state;
 use crate::web::{self, WebArguments};
+use belljar_contract::agent::{AgentFailure, GraphCode};
 use belljar_contract::grant::ExecutionGrant;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
@@ -39,6 +40,7 @@ use belljar_trusted::input;
 use jiff::Timestamp;
 use report::Report;
 use shown::{Manner, Shown};
+use std::cell::Cell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -97,6 +99,8 @@ struct Wanted {
 
 /// What can't be read or isn't there; nothing was run.
 enum Malformed {
+    /// There is no such agent.
+    NoAgent(String),
     /// What is wrong with it.
     Input(String),
     Own(CliError),
@@ -120,9 +124,21 @@ impl Subcommand for AgentArguments {
         "Run an agent in a sandbox, on a copy, with models and nothing else of the outside";
 
     fn run(&self) -> Result<ExitCode, CliError> {
-        match self.wanted() {
-            Ok(wanted) => self.carry_out(wanted),
+        // Whether events tell of the run: from then on they also tell of its end.
+        let is_told = Cell::new(false);
+        let done = self.wanted();
+        let done = done.and_then(|wanted| self.carry_out(wanted, &is_told).map_err(Malformed::from));
+        if let (Err(malformed), Manner::Events, false) = (&done, self.manner(), is_told.get()) {
+            let mut tell = shown::teller(Manner::Events);
+            Telling::to(&mut tell).end_text().fail(malformed.failure());
+        }
+        match done {
+            Ok(code) => Ok(code),
             Err(Malformed::Own(error)) => Err(error),
+            Err(Malformed::NoAgent(message)) => {
+                crate::output::errln!("belljar: not_found: {}", harmless(&message));
+                Ok(ExitCode::from(MALFORMED))
+            }
             Err(Malformed::Input(message)) => {
                 for line in message.lines() {
                     crate::output::errln!("belljar: {}", harmless(line));
@@ -142,8 +158,8 @@ impl AgentArguments {
             let near = catalogue.nearest(&self.name).map(|near| format!(" Did you mean {near}?"));
             let names: Vec<&str> = catalogue.iter().map(|agent| agent.name.as_str()).collect();
             let near = near.unwrap_or_default();
-            Malformed::Input(format!(
-                "not_found: there is no agent {:?}.{near} There are: {}",
+            Malformed::NoAgent(format!(
+                "there is no agent {:?}.{near} There are: {}",
                 self.name,
                 names.join(", ")
             ))
@@ -189,14 +205,17 @@ impl AgentArguments {
         messages.map_err(|error| Malformed::Input(error.to_string()))
     }
 
-    fn carry_out(&self, wanted: Wanted) -> Result<ExitCode, CliError> {
+    fn carry_out(&self, wanted: Wanted, is_told: &Cell<bool>) -> Result<ExitCode, CliError> {
         let mut shown = Shown::begin(self.manner())?;
         let state = state::open();
         let docker = wanted.agent.image.as_ref().map(|image| self.docker(image, &state)).transpose()?;
         let site = Site { state: &state, maker: docker.as_ref().map_or(Maker::Itself, Maker::Docker) };
         let place = Place::begin(&site)?;
         let granted = match granted(&state, &place, (&self.name, wanted.grant)) {
-            Err(GrantError::Refused { refusal }) => return self.refuse(&refusal, place.run_id(), &shown),
+            Err(GrantError::Refused { refusal }) => {
+                is_told.set(true);
+                return self.refuse(&refusal, place.run_id());
+            }
             Err(GrantError::Book(error)) => return Err(error.into()),
             Ok(granted) => granted,
         };
@@ -228,7 +247,8 @@ impl AgentArguments {
                 Some(_) => self.allowance.required_with_limits()?,
             },
         };
-        let mut tell = shown.teller();
+        let mut tell = shown::teller(self.manner());
+        is_told.set(true);
         let telling = Telling::to(&mut tell);
         let (result, told) = run(place, (task, self.stream), granted, &site, (telling, &mut shown));
         let code = exit_code(&result, &told);
@@ -270,13 +290,13 @@ impl AgentArguments {
     }
 
     /// Says that there is no leave. Whoever reads a document or events gets one, too.
-    fn refuse(&self, refusal: &GrantRefusal, run_id: &RunId, shown: &Shown) -> Result<ExitCode, CliError> {
+    fn refuse(&self, refusal: &GrantRefusal, run_id: &RunId) -> Result<ExitCode, CliError> {
         crate::output::errln!("belljar: {}: {refusal}", refusal.code());
         let told = GraphFinal::refused(run_id.clone(), graph_id(&self.name), refusal);
         match self.manner() {
             Manner::People => {}
             Manner::Json => Report::of_refused(&self.name, told).print_json(&Settled::nothing())?,
-            Manner::Events => told.tell(Telling::to(&mut shown.teller()).end_text()),
+            Manner::Events => told.tell(Telling::to(&mut shown::teller(Manner::Events)).end_text()),
         }
         Ok(ExitCode::from(FAILED))
     }
@@ -350,6 +370,22 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
 }
 
 // === impl Malformed ===
+
+impl Malformed {
+    /// The same as an event tells it.
+    fn failure(&self) -> AgentFailure {
+        match self {
+            Self::NoAgent(message) => AgentFailure::new(GraphCode::NotFound, "agent_not_found", message),
+            Self::Input(message) => AgentFailure::new(GraphCode::InvalidRequest, "invalid_input", message),
+            Self::Own(error)
+                if matches!(error, CliError::Usage { .. }) || error.exit_code() != OWN_FAILURE =>
+            {
+                AgentFailure::new(GraphCode::InvalidRequest, "invalid_input", &error.chain())
+            }
+            Self::Own(error) => AgentFailure::new(GraphCode::Internal, "internal", &error.chain()),
+        }
+    }
+}
 
 impl From<CliError> for Malformed {
     fn from(error: CliError) -> Self {
