@@ -52,7 +52,9 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     let outlet = match Outlet::open(&options.transport) {
         Ok(outlet) => outlet,
         Err(error) => {
-            let failed = result.failed(incident(&log, &explain(&error)), Timestamp::now());
+            let failed = result.failed(unwritable(&options.transport, &explain(&error)), Timestamp::now());
+            // A host that listens has it, and whoever reads the log.
+            status.finish(&failed, false, &log);
             log.write_result(&failed);
             return ExitCode::FAILURE;
         }
@@ -90,6 +92,29 @@ fn guarded(log: &Log<'_>, work: impl FnOnce() -> Result<(), Failure>) -> Result<
         }
         Err(incident(log, &own_process::take_last_panic().unwrap_or_else(|| "a panic".to_owned())))
     })
+}
+
+/// The place where the job runs has no directory that the result can be written to.
+fn unwritable(transport: &Transport, details: &str) -> Failure {
+    let uid = rustix::process::geteuid().as_raw();
+    let directory = match transport {
+        Transport::Files { result, .. } => result.parent().unwrap_or(Path::new(".")).display().to_string(),
+        Transport::Stdio => "standard output".to_owned(),
+    };
+    let message = format!(
+        "the result can't be written, so the job was not begun: {details}; {directory} must be a directory that uid {uid} can write to, \
+         such as after `chown {uid} {directory}`"
+    );
+    Failure::new(FailureCode::NodeFailure, message)
+}
+
+/// The place where the job runs has no workspace.
+fn without_workspace(workspace: &Path, details: &str) -> Failure {
+    let shown = workspace.display();
+    let message = format!(
+        "there is no workspace, so the job was not begun: {details}; mount a directory at {shown}, or name another with --workspace"
+    );
+    Failure::new(FailureCode::NodeFailure, message)
 }
 
 /// A fault of ours: the log has the details, the result an id to find them by.
@@ -147,7 +172,8 @@ fn carry_out(
         Some(_) => Symlinks::Refused,
         None => Symlinks::Beneath,
     };
-    let workspace = Directory::open(&workspace_path).map_err(|error| incident(log, &explain(&error)))?;
+    let workspace = Directory::open(&workspace_path)
+        .map_err(|error| without_workspace(&workspace_path, &explain(&error)))?;
     let surroundings = Surroundings {
         admitted,
         workspace: workspace.with_symlinks(symlinks),

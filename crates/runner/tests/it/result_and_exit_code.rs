@@ -102,8 +102,29 @@ fn a_result_that_cannot_be_put_in_its_place_goes_into_the_log() {
     assert_eq!(output.status.code(), Some(1));
     let log = String::from_utf8(output.stdout).unwrap();
     let line: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
-    assert_eq!(line["result"]["failure_code"], "internal_error", "{log}");
+    assert_eq!(line["result"]["failure_code"], "node_failure", "{log}");
+    let message = line["result"]["failure_message"].as_str().unwrap();
+    assert!(message.contains("/proc must be a directory that uid"), "{message}");
     assert!(!scene.inside("ran").exists(), "a job whose result would be lost doesn't run");
+}
+
+#[test]
+fn a_place_without_a_workspace_is_named_and_no_fault_of_the_runner() {
+    let scene = Scene::new();
+    std::fs::write(scene.beside("job.json"), job(vec![sh("touch ran")]).to_string()).unwrap();
+    std::fs::remove_dir_all(scene.beside("workspace")).unwrap();
+    let output = scene.command().output().unwrap();
+    let result: Value = serde_json::from_slice(&std::fs::read(scene.beside("result.json")).unwrap()).unwrap();
+    assert_eq!(
+        (output.status.code(), &result["failure_code"]),
+        (Some(1), &json!("node_failure")),
+        "{result}"
+    );
+    let message = result["failure_message"].as_str().unwrap();
+    assert!(message.contains("there is no workspace") && message.contains("--workspace"), "{message}");
+    // The control: with one the job runs.
+    std::fs::create_dir(scene.beside("workspace")).unwrap();
+    assert_eq!(scene.command().output().unwrap().status.code(), Some(0));
 }
 
 #[test]
