@@ -188,6 +188,18 @@ impl Assignment {
         job.inference.is_some() && criteria.any(|criterion| criterion.check.is_some())
     }
 
+    /// The assignment with its ids in lower case; `None` if they are. Two requests that differ in that alone ask for the same.
+    pub fn with_canonical_ids(&self) -> Option<Self> {
+        let (task_id, job_id) = (self.task_id.canonical(), self.job_id.canonical());
+        let job_spec = self.sandbox.job_spec.as_ref().map(JobSpec::with_canonical_ids);
+        let is_canonical =
+            task_id == self.task_id && job_id == self.job_id && job_spec == self.sandbox.job_spec;
+        (!is_canonical).then(|| {
+            let sandbox = SandboxOrder { job_spec, ..self.sandbox.clone() };
+            Self { task_id, job_id, sandbox, ..self.clone() }
+        })
+    }
+
     /// Whose preferences and skills count for it.
     pub fn scopes(&self) -> Scopes {
         Scopes {
@@ -262,7 +274,7 @@ fn ids_are_the_same(node: &Node, at: &mut At<'_, '_>) -> bool {
         let (outer, inner) = (node.member(name), job.member(name));
         let texts = (outer.and_then(Node::as_str), inner.and_then(Node::as_str));
         if let (Some(outer), Some(inner)) = texts
-            && outer != inner
+            && !outer.eq_ignore_ascii_case(inner)
         {
             same = false;
             let expected = format!("the request's own {name}, {}", quoted(outer));
@@ -384,6 +396,18 @@ fn one_of_command_and_job_spec(schema: &mut Schema) {
 // === impl JobSpec ===
 
 impl JobSpec {
+    fn with_canonical_ids(&self) -> Self {
+        let mut spec = self.clone();
+        (spec.job.task_id, spec.job.job_id) = (self.job.task_id.canonical(), self.job.job_id.canonical());
+        let ids = [("task_id", spec.job.task_id.as_str()), ("job_id", spec.job.job_id.as_str())];
+        for (name, id) in ids {
+            if let Some(written) = spec.document.get_mut(name) {
+                *written = id.into();
+            }
+        }
+        spec
+    }
+
     /// The document, as the runner gets it.
     pub fn document(&self) -> String {
         self.document.to_string()

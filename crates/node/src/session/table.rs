@@ -102,7 +102,7 @@ impl Sessions {
             self.end(&made).await?;
             return Err(SessionError::Stopping);
         }
-        match made.request == request {
+        match canonical(&made.request) == canonical(&request) {
             true => Ok((made, is_new)),
             false => Err(SessionError::Other(request.session_id)),
         }
@@ -398,6 +398,12 @@ impl Sessions {
     fn locked(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The same request, however its ids are written.
+fn canonical(request: &OpenSessionRequest) -> OpenSessionRequest {
+    let (task_id, session_id) = (request.task_id.canonical(), request.session_id.canonical());
+    OpenSessionRequest { task_id, session_id, ..request.clone() }
 }
 
 /// The ways out that a session has.
