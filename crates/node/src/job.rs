@@ -46,8 +46,7 @@ pub(crate) struct Workplace {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) metrics: Metrics,
     pub(crate) traces: Traces,
-    /// Nothing for a node without models.
-    pub(crate) models: Option<NodeModels>,
+    pub(crate) models: NodeModels,
     pub(crate) web: Arc<NodeWeb>,
     pub(crate) tools: NodeTools,
     pub(crate) trust: NodeTrust,

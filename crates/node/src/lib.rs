@@ -20,7 +20,7 @@ mod job;
 mod machine;
 mod managed;
 mod metrics;
-mod models;
+pub mod models;
 pub mod once;
 pub mod serving;
 mod session;

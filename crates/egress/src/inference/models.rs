@@ -2,6 +2,7 @@
 
 use crate::credential::Credential;
 use crate::upstream::Upstream;
+use belljar_contract::job::context::InferenceSource;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -102,6 +103,16 @@ impl Models {
     pub fn only(&self, names: &[String]) -> Result<Self, UnknownModel> {
         let find = |name: &String| self.get(name).cloned().ok_or_else(|| self.unknown(name));
         names.iter().map(find).collect()
+    }
+
+    /// Those of that source: `worker` means providers on this machine, `api_egress` all others (`spec/1 §Inference Models`).
+    #[must_use]
+    pub fn of_source(&self, source: InferenceSource) -> Self {
+        let is_wanted = |model: &&Model| match source {
+            InferenceSource::Worker => model.provider.upstream.is_on_this_machine(),
+            InferenceSource::ApiEgress => !model.provider.upstream.is_on_this_machine(),
+        };
+        self.iter().filter(is_wanted).cloned().collect()
     }
 
     fn unknown(&self, name: &str) -> UnknownModel {

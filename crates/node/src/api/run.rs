@@ -2,11 +2,11 @@
 
 use super::answer::Refusal;
 use super::health::check_recorded;
-use super::{Shared, body, job};
+use super::{Shared, body, endpoints, job};
 use crate::house::{Order, TooMuch};
-use crate::images::{NoImage, OF_JOB};
+use crate::images::{Image, NoImage, OF_JOB};
 use crate::job::context::{self, ContextError};
-use crate::models::{NoModels, NodeModels};
+use crate::models::NoModels;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -104,10 +104,11 @@ async fn admitted(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> 
 }
 
 /// What this node can't do is said before it is accepted.
-fn check(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
+fn check(api: &Shared, assignment: &Assignment) -> Result<Image, Refusal> {
     let sandbox = &assignment.sandbox;
     let image = api.workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
-    NodeModels::allowed(api.workplace.models.as_ref(), sandbox)?;
+    let models = api.workplace.models.allowed(sandbox)?;
+    endpoints::check_job(sandbox, models.is_some())?;
     if sandbox.contradicts_itself() {
         let detail = "$.sandbox.network_policy: `none`, and $.sandbox.job_spec.constraints.ext_net_allowed is true: one of \
                       the two can't be meant";

@@ -2,10 +2,10 @@
 
 use super::answer::{Refusal, json};
 use super::health::check_recorded;
-use super::{Shared, body};
+use super::run::check_volumes;
+use super::{Shared, body, endpoints};
 use crate::house::Order;
 use crate::images::OF_SESSION;
-use crate::models::NodeModels;
 use crate::session::{Session, SessionError};
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -24,10 +24,12 @@ pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<
     let document = body::read(request, api.workplace.settings.max_request_bytes).await?;
     let wanted = OpenSessionRequest::parse(&document)?;
     check_recorded(&api)?;
+    endpoints::check_session(&wanted)?;
     let image = api.workplace.images.choose(wanted.image.as_deref(), OF_SESSION)?;
-    let models = NodeModels::allowed_in_session(api.workplace.models.as_ref(), &wanted)?;
+    let models = api.workplace.models.allowed_in_session(&wanted)?;
     let house = api.workplace.tools.house();
     let terms = house.map(|house| house.terms(wanted.agent_id.as_ref(), &Order::of_session(&wanted, &image)));
+    check_volumes(&api, image.clone(), OF_SESSION).await?;
     let (session, is_new) = api.sessions.open(wanted, (image, models, terms.transpose()?)).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(told(status, &session, SessionStatus::Open))

@@ -199,8 +199,8 @@ impl Hearing {
     }
 
     fn serve_models(&mut self, thread: &Arc<HatchThread>, run: &RunId, sockets: Vec<OwnedFd>) {
-        let (Some(all), Some(config)) = (&self.workplace.models, self.models.take()) else { return };
-        let served = all.serve((thread, self.caller()), config, run, sockets);
+        let Some(config) = self.models.take() else { return };
+        let served = self.workplace.models.serve((thread, self.caller()), config, run, sockets);
         // Without anybody who serves them the sockets are closed: a call is refused, and the job told so by that.
         self.served =
             Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no models")));

@@ -7,7 +7,7 @@ use super::outcome::{self, Came};
 use super::recorder::Heard;
 use crate::house::{Order, Terms, TooMuch};
 use crate::images::{Image, NoImage, OF_JOB};
-use crate::models::{NoModels, NodeModels};
+use crate::models::NoModels;
 use crate::serving::ServeError;
 use crate::tools::Given;
 use crate::traces::{Ran, Step};
@@ -190,7 +190,7 @@ impl Run {
 impl With {
     fn what_is_asked_for(workplace: &Workplace, assignment: &Assignment) -> Result<Self, WithError> {
         let sandbox = &assignment.sandbox;
-        let models = NodeModels::allowed(workplace.models.as_ref(), sandbox)?;
+        let models = workplace.models.allowed(sandbox)?;
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
         let house = workplace.tools.house();
         let terms =

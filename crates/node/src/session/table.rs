@@ -317,7 +317,6 @@ impl Sessions {
         (request, run_id, way): (&OpenSessionRequest, &RunId, Option<&Way>),
         sockets: Vec<(Hatch, Vec<OwnedFd>)>,
     ) -> Result<(Option<RunModels>, Option<RunWeb>), SessionError> {
-        let missing = || BackendError::Create("this node has no models any more".into());
         let caller = || Caller::Session { session_id: request.session_id.clone() };
         let (mut served_models, mut served_web) = (None, None);
         if sockets.is_empty() {
@@ -327,9 +326,7 @@ impl Sessions {
         for (hatch, sockets) in sockets {
             match (hatch, config.take_if(|_| hatch == Hatch::Inference), way) {
                 (Hatch::Inference, Some(config), _) => {
-                    let models =
-                        self.workplace.models.as_ref().ok_or_else(|| SessionError::Sandbox(missing()))?;
-                    let served = models.serve((&thread, caller()), config, run_id, sockets);
+                    let served = self.workplace.models.serve((&thread, caller()), config, run_id, sockets);
                     served_models = Some(served.map_err(SessionError::Serve)?);
                 }
                 (Hatch::Web, _, Some(way)) => {
