@@ -10,6 +10,7 @@ use crate::handoff::{asked, listed};
 use crate::output::quoted;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
+use belljar_contract::failure::FailureCode;
 use belljar_contract::id::ApprovalId;
 use belljar_contract::problem::{Problem, Problems};
 use belljar_egress::git::PinError;
@@ -329,6 +330,20 @@ impl CliError {
             crate::output::errln!("\nHint: {hint}");
         }
         self.exit_code()
+    }
+
+    /// The failure code of a job that was not run for this: what was asked for can't be, or Belljar has failed.
+    pub(crate) fn failure_code(&self) -> FailureCode {
+        match self {
+            Self::Usage { .. } | Self::Config { .. } | Self::Invalid { .. } | Self::Read { .. } => {
+                FailureCode::SchemaValidation
+            }
+            Self::Run(RunError::Sandbox(EnclosureError::Start(
+                StartError::Weaker { .. } | StartError::NoLandlock,
+            )))
+            | Self::Start(StartError::Weaker { .. } | StartError::NoLandlock) => FailureCode::NodeFailure,
+            _ => FailureCode::InternalError,
+        }
     }
 
     fn exit_code(&self) -> u8 {

@@ -3,10 +3,13 @@
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use belljar_contract::id::RunId;
+use belljar_contract::job::Job;
+use belljar_contract::job::context::InferenceSource;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::Spent;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_node::book::Book;
+use belljar_node::models::{Unfit, of_job};
 use belljar_sandbox::state::State;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -72,10 +75,31 @@ impl ModelArguments {
         self.billing_account.as_deref()
     }
 
-    /// Serves them by a sandbox's sockets.
+    /// The models that were asked for and that a job may call; checked before anything is made. A job without `inference` calls none.
+    pub(crate) fn chosen_of_job(&self, job: &Job) -> Result<Option<InferenceConfig>, CliError> {
+        let Some(config) = self.chosen()? else { return Ok(None) };
+        let refused = |why: String| CliError::usage(format!("--model: {why}"));
+        let Some(wanted) = &job.inference else {
+            return Err(refused("the job has no `inference`: it calls no models".to_owned()));
+        };
+        let models = of_job(&config.models, wanted).map_err(|unfit| match unfit {
+            Unfit::Unknown { .. } => {
+                refused(format!("the job allows {} alone", wanted.allowed_models.join(", ")))
+            }
+            Unfit::Elsewhere { source: InferenceSource::Worker } => refused(
+                "the job wants models on this machine (`inference.source`: `worker`), and their providers are elsewhere".to_owned(),
+            ),
+            Unfit::Elsewhere { source: InferenceSource::ApiEgress } => refused(
+                "the job wants models elsewhere (`inference.source`: `api_egress`), and their providers are on this machine".to_owned(),
+            ),
+        })?;
+        Ok(Some(InferenceConfig { models, ..config }))
+    }
+
+    /// Serves them by a sandbox's sockets to what is known to their provider by that name.
     pub(crate) fn serve(
         &self,
-        config: InferenceConfig,
+        (config, graph_id): (InferenceConfig, &str),
         run_id: &RunId,
         state: &State,
         sockets: Vec<OwnedFd>,
@@ -84,7 +108,7 @@ impl ModelArguments {
             run_id: run_id.clone(),
             attempt: 0,
             billing_account_id: self.billing_account().unwrap_or(LOCAL).to_owned(),
-            graph_id: "sandbox:exec".to_owned(),
+            graph_id: graph_id.to_owned(),
             user_id: None,
             existing_trace_id: None,
             session_id: None,

@@ -33,6 +33,7 @@ mod printed;
 mod programs;
 mod reviewed;
 mod run;
+mod run_agent;
 mod sealed;
 mod secrets;
 mod session;

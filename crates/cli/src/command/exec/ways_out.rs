@@ -63,7 +63,7 @@ impl WaysOut<'_> {
         for (hatch, sockets) in by_hatch(&hatches, sockets) {
             match hatch {
                 Hatch::Inference => {
-                    let serve = |models| arguments.serve(models, run_id, state, sockets);
+                    let serve = |models| arguments.serve((models, "sandbox:exec"), run_id, state, sockets);
                     served.models = models.take().map(serve).transpose()?;
                 }
                 Hatch::Web => {
