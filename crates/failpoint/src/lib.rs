@@ -11,6 +11,7 @@
 /// Writes that are committed to the database, each with a place before and one after: `WRITE.before` and `WRITE.after`.
 pub const WRITES: &[&str] = &[
     "register",
+    "announce",
     "beat",
     "submit",
     "claim",

@@ -36,6 +36,7 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     let callback = callback(&api, &assignment)?;
     let job_id = assignment.job_id.clone();
     let resolved = context::resolved(&api.workplace, &assignment).await?;
+    let resolved = with_image(&api, &assignment, resolved);
     let hired = match &assignment.agent_id {
         Some(agent) => api.workplace.trust.hiring(agent, api.workplace.now()).await?,
         None => None,
@@ -94,9 +95,25 @@ fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Ref
     }
 }
 
+/// A job with the image that is the default here, where it names none: another node that claims it may have another default.
+fn with_image(api: &Shared, assignment: &Assignment, resolved: Option<Assignment>) -> Option<Assignment> {
+    let image = match &assignment.sandbox.image {
+        None => api.workplace.images.choose(None, OF_JOB).ok(),
+        Some(_) => None,
+    };
+    let Some(image) = image.filter(|_| api.workplace.shares_database) else { return resolved };
+    let mut named = resolved.unwrap_or_else(|| assignment.clone());
+    named.sandbox.image = Some(image.name());
+    Some(named)
+}
+
 /// What was accepted is that job, whatever has changed since: what it has come to is told, and what it may is looked at when it begins.
 async fn admitted(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
-    let Err(refusal) = check(api, assignment) else { return Ok(()) };
+    let checked = match check(api, assignment) {
+        Ok(image) => check_volumes(api, image, OF_JOB).await,
+        Err(refusal) => Err(refusal),
+    };
+    let Err(refusal) = checked else { return Ok(()) };
     match api.workplace.jobs.find(&assignment.job_id).await? {
         Some(_) => Ok(()),
         None => Err(refusal),
