@@ -1,5 +1,6 @@
 //! Jobs on a node: taken in turn, carried out in sandboxes, told of while they run, and ended once.
 
+pub(crate) mod abilities;
 mod attempt;
 pub(crate) mod context;
 pub(crate) mod dispatcher;
@@ -11,6 +12,7 @@ mod recorder;
 pub(crate) mod reports;
 mod run;
 
+use crate::canary::Canary;
 use crate::daemon::{Settings, WallClock};
 use crate::denials::Denials;
 use crate::images::Images;
@@ -60,6 +62,10 @@ pub(crate) struct Workplace {
     pub(crate) managed: ManagedServices,
     pub(crate) denials: Denials,
     pub(crate) launcher: Arc<Launcher>,
+    /// Whether sandboxes can be made.
+    pub(crate) canary: Arc<Canary>,
+    /// Whether other nodes may have the same database.
+    pub(crate) shares_database: bool,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: WallClock,
     pub(crate) owner: Owner,

@@ -6,6 +6,7 @@ pub mod agent;
 pub mod api;
 pub mod approvals;
 pub mod book;
+mod canary;
 mod chain;
 pub mod clone;
 pub mod daemon;

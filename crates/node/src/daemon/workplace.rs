@@ -1,7 +1,8 @@
 //! Puts together what jobs are carried out with.
 
 use super::ways_out::{self, WaysOut};
-use super::{Bucket, DaemonError, Settings, WallClock, record};
+use super::{Bucket, DaemonError, Settings, WallClock, former, record};
+use crate::canary::Canary;
 use crate::denials::Denials;
 use crate::house::House;
 use crate::images::Images;
@@ -59,6 +60,7 @@ pub(super) async fn furnish(
     let denials = Denials::new(Arc::clone(&audit));
     let managed =
         ManagedServices::start(std::mem::take(&mut settings.managed), Arc::clone(&audit)).map_err(threads)?;
+    let launcher = Arc::new(launcher);
     let workplace = Workplace {
         jobs: Jobs::new(database.clone()),
         telemetry: Arc::new(record::open(settings.state.path()).await?),
@@ -78,7 +80,9 @@ pub(super) async fn furnish(
         tokens: Tokens::new(database.clone()),
         managed,
         denials,
-        launcher: Arc::new(launcher),
+        canary: Canary::new(&settings, &launcher),
+        launcher,
+        shares_database: !former::is_own(&settings.database, settings.state.path()),
         settings: Arc::new(settings),
         clock,
         owner: owner.clone(),
