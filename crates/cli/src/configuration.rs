@@ -102,6 +102,13 @@ impl Configuration {
         Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })
     }
 
+    /// Reads a file as it is now, also if this process has read it before.
+    pub(crate) fn read_again(path: &Path) -> Result<Self, CliError> {
+        let bytes = read_bytes(obeyed::open(path)?).map_err(|error| CliError::read(path, error))?;
+        obeyed::check_named(&bytes)?;
+        Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })
+    }
+
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(root, log)?;
         let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());

@@ -1,5 +1,6 @@
 //! `belljar node`
 
+mod reloading;
 mod traces;
 
 use super::Subcommand;
@@ -87,7 +88,7 @@ impl Subcommand for NodeArguments {
         let settings = self.settings()?;
         // While this process is small and has one thread.
         let launcher = Launcher::start()?;
-        runtime(&settings)?.block_on(serve(settings, launcher))
+        runtime(&settings)?.block_on(self.serve(settings, launcher))
     }
 }
 
@@ -115,6 +116,32 @@ impl NodeArguments {
         settings.max_concurrency = self.max_concurrency.map_or(settings.max_concurrency, usize::from);
         settings.max_waiting = self.max_waiting.unwrap_or(settings.max_waiting);
         Ok(settings)
+    }
+
+    async fn serve(&self, settings: Settings, launcher: Launcher) -> Result<ExitCode, CliError> {
+        let failed = |source| CliError::Runtime { source };
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
+        let (gone, mut launcher_is_gone) = oneshot::channel::<()>();
+        launcher.when_gone(move || drop(gone)).map_err(failed)?;
+        let mut daemon = Daemon::start(settings, launcher, Arc::new(jiff::Timestamp::now)).await?;
+        tracing::info!(address = %daemon.address(), "listening");
+        let is_asked_to = loop {
+            tokio::select! {
+                _ = terminate.recv() => break true,
+                _ = interrupt.recv() => break true,
+                _ = hangup.recv() => self.reload(&mut daemon).await,
+                _ = &mut launcher_is_gone => break false,
+            }
+        };
+        if !is_asked_to {
+            tracing::error!("the process that launches sandboxes is gone: nothing can be begun any more");
+        }
+        tracing::info!("stopping");
+        daemon.stop().await;
+        tracing::info!("stopped");
+        if is_asked_to { Ok(ExitCode::SUCCESS) } else { Err(CliError::LauncherGone) }
     }
 
     fn begin_log(&self) {
@@ -193,26 +220,4 @@ fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
     let key = SigningKey::of(&secret).map_err(|error| wrong(&error))?;
     known::remember(secret);
     Ok(Callbacks { url, key, allowed_origins })
-}
-
-async fn serve(settings: Settings, launcher: Launcher) -> Result<ExitCode, CliError> {
-    let failed = |source| CliError::Runtime { source };
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let (gone, launcher_is_gone) = oneshot::channel::<()>();
-    launcher.when_gone(move || drop(gone)).map_err(failed)?;
-    let daemon = Daemon::start(settings, launcher, Arc::new(jiff::Timestamp::now)).await?;
-    tracing::info!(address = %daemon.address(), "listening");
-    let is_asked_to = tokio::select! {
-        _ = terminate.recv() => true,
-        _ = interrupt.recv() => true,
-        _ = launcher_is_gone => false,
-    };
-    if !is_asked_to {
-        tracing::error!("the process that launches sandboxes is gone: nothing can be begun any more");
-    }
-    tracing::info!("stopping");
-    daemon.stop().await;
-    tracing::info!("stopped");
-    if is_asked_to { Ok(ExitCode::SUCCESS) } else { Err(CliError::LauncherGone) }
 }
