@@ -20,11 +20,12 @@ pub use deadline::Deadline;
 
 use crate::artifact::ArtifactError;
 use crate::directory::{Directory, DirectoryError};
-use crate::enclosure::{EnclosureError, Site};
+use crate::enclosure::{EnclosureError, Maker, Site};
 use crate::hatch::{self, Hatch};
 use crate::kept::{CopyRecord, RunKind, RunLabel};
 use crate::limits::Limits;
 use crate::native::HostUser;
+use crate::resumption::{Left, Resumption};
 use crate::spec::{Lent, Program, SandboxSpec, Workspace};
 use crate::state::{JOB, RunFolder, State, StateError};
 use crate::streams::Streams;
@@ -75,6 +76,9 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// The program that is the runner inside.
     pub runner: HostPath,
+    /// The attempt that it is, if what it leaves goes to the next one should this host die. Its workspace is empty at first, and lies on
+    /// the disk. In containers nothing goes to the next attempt.
+    pub resumption: Option<Resumption>,
 }
 
 /// What a job works on.
@@ -214,6 +218,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
         hatches,
         timeout,
         runner,
+        resumption,
     } = request;
     let admitted = match admit(job.clone(), WORKSPACE) {
         Ok(admitted) => admitted,
@@ -223,14 +228,15 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
         }
     };
     let since = SystemTime::now();
-    let user = HostUser::choose();
-    let folder = site.state.begin_run(site.maker.owner(user))?;
+    let RunPlace { folder, user, own_workspace } = RunPlace::begin(site, resumption)?;
     let written = std::fs::write(folder.private().join(JOB).join("job.json"), document);
     written.map_err(|source| RunError::WriteJob { source })?;
     belljar_failpoint::reached("run.job_written");
     let (made, base) = Workspace::of_run_on_snapshot((&workspace, Cheap::FOR_LONG_RUN), Some(&folder), user)?;
+    let has_own_workspace = own_workspace.is_some();
     let mut spec = SandboxSpec {
-        workspace: made,
+        workspace: own_workspace.map_or(made, Workspace::Direct),
+        has_own_workspace,
         job: Some(HostPath::resolve(folder.private().join(JOB))?),
         is_runner: true,
         lent,
@@ -281,6 +287,27 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     result.web = None;
     let changes = copy.and_then(|copy| copy.changes(&mut result));
     Ok(Finished { result, changes, folder: Some(folder), timings })
+}
+
+/// The folder of a run, and the user of its sandbox.
+struct RunPlace {
+    folder: RunFolder,
+    user: HostUser,
+    /// The workspace that goes to the next attempt should this host die.
+    own_workspace: Option<HostPath>,
+}
+
+impl RunPlace {
+    fn begin(site: &Site<'_>, resumption: Option<Resumption>) -> Result<Self, StateError> {
+        let resumption = resumption.filter(|_| !matches!(site.maker, Maker::Docker(_)));
+        let left = resumption.as_ref().and_then(|resumption| resumption.left(site.state));
+        let user = left.as_ref().map_or_else(HostUser::choose, Left::user);
+        let folder = site.state.begin_run(site.maker.owner(user))?;
+        let prepare =
+            |resumption: Resumption| resumption.prepare(site.state, (&folder, user.identity()), left);
+        let own_workspace = resumption.map(prepare).transpose()?;
+        Ok(Self { folder, user, own_workspace })
+    }
 }
 
 /// Writes down what it takes to keep the changes to a copy, whatever ends the run.

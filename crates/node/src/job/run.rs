@@ -17,15 +17,17 @@ use belljar_contract::isolation::Required;
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_policy::lifecycle::Lifecycle;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;
+use belljar_sandbox::resumption::Resumption;
 use belljar_sandbox::run::command::{CommandRequest, carry_out_command};
 use belljar_sandbox::run::{self, Request, RunError, WorkspaceChoice};
 use belljar_sandbox::state::RunFolder;
-use belljar_store::jobs::Claimed;
+use belljar_store::jobs::{Claimed, JobRecord};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
@@ -90,6 +92,7 @@ pub(super) fn run(
     };
     let assignment = &claimed.assignment;
     let is_command = assignment.sandbox.job_spec.is_none();
+    let program = assignment.sandbox.command.first().cloned().filter(|_| is_command);
     let whose = Whose {
         task_id: assignment.task_id.clone(),
         job_id: assignment.job_id.clone(),
@@ -107,9 +110,9 @@ pub(super) fn run(
     };
     let ways_out = (with.models.clone(), with.way.clone());
     let mut hearing = Hearing::new(workplace, whose, ways_out, heard, stop.clone());
-    let done = carry_out(workplace, claimed.assignment, with, &mut hearing);
-    let (came, folder, timings) =
-        done.unwrap_or_else(|error| (Came::of_run_error(&error, is_command), None, Timings::default()));
+    let done = carry_out(workplace, claimed, with, &mut hearing);
+    let (came, folder, timings) = done
+        .unwrap_or_else(|error| (Came::of_run_error(&error, program.as_deref()), None, Timings::default()));
     hearing.exit_code = came.outcome.exit_code;
     let steps = came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| Step::all(&result.steps));
     // Nothing of the sandbox runs any more, and so nothing is called.
@@ -124,11 +127,13 @@ type Done = (Came, Option<RunFolder>, Timings);
 
 fn carry_out(
     workplace: &Workplace,
-    assignment: Assignment,
+    claimed: Claimed,
     with: With,
     hearing: &mut Hearing,
 ) -> Result<Done, RunError> {
     let settings = &workplace.settings;
+    let Claimed { job: JobRecord { life: Lifecycle { attempt, max_attempts, .. }, .. }, assignment } =
+        claimed;
     let Assignment { job_id, task_id, mut sandbox, .. } = assignment;
     let mut home = BTreeMap::new();
     let With { models, way, terms, image: _, docker, limits, required } = with;
@@ -153,6 +158,7 @@ fn carry_out(
             hatches,
             timeout: Some(timeout),
             runner: settings.runner.clone(),
+            resumption: (max_attempts > 1).then_some(Resumption { job_id, attempt }),
         };
         let finished = run::carry_out(request, &site, hearing)?;
         return Ok((outcome::of_job(finished.result), finished.folder, finished.timings));
