@@ -8,6 +8,7 @@ mod approvals;
 mod artifacts;
 mod body;
 mod cancellation;
+mod endpoints;
 mod events;
 pub(crate) mod hatch;
 mod health;

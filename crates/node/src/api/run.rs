@@ -134,7 +134,18 @@ fn check(api: &Shared, assignment: &Assignment) -> Result<Image, Refusal> {
     if let Some(house) = api.workplace.tools.house() {
         house.terms(assignment.agent_id.as_ref(), &Order::of_job(sandbox, &image))?;
     }
-    Ok(())
+    Ok(image)
+}
+
+/// Refuses an image whose containers could write without limit. What the engine doesn't know by now is found out when the job begins.
+pub(super) async fn check_volumes(api: &Shared, image: Image, place: &'static str) -> Result<(), Refusal> {
+    if image == Image::Native {
+        return Ok(());
+    }
+    let workplace = Arc::clone(&api.workplace);
+    let checking = tokio::task::spawn_blocking(move || workplace.images.check_volumes(&image, place));
+    let checked = checking.await.map_err(|_| Refusal::new(ProblemKind::Internal, "the node has failed"))?;
+    Ok(checked?)
 }
 
 impl From<TooMuch> for Refusal {
@@ -147,7 +158,7 @@ impl From<NoImage> for Refusal {
     fn from(error: NoImage) -> Self {
         let kind = match error {
             NoImage::Invalid { .. } => ProblemKind::Validation,
-            NoImage::Denied { .. } => ProblemKind::Authorization,
+            NoImage::Denied { .. } | NoImage::Volumes { .. } => ProblemKind::Authorization,
         };
         Self::new(kind, error.to_string())
     }

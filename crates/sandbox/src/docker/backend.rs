@@ -93,6 +93,19 @@ impl DockerBackend {
         Self { settings: DockerSettings { image, ..self.settings.clone() }, ..self.clone() }
     }
 
+    /// Volumes that the image declares, as far as the engine knows it; containers of an image with volumes are not made.
+    pub fn declared_volumes(&self) -> Vec<String> {
+        self.engine.image(&self.settings.image).map_or_else(|_| Vec::new(), |image| image.volumes)
+    }
+
+    /// Whether the engine answers.
+    ///
+    /// # Errors
+    /// [`BackendError::Unavailable`] when it doesn't.
+    pub fn check_engine(&self) -> Result<(), BackendError> {
+        self.engine.ping().map_err(|error| unavailable(&error))
+    }
+
     fn image(&self) -> Result<Image, BackendError> {
         let name = &self.settings.image;
         let image = self.engine.image(name).map_err(|error| match error {
