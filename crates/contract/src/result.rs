@@ -143,7 +143,8 @@ pub struct StepError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Artifact {
-    /// Where it was, as the job sees it: below `/job/artifacts` or `/workspace`.
+    /// Where it was, as the job sees it: below `/job/artifacts` or `/workspace`. Of a file that its agent has put into the task
+    /// (`artifact.put`), the path there, which is relative.
     pub path: String,
     /// Its SHA-256, in lower-case hexadecimal.
     pub sha256: String,

@@ -1,6 +1,8 @@
 //! `belljar node`: the Worker API, as an orchestrator talks to it.
 
+mod able;
 mod agents;
+mod answers;
 mod asked;
 mod bridged;
 mod canceled;
@@ -19,7 +21,9 @@ mod managed;
 mod many;
 mod modeled;
 mod planned;
+mod ready;
 mod refused;
+mod reloaded;
 pub(crate) mod remote_tools;
 mod repaired;
 mod reported;
