@@ -72,6 +72,7 @@ fn job_of_a_node_that_was_killed_half_way_goes_on_after_the_steps_that_were_done
     ]));
     job["max_attempts"] = json!(2);
     let id = node.submit(job);
+    node.wait_for(&id, "in_progress");
     wait::until(|| has_workspace_file(&world, "waited"));
     node.killed_and_started();
     let told = node.wait_for(&id, "completed");

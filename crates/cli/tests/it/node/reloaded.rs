@@ -50,7 +50,7 @@ fn hangup_has_a_node_take_another_token_and_other_models() {
     let server = ModelServer::start(Script::always(Answer::text("hello")));
     let config = configure(&world, &server);
     let with_models = world.read("config.yaml");
-    world.write("config.yaml", "{}\n");
+    world.write("config.yaml", "node: {}\n");
     let node = Node::start(&world, &["--config", &config]);
     assert_eq!(node.run(&calling("small")).status, 403);
     world.write("config.yaml", &with_models);
