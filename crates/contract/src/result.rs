@@ -143,7 +143,8 @@ pub struct StepError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Artifact {
-    /// Where it was, as the job sees it: below `/job/artifacts` or `/workspace`.
+    /// Where it was, as the job sees it: below `/job/artifacts` or `/workspace`. A path that is no UTF-8 stands escaped, as
+    /// `\xff` for each foreign byte and with backslashes doubled.
     pub path: String,
     /// Its SHA-256, in lower-case hexadecimal.
     pub sha256: String,
