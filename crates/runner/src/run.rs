@@ -76,6 +76,10 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     code
 }
 
+/// Why root runs no job (`spec/1 §Design Principles`).
+const AS_ROOT: &str = "cynode-sba does not run jobs as root: start the container as another user (`--user 1000:1000`, or USER in the \
+     image) that can write /workspace and /job; --allow-root is for tests alone";
+
 /// Those who are told how the job goes on: whoever reads the log, and the host.
 type Telling<'t> = (&'t Log<'t>, &'t StatusLine);
 
@@ -120,6 +124,9 @@ fn work(
     log.name_job(job.job_id.as_str());
     status.name_job(job.job_id.as_str());
     *result = JobResult::begun(&job, result.started_at);
+    if rustix::process::geteuid().is_root() && !options.allow_root {
+        return Err(Failure::new(FailureCode::PolicyViolation, AS_ROOT));
+    }
     let outline: Vec<(String, StepType)> =
         job.steps.iter().enumerate().map(|(at, step)| (step.name(at), step.action.step_type())).collect();
     let admitted = admit(job, options.workspace.to_str().unwrap_or(WORKSPACE)).map_err(|refused| {
