@@ -63,7 +63,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         result = result.failed(failure, Timestamp::now());
     }
     result.finished_at = Timestamp::now();
-    let code = outlet.deliver(&result, &status, &log);
+    let code = outlet.deliver(&mut result, &status, &log);
     steps_file.forget();
     log.write(Event::JobFinished {
         status: result.status,
