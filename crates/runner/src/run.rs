@@ -45,7 +45,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Transport::Files { .. } => Log::to(stdout.as_fd()),
         Transport::Stdio => Log::to(stderr.as_fd()),
     };
-    let status = StatusLine::of_environment();
+    let status = StatusLine::of_environment(&options.transport);
     let started = Instant::now();
     let unfinished = Failure::new(FailureCode::InternalError, "the run did not finish");
     let mut result = JobResult::of_failure((None, None), unfinished, Timestamp::now());
@@ -171,7 +171,7 @@ fn carry_out(
         Transport::Files { job, .. } => Some(job.as_path()),
         Transport::Stdio => None,
     };
-    let by_host = status.begin(job_file, log);
+    let by_host = status.begin(log);
     let remaining = || status.remaining();
     let time = JobTime::start(constraints.max_runtime(), by_host, &remaining);
     let deadline = Deadline::of_job(&time, cancellation);

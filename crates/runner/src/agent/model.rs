@@ -10,7 +10,7 @@ pub(super) use refusal::Unusable;
 use super::conversation::{Entry, Reply, Request};
 use crate::deadline::{Deadline, Interrupted};
 use crate::fault::{Fault, explain};
-use crate::local_http::{Answer, NoAnswer, Question};
+use crate::http_client::{Answer, NoAnswer, Question};
 use belljar_contract::failure::FailureCode;
 use openai::Limit;
 use refusal::Next;

@@ -1,6 +1,6 @@
 //! What an answer that is none means for who is asked next.
 
-use crate::local_http::{Answer, NoAnswer};
+use crate::http_client::{Answer, NoAnswer};
 use serde_json::Value;
 
 /// Why a model's answer is of no use.
@@ -95,7 +95,7 @@ mod tests {
 
     fn next(status: u16, body: &str) -> Next {
         let body = body.as_bytes().to_vec();
-        Unusable::of(&Answer { status, retry_after: None, is_stream: false, body }).next()
+        Unusable::of(&Answer { status, retry_after: None, is_stream: false, session_id: None, body }).next()
     }
 
     #[test]
