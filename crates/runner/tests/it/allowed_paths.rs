@@ -21,9 +21,10 @@ fn programs_write_in_the_allowed_paths_and_nowhere_else() {
     let outside = scene.beside("outside");
     std::fs::create_dir(&outside).unwrap();
     let elsewhere = outside.display();
+    let shared = format!("/tmp/belljar-{}", std::process::id());
     let attempts = format!(
         "touch b && mkdir -p deep/er && echo x >deep/er/x && mv deep/er/x c && echo kept >$CYNODE_ARTIFACTS_DIR/kept || exit 9; \
-         echo x >/dev/null || exit 8; for tried in 'touch /tmp/belljar-q' 'touch {elsewhere}/q' 'touch ../q' 'cat ../secret' 'ls ..' \
+         echo x >/dev/null || exit 8; for tried in 'touch {shared}' 'touch {elsewhere}/q' 'touch ../q' 'cat ../secret' 'ls ..' \
          'cat ../../job.json' 'echo >>../../steps.jsonl'; do if sh -c \"$tried\" 2>/dev/null; then echo \"$tried\"; fi; done"
     );
     let ran = scene.run(&restricted(&json!(["/workspace/src"]), vec![in_source(&attempts)]));
@@ -38,7 +39,7 @@ fn programs_write_in_the_allowed_paths_and_nowhere_else() {
     let touched = succeeded.lines().filter(|line| line.starts_with("touch ")).count();
     assert_eq!(touched, 3, "{}", ran.result);
     assert!(outside.join("q").exists());
-    let _ = std::fs::remove_file("/tmp/belljar-q");
+    let _ = std::fs::remove_file(shared);
 }
 
 #[test]
