@@ -4,7 +4,7 @@ mod envelope;
 mod name;
 mod record;
 
-pub use envelope::{DomainCode, Envelope, Pagination};
+pub use envelope::{DomainCode, Envelope, Pagination, Redacted};
 pub use name::{InvalidToolNameError, ToolName};
 pub use record::{
     JudgedRecord, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus, ToolSubject,

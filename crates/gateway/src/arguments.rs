@@ -305,7 +305,7 @@ mod tests {
             "env": { SECRET_MARK: true },
             "list": { "items": { SECRET_MARK: true } }
         }});
-        let jwt = "eyJhbGciOi.eyJzdWIi.c2ln";
+        let jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJlLW9mLWEtand0";
         let given = json!({
             "key": "pin", "env": { "BASH_ENV": "pin" }, "list": ["pin"], "password": "not known", "code": "import os",
             "line": format!("export TOKEN=\"$(cmd)\"; cat x hunter22 {jwt}")

@@ -183,7 +183,7 @@ impl Gateway {
             return Err(Refusal::Over);
         };
         let answer = bounded(answer).map_err(|mut failure| {
-            failure.message = self.redactor.text(&failure.message);
+            failure.message = self.scrubbed(&failure.message);
             failure
         });
         let answer = self.scanned(answer, &mut recording);

@@ -52,8 +52,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub struct Gateway {
     registry: Arc<Registry>,
     audit: Arc<AuditLog>,
+    /// Scrubs messages of failures, by names beside values as well.
     redactor: Redactor,
-    /// What is left out of records besides `secrets`.
+    /// What is left out of records and answers besides `secrets`: precise forms of tokens.
     token_forms: Redactor,
     /// The host's own secrets.
     secrets: Arc<dyn KnownSecrets>,

@@ -70,6 +70,37 @@ fn what_calls_do_in_a_session_stays_there_until_a_person_takes_it_over() {
     assert_eq!(world.run(&["session", "list", "--json"]).succeeded().json().as_array().unwrap().len(), 1);
 }
 
+/// Source code in which names of secrets stand beside values that are none.
+const SOURCE: &str = "code: int = 3\npassword = getpass()\nPWD=/workspace\ntoken = next(tokens)\nnpm_config_registry = 'x'\n\
+    headers = {'Authorization': 'Bearer ' + key}\nCONSTRAINT pk_user_accounts_history\n";
+
+#[test]
+fn source_code_is_read_as_it_is_and_can_be_edited_as_it_was_read() {
+    let (world, project) = project();
+    world.write("project/settings.py", SOURCE);
+    let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    world.write("project/key.py", format!("KEY = '{token}'\nPWD = 1\n"));
+    let session = create(&world, &["--workspace-copy", &project]);
+    let _ended = Sessions(&world);
+    let with = ["--session", session.as_str(), "--level", "standard"];
+    let read = |path: &str| called(&world, ("read_file", &json!({ "path": path })), &with).1;
+    let content = read("settings.py")["data"]["content"].as_str().unwrap().to_owned();
+    assert_eq!(content, SOURCE);
+    for line in content.lines() {
+        let edit = json!({ "path": "settings.py", "old_text": line, "new_text": format!("{line} #") });
+        let (code, edited) = called(&world, ("edit_file", &edit), &with);
+        assert_eq!(code, 0, "{line}: {edited}");
+    }
+    assert_eq!(read("settings.py")["data"]["content"], SOURCE.replace('\n', " #\n"));
+    // The control: a token is taken out, and that is said.
+    let told = read("key.py");
+    assert_eq!(told["data"]["content"], "KEY = '***'\nPWD = 1\n");
+    assert_eq!((&told["redacted"]["texts"], &told["redacted"]["at"]), (&json!(1), &json!(["/content"])));
+    let call = ["tools", "call", "read_file", "{\"path\": \"key.py\"}"];
+    let ran = world.run(&[&call, &with[..]].concat()).succeeded();
+    assert!(ran.stderr.contains("at /content: `***` stands for a secret"), "{ran:?}");
+}
+
 #[test]
 fn what_needs_no_session_answers_without_making_one() {
     let world = World::new(BELLJAR);

@@ -36,7 +36,7 @@ async fn what_changes_something_is_recorded_before_it_is_done_and_after() {
     let arguments = json!({ "task_id": TASK, "text": "a", "key": "hunter2" });
     let called = call(&rig, in_sandbox(), "artifact.put", arguments.clone()).await;
     let Called::Answered(answered) = called else { panic!("{called:?}") };
-    assert_eq!(answered.envelope, Envelope::Ok { data: arguments, pagination: None });
+    assert_eq!(answered.envelope, Envelope::Ok { data: arguments, pagination: None, redacted: None });
     let records = rig.records();
     let kinds: Vec<_> = records.iter().map(|(kind, _)| kind.as_str()).collect();
     assert_eq!(kinds, ["tool_begun", "tool_called"]);

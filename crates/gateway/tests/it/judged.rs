@@ -179,9 +179,7 @@ async fn an_agent_is_shown_what_it_may_call_and_told_why_it_may_not_call_the_res
     assert!(
         house.shown("free").contains(&"run".to_owned()) && house.shown("free").contains(&"tell".to_owned())
     );
-    assert!(
-        house.call("free", "tell", json!({})).await == Envelope::Ok { data: json!({}), pagination: None }
-    );
+    assert_eq!(data(house.call("free", "tell", json!({})).await), json!({}));
     assert!(
         !house.shown("low").contains(&"tell".to_owned()) && house.shown("low").contains(&"run".to_owned())
     );
@@ -360,16 +358,17 @@ async fn what_changes_counts_at_once_for_whoever_sits_there() {
 }
 
 #[tokio::test]
-async fn what_looks_like_a_secret_is_recorded_taken_out_or_withheld_by_autonomy() {
+async fn token_in_an_answer_is_recorded_taken_out_or_withheld_by_autonomy() {
     let house = House::new();
-    let said = json!({ "text": "password=hunter2hunter2" });
+    let said = json!({ "text": "password = getpass(); KEY = 'glpat-hunter2hunter2hunter2'" });
     let text = |envelope: &Envelope| serde_json::to_string(envelope).unwrap();
     let free = house.call("free", "artifact.get", told(&said)).await;
     assert!(text(&free).contains("hunter2"), "{free:?}");
     assert_eq!(house.last()["judged"]["secrets_found"], 1);
     house.access.set_rules(rules("tool_access: {agents: [{name: free, level: elevated, autonomy: semi}]}"));
     let redacted = house.call("free", "artifact.get", told(&said)).await;
-    assert!(code(&redacted).is_none() && !text(&redacted).contains("hunter2"), "{redacted:?}");
+    assert_eq!(serde_json::to_value(&redacted).unwrap()["redacted"]["at"], json!(["/text"]));
+    assert_eq!(data(redacted)["text"], "password = getpass(); KEY = '***'");
     house.access.set_rules(rules(
         "tool_access: {agents: [{name: free, level: elevated, autonomy: locked, auto_approve: [all]}]}",
     ));

@@ -82,7 +82,14 @@ impl CallArguments {
             print_json(&envelope.map_err(|error| CliError::output(error.into()))?)?;
         }
         match &answered.envelope {
-            Envelope::Ok { data, .. } if !self.json => print_json(data).map(|()| ExitCode::SUCCESS),
+            Envelope::Ok { data, redacted, .. } if !self.json => {
+                print_json(data)?;
+                if let Some(redacted) = redacted {
+                    let at = redacted.at.join(", ");
+                    crate::output::errln!("belljar: at {}: {}", UntrustedLines(&at), redacted.notice);
+                }
+                Ok(ExitCode::SUCCESS)
+            }
             Envelope::Ok { .. } => Ok(ExitCode::SUCCESS),
             Envelope::Error { domain_code, message, .. } => {
                 if !self.json {
