@@ -125,11 +125,6 @@ fn overlay_marks(place: &Place) -> Vec<Case> {
             .after("creat", args![&from, 0o600])
             .fails(&[EINVAL]),
     );
-    let mut reserving = Script::default();
-    let reserved = reserving.call("creat", args![place.path("/workspace/reserved"), 0o600]);
-    reserving.prepared();
-    reserving.call("fallocate", args![reserved, 0, 0, 1 << 20]);
-    cases.push(Case::denied("RS3", "disk taken in one call", reserving).fails(&[libc::EOPNOTSUPP]));
     cases.extend(requests(place));
     // In an overlay that keeps its notes in attributes of users, those of a user are kept apart from them.
     for name in
