@@ -18,6 +18,7 @@ mod asking;
 pub mod batch;
 pub mod bearer;
 pub mod call;
+mod half_closed;
 mod http;
 mod long;
 mod mcp;
