@@ -153,17 +153,14 @@ impl Served {
     }
 }
 
-/// Tells what was denied.
+/// Tells what was denied or not reached.
 pub(crate) fn tell_denied(usage: &WebUsage) {
     for denied in &usage.denied {
         let needed =
             denied.rule_needed.as_ref().map_or(String::new(), |rule| format!("; it takes the rule {rule}"));
-        let (host, port, reason) = (&denied.host, denied.port, &denied.reason);
-        crate::output::errln!(
-            "belljar: {}:{port} was denied ({reason}){}",
-            Untrusted(host),
-            Untrusted(&needed)
-        );
+        let (host, port, reason) = (Untrusted(&denied.host), denied.port, &denied.reason);
+        let became = if denied.is_unreached() { "not reached" } else { "denied" };
+        crate::output::errln!("belljar: {host}:{port} was {became} ({reason}){}", Untrusted(&needed));
     }
     if usage.denied_unlisted > 0 {
         crate::output::errln!("belljar: {} more were denied; the audit has them", usage.denied_unlisted);

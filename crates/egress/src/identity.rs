@@ -1,6 +1,6 @@
 //! Who a run is for whoever bills it. It comes from the host alone.
 
-use belljar_contract::id::RunId;
+use belljar_contract::id::{JobId, RunId, TaskId};
 use serde::Serialize;
 
 /// Who a run is (`spec/2` invariant 10).
@@ -22,6 +22,15 @@ pub struct Identity {
     pub session_id: Option<String>,
     /// Who that trace is about.
     pub trace_user_id: Option<String>,
+}
+
+/// For which task and job a run is, as far as it is for one. A proxy behind the host's own may be told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunOwner {
+    /// The task.
+    pub task_id: Option<TaskId>,
+    /// The job.
+    pub job_id: Option<JobId>,
 }
 
 /// An identity that can't be written into a header.

@@ -75,8 +75,16 @@ pub(crate) fn work(
         Some(_) => gateway(&mut material, tokens, surroundings, deadline)?,
         None => Remote::default(),
     };
-    let bench =
-        Bench { surroundings, todo: &mut todo, file: &file, remote, usage, index: job.steps.len(), room };
+    let bench = Bench {
+        surroundings,
+        todo: &mut todo,
+        file: &file,
+        remote,
+        usage,
+        index: job.steps.len(),
+        room,
+        network_need: None,
+    };
     let outcome = match &job.inference {
         None => check(&material, bench, deadline, report),
         Some(inference) => Models::of_environment(&inference.allowed_models)

@@ -32,6 +32,7 @@ mod terminals;
 mod told;
 mod tools;
 mod traces;
+mod unreached;
 mod web;
 
 use belljar_testkit::postgres::Postgres;

@@ -117,7 +117,9 @@ impl ApiError {
         match error {
             DialAllowedError::Denied(_) => Self::NoAddress,
             DialAllowedError::NoAnswer => Self::OutOfTime,
-            DialAllowedError::Failed { .. } | DialAllowedError::Refused { .. } => Self::Unreachable,
+            DialAllowedError::Failed { .. }
+            | DialAllowedError::Refused { .. }
+            | DialAllowedError::NoProxy { .. } => Self::Unreachable,
         }
     }
 

@@ -98,7 +98,7 @@ impl Came {
         }
         // A command is one step: all that was denied was denied while it ran.
         let failure = (outcome.failure_code, outcome.failure_message.as_deref());
-        if let Some((code, message)) = judged(failure, &seen, Timestamp::MIN) {
+        if let Some((code, message)) = judged(failure, &seen, (Timestamp::MIN, FailureCode::StepFailed)) {
             (outcome.failure_code, outcome.failure_message) = (Some(code), Some(message));
         }
     }

@@ -16,6 +16,7 @@ use belljar_confine::stage::Timings;
 use belljar_contract::isolation::Required;
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
+use belljar_egress::identity::RunOwner;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::docker::DockerBackend;
@@ -197,7 +198,9 @@ impl With {
             house.map(|house| house.terms(assignment.agent_id.as_ref(), &Order::of_job(sandbox, &image)));
         let terms = terms.transpose()?;
         let way = sandbox.wants_web().then(|| workplace.web.way(terms.as_ref().map(Terms::compiled)));
-        let way = way.transpose()?;
+        let owner =
+            RunOwner { task_id: Some(assignment.task_id.clone()), job_id: Some(assignment.job_id.clone()) };
+        let way = way.transpose()?.map(|way| way.owned_by(owner));
         let (docker, (limits, required)) = match &image {
             Image::Native => (None, (workplace.settings.limits, workplace.settings.required.clone())),
             Image::Of(allowed) => (Some(workplace.images.backend_of(allowed)?), workplace.images.bounds()),

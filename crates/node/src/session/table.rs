@@ -10,6 +10,7 @@ use crate::web::{RunWeb, Way};
 use belljar_contract::id::{RunId, SessionId};
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::worker::session::OpenSessionRequest;
+use belljar_egress::identity::RunOwner;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
 use belljar_sandbox::hatch::{Hatch, by_hatch};
@@ -241,7 +242,8 @@ impl Sessions {
         let hatches = hatches(&request, models.is_some());
         let way =
             request.wants_web().then(|| workplace.web.way(terms.as_ref().map(Terms::compiled))).transpose();
-        let way = way.map_err(SessionError::Serve)?;
+        let owner = RunOwner { task_id: Some(request.task_id.clone()), job_id: None };
+        let way = way.map_err(SessionError::Serve)?.map(|way| way.owned_by(owner));
         let mut sandbox = self.sandbox((&request, terms.as_ref()), &image, (&hatches, way.as_ref()))?;
         let run_id = sandbox.id().clone();
         let sockets = by_hatch(&hatches, sandbox.take_hatches());

@@ -90,10 +90,12 @@ fn came(outcome: &JobOutcome, say: &mut dyn FnMut(&str, &str)) {
     if let Some(had) = &outcome.web {
         let WebUsage { passages, sent_bytes, received_bytes, .. } = had;
         say("web", &format!("{passages} let through, {sent_bytes} bytes sent, {received_bytes} received"));
-        for DeniedDestination { host, port, reason, rule_needed } in &had.denied {
+        for denied in &had.denied {
+            let DeniedDestination { host, port, reason, rule_needed } = denied;
+            let what = if denied.is_unreached() { "not reached" } else { "denied" };
             let rule =
                 rule_needed.as_ref().map_or(String::new(), |rule| format!("; it takes the rule {rule}"));
-            say("denied", &plain(&format!("{host}:{port} ({reason}){rule}")));
+            say(what, &plain(&format!("{host}:{port} ({reason}){rule}")));
         }
         if had.denied_unlisted > 0 {
             say("denied", &format!("{} more", had.denied_unlisted));

@@ -67,6 +67,20 @@ fn one_that_says_that_it_can_not_is_believed() {
 }
 
 #[test]
+fn one_that_gives_up_after_a_command_needed_the_network_names_the_host() {
+    let run = |text: &str| call("run_command", json!({ "argv": ["sh", "-c", text] }));
+    let gives_up = || call("finish", json!({ "summary": "nothing to build with", "gave_up": true }));
+    let unresolved = "echo 'curl: (6) Could not resolve host: pkgs.example' >&2; exit 6";
+    let ran = House::with(vec![run(unresolved), gives_up()]).run(&small_job());
+    assert_eq!(ran.outcome(), "ext_net_required", "{}", ran.result);
+    let message = ran.result["failure_message"].as_str().unwrap();
+    assert!(message.contains("pkgs.example") && message.contains("nothing to build with"), "{message}");
+    // The control.
+    let ran = House::with(vec![run("exit 6"), gives_up()]).run(&small_job());
+    assert_eq!(ran.outcome(), "agent_gave_up", "{}", ran.result);
+}
+
+#[test]
 fn words_alone_are_no_work() {
     let house = always(Answer::text("I have done it all."));
     let ran = house.run(&small_job());
