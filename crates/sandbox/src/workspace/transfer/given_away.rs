@@ -50,20 +50,21 @@ fn exchange(target: &Directory, stops: &AtomicBool, exchanged: &AtomicUsize) {
     }
 }
 
-/// Removes what an attempt has left, but nothing that is root's.
+/// Removes what an attempt has left, and puts back what is root's. A file of root's that had the temporary name may
+/// have lost it, as the owner of the target could have removed it too: it gets its name again from a link beside it.
 fn clear(target: &Path, roots: &[u64]) {
     for entry in std::fs::read_dir(target).unwrap() {
         let path = entry.unwrap().path();
         let found = path.symlink_metadata().unwrap();
         match roots.iter().position(|inode| *inode == found.ino()) {
+            Some(0) => std::fs::remove_file(&path).unwrap(),
             Some(which) => std::fs::rename(&path, target.with_file_name(ROOTS[which])).unwrap(),
             None if found.is_dir() => std::fs::remove_dir(&path).unwrap(),
             None => std::fs::remove_file(&path).unwrap(),
         }
     }
-    for name in ROOTS {
-        std::fs::rename(target.with_file_name(name), target.join(name)).unwrap();
-    }
+    std::fs::hard_link(target.with_file_name(ROOTS[0]), target.join(ROOTS[0])).unwrap();
+    std::fs::rename(target.with_file_name(ROOTS[1]), target.join(ROOTS[1])).unwrap();
 }
 
 #[test]
@@ -88,6 +89,7 @@ fn root_gives_nothing_away_that_gets_a_name_while_it_is_written() {
         below(path).metadata().unwrap().ino()
     };
     let roots = [close("to/secret", 0o600), close("to/closed", 0o700)];
+    std::fs::hard_link(below("to/secret"), below("secret")).unwrap();
     chown(below("to"), Some(OTHER), Some(OTHER)).unwrap();
     let open = |path: &str| Directory::open_host(&below(path)).unwrap();
     let (from, to) = (open("from"), open("to"));
