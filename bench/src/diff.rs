@@ -24,7 +24,12 @@ pub(crate) fn run(programs: &Programs) -> bool {
     let program = programs.runner();
     let ours = || {
         let mut command = Command::new(&program);
-        command.arg("--job").arg(&job).arg("--result").arg(folder.path().join("result.json"));
+        command
+            .arg("--allow-root")
+            .arg("--job")
+            .arg(&job)
+            .arg("--result")
+            .arg(folder.path().join("result.json"));
         command.arg("--workspace").arg(&tree).arg("--artifacts").arg(folder.path().join("artifacts"));
         command
     };

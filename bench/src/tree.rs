@@ -29,7 +29,14 @@ pub(crate) fn run(programs: &Programs) -> bool {
     let program = programs.runner();
     let ours = || {
         let mut command = Command::new(&program);
-        command.arg("--job").arg(&job).arg("--result").arg(&result).arg("--workspace").arg(&tree);
+        command
+            .arg("--allow-root")
+            .arg("--job")
+            .arg(&job)
+            .arg("--result")
+            .arg(&result)
+            .arg("--workspace")
+            .arg(&tree);
         command.arg("--artifacts").arg(results.path().join("artifacts"));
         command
     };

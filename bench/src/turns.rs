@@ -63,7 +63,11 @@ fn run_agent(program: &Path, folder: &Path, turns: usize) -> Ran {
     for (flag, name) in [("--job", "job.json"), ("--result", "result.json"), ("--artifacts", "artifacts")] {
         command.arg(flag).arg(folder.join(name));
     }
-    command.arg("--workspace").arg(&workspace).env("OPENAI_BASE_URL", format!("{}/v1", server.url()));
+    command
+        .arg("--allow-root")
+        .arg("--workspace")
+        .arg(&workspace)
+        .env("OPENAI_BASE_URL", format!("{}/v1", server.url()));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let begun = Instant::now();
     let status = command.status().expect("a program that starts");

@@ -24,7 +24,7 @@ impl Memory {
 
 impl Tree for Memory {
     fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>> {
-        let below = format!("{path}/");
+        let below = format!("{}/", path.as_str());
         Ok(match self.0.get(path.as_str()) {
             Some(bytes) => Some(Entry::File { mode: FileMode::Plain, bytes: bytes.to_vec() }),
             None => self.0.keys().any(|name| name.starts_with(&below)).then_some(Entry::Directory),

@@ -1,7 +1,7 @@
 //! Files that are made from code: the published schemas, the reference of the configuration, the compiled system call
 //! filter, and the policy as container engines take it.
 
-use crate::reference;
+use crate::{effects, reference};
 use belljar_confine::seccomp::program::Source;
 use belljar_confine::seccomp::{profile, programs};
 use belljar_contract::schema;
@@ -17,6 +17,7 @@ pub(crate) fn files() -> Result<Vec<(&'static str, String)>, serde_json::Error> 
     Ok(vec![
         ("docs/schema/job.schema.json", pretty(schema::job())?),
         ("docs/reference/configuration.md", reference::page()),
+        ("docs/reference/configuration-effects.md", effects::page()),
         ("crates/confine/src/seccomp/compiled.rs", Source(&programs()).to_string()),
         ("crates/confine/src/seccomp/profile.json", profile().to_string()),
         ("docs/schema/result.schema.json", pretty(schema::result())?),

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod effects;
 mod generate;
 mod reference;
 mod rooms;

@@ -10,7 +10,8 @@ const HEAD: &str = "# The configuration file, member by member
 
 Made by `cargo xtask generate` from `crates/contract/src/yaml/reference`; a test holds it against the parser, member by member. What the
 sections are for and how they play together is in [config.md](../config.md), [models.md](../models.md), [agents.md](../agents.md),
-[node.md](../node.md) and [trust.md](../trust.md); `belljar config check FILE` tells what is wrong with a file.
+[node.md](../node.md) and [trust.md](../trust.md); `belljar config check FILE` tells what is wrong with a file. Which test shows
+what a member changes is in [configuration-effects.md](configuration-effects.md).
 
 ";
 
@@ -75,7 +76,7 @@ mod tests {
         let page = page();
         for row in [
             "| `pids_limit` | a whole number from 1 to 32768 | `1024` | processes and threads |",
-            "| `overrides` | a mapping from [categories](#categories); each: one of: docker, k8s, native, subprocess |",
+            "| `overrides` | a mapping from [categories](#categories); each: one of: docker, native, subprocess |",
             "| `secret_file` | a file | it is required |",
             "| `timeouts` | members, below | as its members say |",
             "\n## `sandboxing.docker.lifecycle`\n",

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: every check sees the whole repository and says what is wrong where, and what would be right.
 
 mod architecture;
+mod effects;
 mod errors;
 mod features;
 mod generated;
@@ -60,6 +61,7 @@ type Check = fn(&Repository) -> Vec<Finding>;
 
 const CHECKS: &[(&str, Check)] = &[
     ("architecture", architecture::check),
+    ("effects", effects::check),
     ("errors", errors::check),
     ("features", features::check),
     ("headers", headers::check),

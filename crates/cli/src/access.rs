@@ -6,6 +6,7 @@ use crate::trust;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::{AgentId, UserId};
+use belljar_contract::yaml::instead_of;
 use belljar_policy::access::compiled::{Compiled, WebTerms, WorkspaceTerms};
 use belljar_policy::access::{AccessRules, AgentStanding, Earned};
 use belljar_policy::constraint::WorksIn;
@@ -69,6 +70,34 @@ pub(crate) fn earned(config: Option<&Path>, identity: &Identity) -> Result<Optio
     }
 }
 
+/// Refuses an agent of which nothing is said and nothing is recorded: a name with a slip in it would have the default level. A configuration
+/// that writes `default_level` has said what such agents may do.
+///
+/// # Errors
+/// Usage, with the name that was meant, perhaps.
+pub(crate) fn check_known(config: Option<&Path>, identity: &Identity) -> Result<(), CliError> {
+    let Identity::Agent(agent) = identity else { return Ok(()) };
+    let configuration = configuration(config)?;
+    let is_said = configuration
+        .as_ref()
+        .is_some_and(|configuration| configuration.has_default_level || configuration.access.knows(agent));
+    if is_said || trust::has_record_of(config, agent)? {
+        return Ok(());
+    }
+    let known: Vec<&str> = configuration
+        .iter()
+        .flat_map(|configuration| configuration.access.agents())
+        .map(AgentId::as_str)
+        .collect();
+    let instead = match known.is_empty() {
+        true => "the configuration names none".to_owned(),
+        false => instead_of(agent.as_str(), &known),
+    };
+    Err(CliError::usage(format!(
+        "--agent: there is no agent {agent} in tool_access.agents ({instead}); tool_access.default_level gives agents that are not listed a level"
+    )))
+}
+
 /// What somebody's rules mean for their sandboxes, which would be lent that and reach the web by that file.
 ///
 /// # Errors
@@ -78,9 +107,10 @@ pub(crate) fn compiled(
     (config, is_lent_to, egress): (Option<&Path>, bool, Option<&Path>),
     workspace: &WorkspaceChoice,
 ) -> Result<Compiled, CliError> {
+    check_known(config, identity)?;
     let earned = earned(config, identity)?;
     let standing = standing(&rules_of(config)?, identity, earned.as_ref());
-    let compiled = Compiled::of(standing.permissions.constraints());
+    let compiled = Compiled::of_agent(&standing.permissions);
     let asked = [
         (is_lent_to && !compiled.is_lent_to, "--ro", "is lent nothing of the host"),
         (egress.is_some() && compiled.web == WebTerms::None, "--egress", "reaches nothing"),

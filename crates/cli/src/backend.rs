@@ -1,16 +1,18 @@
-//! The arguments that say which backend makes a sandbox; the same for `exec` and `session create`. Where agents' tools work, a
-//! configuration says, if they don't.
+//! The arguments that say which backend makes a sandbox; the same for `exec` and `session create`. Where they say nothing, a configuration
+//! does: for the tools of agents, and where it writes a backend for commands, for those.
 
 mod quarters;
 
-pub(crate) use quarters::{Quarter, Quarters, works_in_session};
+pub(crate) use quarters::{Quarter, Quarters, has_sandbox, works_in_session};
 
-use crate::configuration::Configuration;
+use crate::configuration::{self, Configuration};
 use crate::error::CliError;
 use crate::lending::AllowanceArguments;
+use belljar_contract::category::Category;
+use belljar_contract::programs::ProgramList;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::backends::here::Here;
-use belljar_sandbox::config::BackendName;
+use belljar_sandbox::config::{BackendName, DockerConfig, Sandboxing};
 use belljar_sandbox::docker::ImageName;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
@@ -19,7 +21,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct BackendArguments {
     /// What makes the sandbox: this kernel alone, a Docker engine on this machine, or, for programs of low risk, this
-    /// kernel without namespaces [default: native]
+    /// kernel without namespaces [default: what the configuration writes for commands (`default_backend`, `overrides.terminal`), else native]
     #[arg(long, value_name = "NAME", value_enum, help_heading = HEADING)]
     backend: Option<Kind>,
     /// The image of the container, which the engine must have
@@ -69,20 +71,68 @@ impl BackendArguments {
         std::path::absolute(socket).map_err(|source| CliError::read(socket, source))
     }
 
-    /// The backend, with what has to be said about it and nothing that would be ignored.
-    pub(crate) fn chosen(&self) -> Result<Chosen, CliError> {
-        let without_docker = |chosen| match (&self.image, &self.docker_socket) {
+    /// The backend for commands of a person: what was said here, else what the configuration writes for them, else the native one. A list of
+    /// programs, which native sandboxes alone can hold, comes before what the configuration writes.
+    pub(crate) fn for_commands(&self, listed: Option<&ProgramList>) -> Result<Chosen, CliError> {
+        let written = match self.backend {
+            Some(_) => None,
+            None => configuration::current()?.and_then(|config| Some((config.backend_for_commands?, config))),
+        };
+        let Some((backend, config)) = written else { return self.chosen() };
+        if backend != BackendName::Native && listed.is_some() {
+            crate::output::tell(&format!(
+                "belljar: a list of programs (--programs, or a level of access) holds in native sandboxes alone, so this is one (configured: {backend})\n"
+            ));
+            return self.without_docker(Chosen::Native);
+        }
+        let sandboxing = config.sandboxing.sandboxing;
+        match backend {
+            BackendName::Native => self.without_docker(Chosen::Native),
+            BackendName::Subprocess => {
+                self.without_docker(Chosen::Subprocess(Box::new(sandboxing.subprocess)))
+            }
+            BackendName::Docker => {
+                let runtime = sandboxing.docker.runtime_for(Category::Terminal).map(str::to_owned);
+                let image = self.image.as_ref().map(|image| image.as_str().to_owned());
+                let image = image.unwrap_or_else(|| sandboxing.docker.image.clone());
+                let config = DockerConfig { image, runtime, ..sandboxing.docker };
+                Ok(Chosen::Docker { config: Box::new(config), socket: self.socket()? })
+            }
+        }
+    }
+
+    /// Refuses what is said of containers where there is none.
+    fn without_docker(&self, chosen: Chosen) -> Result<Chosen, CliError> {
+        match (&self.image, &self.docker_socket) {
             (None, None) => Ok(chosen),
             (Some(_), _) => Err(CliError::usage("--image is for --backend docker".to_owned())),
             (None, Some(_)) => Err(CliError::usage("--docker-socket is for --backend docker".to_owned())),
-        };
-        match (self.backend.unwrap_or(Kind::Native), &self.image) {
-            (Kind::Native, _) => without_docker(Chosen::Native),
-            (Kind::Subprocess, _) => without_docker(Chosen::subprocess()),
-            (Kind::Docker, None) => Err(CliError::usage("--backend docker needs an --image".to_owned())),
-            (Kind::Docker, Some(image)) => Ok(Chosen::docker(image, self.socket()?)),
         }
     }
+
+    /// The backend that was said here, or the native one, with the settings of the configuration and nothing that would be ignored.
+    pub(crate) fn chosen(&self) -> Result<Chosen, CliError> {
+        match (self.backend.unwrap_or(Kind::Native), &self.image) {
+            (Kind::Native, _) => self.without_docker(Chosen::Native),
+            (Kind::Subprocess, _) => {
+                let configured = configured_sandboxing()?.map(|sandboxing| sandboxing.subprocess);
+                self.without_docker(Chosen::Subprocess(Box::new(configured.unwrap_or_default())))
+            }
+            (Kind::Docker, None) => Err(CliError::usage("--backend docker needs an --image".to_owned())),
+            (Kind::Docker, Some(image)) => {
+                let configured = configured_sandboxing()?.map(|sandboxing| sandboxing.docker);
+                let config =
+                    DockerConfig { image: image.as_str().to_owned(), ..configured.unwrap_or_default() };
+                Ok(Chosen::Docker { config: Box::new(config), socket: self.socket()? })
+            }
+        }
+    }
+}
+
+/// What the configuration says of sandboxes, if it says anything.
+fn configured_sandboxing() -> Result<Option<Sandboxing>, CliError> {
+    let configured = configuration::current()?.filter(|config| config.has_sandboxing);
+    Ok(configured.map(|config| config.sandboxing.sandboxing))
 }
 
 fn parse_image(text: &str) -> Result<ImageName, String> {

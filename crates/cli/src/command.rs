@@ -12,14 +12,18 @@ mod doctor;
 mod egress;
 mod exec;
 pub(crate) mod git;
+mod grant;
 pub(crate) mod job;
 mod man;
 pub(crate) mod mcp;
 mod node;
+mod operator;
 mod policy;
+mod preference;
 mod printing;
 mod run;
 pub(crate) mod session;
+mod skill;
 mod tools;
 mod trust;
 mod usage;
@@ -57,7 +61,7 @@ struct Entry {
     uses_state: fn(&ArgMatches) -> bool,
 }
 
-const SUBCOMMANDS: [Entry; 23] = [
+const SUBCOMMANDS: [Entry; 26] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
@@ -70,6 +74,9 @@ const SUBCOMMANDS: [Entry; 23] = [
     Entry::of::<node::NodeArguments>().using_state_if(|matches| !matches.contains_id("state_dir")),
     Entry::of::<job::JobArguments>(),
     Entry::of::<approval::ApprovalArguments>(),
+    Entry::of::<preference::PreferenceArguments>(),
+    Entry::of::<skill::SkillArguments>(),
+    Entry::of::<grant::GrantArguments>(),
     Entry::of::<policy::PolicyArguments>(),
     Entry::of::<why::WhyArguments>(),
     Entry::of::<trust::TrustArguments>(),

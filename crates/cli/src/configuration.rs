@@ -2,6 +2,7 @@
 
 use crate::error::CliError;
 use crate::obeyed;
+use belljar_contract::category::Category;
 use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node, below, quoted};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::web::config::WebConfig;
@@ -11,7 +12,7 @@ use belljar_policy::access::AccessRules;
 use belljar_policy::approval::ApprovalRules;
 use belljar_policy::git::GitRules;
 use belljar_policy::trust::TrustConfig;
-use belljar_sandbox::config::Config;
+use belljar_sandbox::config::{BackendName, Config};
 use belljar_store::audit::anchor::AnchorSettings;
 use belljar_tools::builtin::configured::config::ToolsConfig;
 use std::collections::BTreeMap;
@@ -26,6 +27,10 @@ pub(crate) struct Configuration {
     pub(crate) sandboxing: Config,
     /// Whether it says something about that.
     pub(crate) has_sandboxing: bool,
+    /// The backend for commands of a person, where it writes one: `default_backend`, or an override for `terminal`.
+    pub(crate) backend_for_commands: Option<BackendName>,
+    /// Whether it writes the level of agents of which nothing else is said (`tool_access.default_level`).
+    pub(crate) has_default_level: bool,
     /// Who answers for models.
     pub(crate) inference: Option<InferenceConfig>,
     /// What sandboxes may reach of the web, where something is said of it.
@@ -56,7 +61,8 @@ pub(crate) struct Configuration {
 const ACCESS: [&str; 3] = ["tool_access", "autonomy", "trust"];
 
 /// The sections that may stand without `sandboxing`.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 13] = [
+    "log",
     "audit",
     "approvals",
     "inference",
@@ -102,15 +108,28 @@ impl Configuration {
         Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })
     }
 
+    /// Reads a file as it is now, also if this process has read it before.
+    pub(crate) fn read_again(path: &Path) -> Result<Self, CliError> {
+        let bytes = read_bytes(obeyed::open(path)?).map_err(|error| CliError::read(path, error))?;
+        obeyed::check_named(&bytes)?;
+        Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })
+    }
+
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(root, log)?;
-        let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());
+        let has_sandboxing = members.node("sandboxing").is_some();
         let has_access = ACCESS.iter().any(|name| members.node(name).is_some());
         let has_others = OTHERS.iter().any(|name| members.node(name).is_some());
         let sandboxing = match has_sandboxing || !has_others {
             true => Config::read_from(&mut members),
             false => Config::read_if_there(&mut members),
         };
+        let writes = |path: &[&str]| root.member(path).is_some();
+        let writes_backend =
+            writes(&["sandboxing", "default_backend"]) || writes(&["sandboxing", "overrides", "terminal"]);
+        let backend_for_commands =
+            writes_backend.then(|| sandboxing.sandboxing.backend_for(Category::Terminal));
+        let has_default_level = writes(&["tool_access", "default_level"]);
         let inference = members.optional("inference", |node, log| Some(InferenceConfig::read(node, log)));
         let egress = members.optional("egress", |node, log| Some(WebConfig::read(node, log)));
         let agents = members.section("agents", Catalogue::read);
@@ -135,6 +154,8 @@ impl Configuration {
         Some(Self {
             sandboxing,
             has_sandboxing,
+            backend_for_commands,
+            has_default_level,
             inference,
             egress,
             node,
@@ -156,6 +177,8 @@ impl Configuration {
         Self {
             sandboxing,
             has_sandboxing: false,
+            backend_for_commands: None,
+            has_default_level: false,
             inference: None,
             egress: None,
             node,

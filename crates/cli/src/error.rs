@@ -10,9 +10,11 @@ use crate::handoff::{asked, listed};
 use crate::output::quoted;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
+use belljar_contract::failure::FailureCode;
 use belljar_contract::id::ApprovalId;
 use belljar_contract::problem::{Problem, Problems};
 use belljar_egress::git::PinError;
+use belljar_egress::inference::models::NoCredentialError;
 use belljar_egress::spend::{SpendError, TooManyDaysError};
 use belljar_gateway::StdioError;
 use belljar_node::agent::program::ProgramError;
@@ -25,6 +27,7 @@ use belljar_node::git::pull_request::PlanError;
 use belljar_node::inspection::InspectionError;
 use belljar_node::serving::ServeError;
 use belljar_policy::git::InvalidBranch;
+use belljar_policy::grant::GrantRefusal;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::config::{BackendName, Mistakes};
 use belljar_sandbox::directory::DirectoryError;
@@ -40,6 +43,7 @@ use belljar_store::approvals::ApprovalError;
 use belljar_store::audit::AuditError;
 use belljar_store::audit::export::ExportError;
 use belljar_store::database::DatabaseError;
+use belljar_store::grants::{GrantKeyError, IssueGrantError};
 use belljar_store::trust::RecordError;
 use belljar_tools::registry::RegisterError;
 use hints::{
@@ -262,6 +266,21 @@ pub(crate) enum CliError {
     /// They would be too many.
     #[error(transparent)]
     Days(#[from] TooManyDaysError),
+    /// The grant doesn't cover it. That is recorded.
+    #[error("{}: {refusal}", refusal.code())]
+    NotGranted {
+        /// Why not.
+        refusal: GrantRefusal,
+    },
+    /// A grant is not issued.
+    #[error(transparent)]
+    IssueGrant(#[from] IssueGrantError),
+    /// The key that signs grants can't be used.
+    #[error(transparent)]
+    GrantKey(#[from] GrantKeyError),
+    /// A model's provider wants a credential that isn't there.
+    #[error(transparent)]
+    NoCredential(#[from] NoCredentialError),
 }
 
 // === impl CliError ===
@@ -331,7 +350,21 @@ impl CliError {
         self.exit_code()
     }
 
-    fn exit_code(&self) -> u8 {
+    /// The failure code of a job that was not run for this: what was asked for can't be, or Belljar has failed.
+    pub(crate) fn failure_code(&self) -> FailureCode {
+        match self {
+            Self::Usage { .. } | Self::Config { .. } | Self::Invalid { .. } | Self::Read { .. } => {
+                FailureCode::SchemaValidation
+            }
+            Self::Run(RunError::Sandbox(EnclosureError::Start(
+                StartError::Weaker { .. } | StartError::NoLandlock,
+            )))
+            | Self::Start(StartError::Weaker { .. } | StartError::NoLandlock) => FailureCode::NodeFailure,
+            _ => FailureCode::InternalError,
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Invalid { .. } | Self::Config { .. } | Self::Plan(_) => BAD_INPUT,
             Self::Node(error) if error.is_bad_input() => BAD_INPUT,

@@ -88,7 +88,7 @@ impl SandboxArguments {
 
     /// What it may use.
     pub(crate) fn limits(&self, backend: &Chosen) -> Result<Limits, CliError> {
-        Ok(self.allowance.limits.limits(usual(backend)?.0, self.workspace.is_some()))
+        Ok(self.allowance.limits.limits(usual(backend.name())?.0, self.workspace.is_some()))
     }
 
     /// The layers without which there shall be no sandbox: what was asked for by name is not let go of.
@@ -117,7 +117,7 @@ impl AllowanceArguments {
 
     /// What it may use, on a copy.
     pub(crate) fn limits(&self, backend: &Chosen) -> Result<Limits, CliError> {
-        Ok(self.limits.limits(usual(backend)?.0, false))
+        Ok(self.limits.limits(usual(backend.name())?.0, false))
     }
 
     /// The same where a configuration says what is usual.
@@ -127,12 +127,12 @@ impl AllowanceArguments {
 
     /// The layers without which there shall be no sandbox: what was asked for by name is not let go of.
     pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
-        Ok(self.required_with_limits()?.and(&usual(backend)?.1))
+        self.required_in(backend.name())
     }
 
-    /// The same where not everything may be limited: what was asked for by name is not let go of.
-    pub(crate) fn required_with_limits(&self) -> Result<Required, CliError> {
-        self.limits.required_with_limits()
+    /// The same for a backend of which nothing more is known.
+    pub(crate) fn required_in(&self, backend: BackendName) -> Result<Required, CliError> {
+        Ok(self.limits.required_with_limits()?.and(&usual(backend)?.1))
     }
 
     /// How long it may last.
@@ -141,21 +141,25 @@ impl AllowanceArguments {
     }
 }
 
-/// What is usual for a backend where the command line says nothing: natively, what the configuration says of native sandboxes.
-fn usual(backend: &Chosen) -> Result<(Limits, Required), CliError> {
-    let configured = match backend {
-        Chosen::Native => configuration::current()?,
-        Chosen::Docker { .. } | Chosen::Subprocess(_) => None,
-    };
-    let native = |configured: Configuration| {
+/// Limits and required layers of a backend where the command line says nothing: those of the configuration. A file that says nothing about
+/// sandboxes leaves containers and subprocesses the usual ones.
+fn usual(backend: BackendName) -> Result<(Limits, Required), CliError> {
+    let says = |configured: &Configuration| configured.has_sandboxing || backend == BackendName::Native;
+    let configured = configuration::current()?.filter(says);
+    let of_backend = |configured: Configuration| {
         let sandboxing = configured.sandboxing.sandboxing;
-        (sandboxing.native.limits, sandboxing.required_of(BackendName::Native))
+        (sandboxing.limits_of(backend), sandboxing.required_of(backend))
     };
-    Ok(configured.map(native).unwrap_or_default())
+    Ok(configured.map(of_backend).unwrap_or_default())
 }
 
 /// A directory of the host's, as it is now.
 pub(crate) fn directory(path: &Path) -> Result<HostPath, CliError> {
+    if path.components().eq([Component::RootDir]) {
+        return Err(CliError::usage(
+            "the root directory can't be a workspace: it holds what Belljar itself runs on, and file systems that can't be lent; name the directory of a project".to_owned(),
+        ));
+    }
     // Resolved at once: what is lent is the directory meant now, not where a link may lead later.
     let found = given(path)?;
     let path = HostPath::of_opened(found.real, &found.opened)?;

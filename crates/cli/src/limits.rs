@@ -2,13 +2,13 @@
 //! one.
 
 use belljar_contract::isolation::Required;
-use belljar_sandbox::limits::{Bytes, Limit, Limits};
+use belljar_sandbox::limits::{Bytes, LEAST_MEMORY, LEAST_NATIVE_SCRATCH, Limit, Limits};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArguments {
     /// Memory, that of files in memory included, such as 512m or 2g; everything is killed when it is used up [default: 4g]
-    #[arg(long, value_name = "SIZE|none", value_parser = parse_most)]
+    #[arg(long, value_name = "SIZE|none", value_parser = parse_memory)]
     memory: Option<Most>,
     /// Processors, such as 1.5 [default: none]
     #[arg(long, value_name = "NUMBER|none", value_parser = parse_processors)]
@@ -23,7 +23,7 @@ pub(crate) struct LimitArguments {
     #[arg(long, value_name = "SIZE|none", value_parser = parse_most)]
     disk: Option<Most>,
     /// What /tmp, the home directory and an empty workspace may hold together, in memory [default: 1g]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_scratch)]
     scratch: Option<Bytes>,
     /// Pseudo-terminals [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1024))]
@@ -108,6 +108,29 @@ fn parse_most(text: &str) -> Result<Most, String> {
     }
 }
 
+/// With less no sandbox can be built.
+fn parse_memory(text: &str) -> Result<Most, String> {
+    match parse_most(text)? {
+        Most(Some(bytes)) => at_least(text, bytes, LEAST_MEMORY).map(|bytes| Most(Some(bytes))),
+        no_limit => Ok(no_limit),
+    }
+}
+
+fn parse_scratch(text: &str) -> Result<Bytes, String> {
+    let Bytes(bytes) = text.parse::<Bytes>().map_err(|error| error.to_string())?;
+    at_least(text, bytes, LEAST_NATIVE_SCRATCH).map(Bytes)
+}
+
+fn at_least(text: &str, bytes: u64, least: u64) -> Result<u64, String> {
+    match bytes >= least {
+        true => Ok(bytes),
+        false => Err(format!(
+            "no sandbox can be built with {text} ({bytes} bytes); the least that works is {}m",
+            least >> 20
+        )),
+    }
+}
+
 fn parse_processors(text: &str) -> Result<Processors, String> {
     let expected = || format!("expected a number of processors between 0.01 and 4096, or none, not {text:?}");
     if text == NO_LIMIT {
@@ -129,6 +152,15 @@ mod tests {
         assert_eq!(parse_most("none"), Ok(Most(None)));
         assert_eq!(parse_most("1.5g"), Ok(Most(Some(3 << 29))));
         assert!(parse_most("0").is_err() && parse_most("").is_err() && parse_most("unlimited").is_err());
+    }
+
+    #[test]
+    fn amounts_that_build_no_sandbox_are_refused_with_the_least_that_does() {
+        assert!(parse_memory("5").unwrap_err().contains("the least that works is 6m"));
+        assert_eq!(parse_memory("6m"), Ok(Most(Some(6 << 20))));
+        assert_eq!(parse_memory("none"), Ok(Most(None)));
+        assert!(parse_scratch("512k").unwrap_err().contains("the least that works is 1m"));
+        assert!(parse_scratch("1m").is_ok());
     }
 
     #[test]

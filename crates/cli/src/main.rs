@@ -12,10 +12,12 @@ mod command;
 mod configuration;
 mod error;
 mod git;
+mod grants;
 mod handoff;
 mod kept;
 mod lending;
 mod limits;
+mod listening;
 mod models;
 mod obeyed;
 mod output;
@@ -25,6 +27,7 @@ mod state;
 mod summary;
 mod terminal;
 mod trust;
+mod used;
 mod web;
 
 use belljar_sandbox::subprocess;
@@ -34,6 +37,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let started_as = std::env::args_os().next().unwrap_or_default();
     let arguments = std::env::args_os().skip(1);
+    explain_missing_random_devices();
     belljar_store::audit::anchor::install_source(configuration::anchors);
     match Path::new(&started_as).file_name().and_then(|name| name.to_str()) {
         Some("cynode-sba") => return belljar_runner::main_with(arguments),
@@ -55,4 +59,20 @@ fn main() -> ExitCode {
         }
         Ok(()) => code,
     }
+}
+
+/// Has a process that finds no random numbers say what is missing: ids are made by a library that panics then. This program is static, so that
+/// the library takes them from devices.
+fn explain_missing_random_devices() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let is_about_them =
+            panic.payload_as_str().is_some_and(|text| text.to_ascii_lowercase().contains("rng"));
+        let missing = ["/dev/random", "/dev/urandom"].into_iter().find(|device| !Path::new(device).exists());
+        let Some(device) = missing.filter(|_| is_about_them) else { return usual(panic) };
+        output::tell(&format!(
+            "belljar: {device} is missing, so there are no random numbers to make ids of; mount /dev here, or make the device (`mknod -m 666 /dev/random c 1 8`, `mknod -m 666 /dev/urandom c 1 9`)\n"
+        ));
+        std::process::exit(i32::from(error::OWN_FAILURE));
+    }));
 }

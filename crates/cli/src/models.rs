@@ -2,12 +2,21 @@
 
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
+use crate::grants::{GrantArguments, GrantInputError, ShownGrant};
+use crate::used;
 use belljar_contract::id::RunId;
-use belljar_egress::identity::Identity;
-use belljar_egress::inference::budget::Spent;
+use belljar_contract::inference::CallOutcome;
+use belljar_contract::job::Job;
+use belljar_contract::job::context::InferenceSource;
+use belljar_contract::worker::traceparent::TraceParent;
+use belljar_egress::identity::{CallMetadata, Identity, is_plain};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_node::book::Book;
+use belljar_node::grant::{GrantError, Granted, Presented};
+use belljar_node::models::{Unfit, of_job};
 use belljar_sandbox::state::State;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,21 +30,64 @@ pub(crate) struct ModelArguments {
     /// system's configuration]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     config: Option<PathBuf>,
-    /// Who pays for calls, as their provider knows them [default: local]
+    /// The account that pays for calls, as their provider knows it; it takes a grant of that account [default: that of the grant, else
+    /// local]
     #[arg(long, value_name = "ACCOUNT", help_heading = HEADING)]
     billing_account: Option<String>,
+    #[command(flatten)]
+    grant: GrantArguments,
+    #[command(flatten)]
+    metadata: MetadataArguments,
+}
+
+/// What providers record beside a call.
+#[derive(Debug, Default, clap::Args)]
+struct MetadataArguments {
+    /// The person that calls are made for, as their provider records it [default: the user of the grant, if it names one]
+    #[arg(long, value_name = "USER", help_heading = HEADING)]
+    user_id: Option<String>,
+    /// The trace that calls belong to, as their provider records it [default: the trace of the variable TRACEPARENT]
+    #[arg(long, value_name = "TRACE", help_heading = HEADING)]
+    trace_id: Option<String>,
+    /// The person that the trace is about [default: that of --user-id]
+    #[arg(long, value_name = "USER", help_heading = HEADING)]
+    trace_user_id: Option<String>,
+    /// The session that calls belong to [default: the id of the run]
+    #[arg(long, value_name = "SESSION", help_heading = HEADING)]
+    session_id: Option<String>,
 }
 
 /// Models that are served. Dropping it ends their calls.
 pub(crate) struct Served {
     models: belljar_node::serving::Served,
     book: Arc<Book>,
+    run_id: RunId,
 }
 
 /// Who pays where nobody is named.
 pub(crate) const LOCAL: &str = "local";
 
+/// The graph that a command in a sandbox is.
+pub(crate) const EXEC: &str = "sandbox:exec";
+
 const HEADING: &str = "Models";
+
+/// Decides whether a grant covers a run, and records the decision.
+pub(crate) fn entitle(
+    grant: ShownGrant,
+    graph_id: &str,
+    run_id: &RunId,
+    state: &State,
+) -> Result<Granted, CliError> {
+    state.create().map_err(|source| CliError::read(state.path(), source))?;
+    let book = Book::open(state.path())?;
+    let (graph_id, run_id) = (graph_id.to_owned(), run_id.clone());
+    let presented = Presented { grant, graph_id, run_id, now: Timestamp::now() };
+    Granted::of(presented, &book).map_err(|error| match error {
+        GrantError::Refused { refusal } => CliError::NotGranted { refusal },
+        GrantError::Book(error) => error.into(),
+    })
+}
 
 // === impl ModelArguments ===
 
@@ -54,7 +106,14 @@ impl ModelArguments {
                 unknown.name
             ))
         })?;
+        models.check_credentials()?;
+        self.metadata.check()?;
         Ok(Some(InferenceConfig { models, ..config }))
+    }
+
+    /// Who calls are made for.
+    pub(crate) fn metadata(&self) -> CallMetadata {
+        self.metadata.read()
     }
 
     /// The one that was named first.
@@ -67,33 +126,71 @@ impl ModelArguments {
         self.config.as_deref()
     }
 
-    /// Who pays, if that was said.
-    pub(crate) fn billing_account(&self) -> Option<&str> {
-        self.billing_account.as_deref()
+    /// The grant that is shown, if one is. What else is said of the account and the user must be what it says.
+    pub(crate) fn grant(&self) -> Result<Option<ShownGrant>, GrantInputError> {
+        let shown = self.grant.shown()?;
+        let account = self.billing_account.as_deref();
+        let refused = |message: String| Err(CliError::usage(message).into());
+        let grant = match (&shown, account) {
+            (None, None) | (Some(Err(_)), _) => return Ok(shown),
+            (None, Some(account)) => {
+                return refused(format!(
+                    "--billing-account {account} takes a grant of that account: --grant ID, as `belljar grant issue` issues it"
+                ));
+            }
+            (Some(Ok(grant)), _) => grant,
+        };
+        if let Some(account) = account.filter(|account| *account != grant.billing_account_id) {
+            let of_grant = &grant.billing_account_id;
+            return refused(format!("--billing-account {account}, but the grant is of {of_grant}"));
+        }
+        if let (Some(user), Some(of_grant)) = (&self.metadata.user_id, &grant.user_id)
+            && user != of_grant.as_str()
+        {
+            return refused(format!("--user-id {user}, but the grant is used on behalf of {of_grant}"));
+        }
+        Ok(shown)
     }
 
-    /// Serves them by a sandbox's sockets.
+    /// The models that were asked for and that a job may call; checked before anything is made. A job without `inference` calls none.
+    pub(crate) fn chosen_of_job(&self, job: &Job) -> Result<Option<InferenceConfig>, CliError> {
+        let Some(config) = self.chosen()? else { return Ok(None) };
+        let refused = |why: String| CliError::usage(format!("--model: {why}"));
+        let Some(wanted) = &job.inference else {
+            return Err(refused("the job has no `inference`: it calls no models".to_owned()));
+        };
+        let models = of_job(&config.models, wanted).map_err(|unfit| match unfit {
+            Unfit::Unknown { .. } => {
+                refused(format!("the job allows {} alone", wanted.allowed_models.join(", ")))
+            }
+            Unfit::Elsewhere { source: InferenceSource::Worker } => refused(
+                "the job wants models on this machine (`inference.source`: `worker`), and their providers are elsewhere".to_owned(),
+            ),
+            Unfit::Elsewhere { source: InferenceSource::ApiEgress } => refused(
+                "the job wants models elsewhere (`inference.source`: `api_egress`), and their providers are on this machine".to_owned(),
+            ),
+        })?;
+        Ok(Some(InferenceConfig { models, ..config }))
+    }
+
+    /// Serves the models by a sandbox's sockets. `graph_id` is what the providers are told is run. The grant, if there is one, says who pays.
     pub(crate) fn serve(
         &self,
-        config: InferenceConfig,
+        (config, (graph_id, granted)): (InferenceConfig, (&str, Option<&Granted>)),
         run_id: &RunId,
         state: &State,
         sockets: Vec<OwnedFd>,
     ) -> Result<Served, CliError> {
-        let identity = Identity {
-            run_id: run_id.clone(),
-            attempt: 0,
-            billing_account_id: self.billing_account().unwrap_or(LOCAL).to_owned(),
-            graph_id: "sandbox:exec".to_owned(),
-            user_id: None,
-            existing_trace_id: None,
-            session_id: None,
-            trace_user_id: None,
-        };
+        let account = granted.map_or(LOCAL, Granted::billing_account_id).to_owned();
+        let user_id = granted.and_then(Granted::user_id).map(str::to_owned);
+        let identity = Identity::new(run_id.clone(), 0, account, graph_id.to_owned());
+        let metadata = self.metadata();
+        let user_id = user_id.or_else(|| metadata.user_id.clone());
+        let identity = identity.with_metadata(CallMetadata { user_id, ..metadata });
         identity.check().map_err(|error| CliError::usage(error.to_string()))?;
         let book = Arc::new(Book::open(state.path())?);
         let models = belljar_node::serving::Served::begin(config, identity, &book, sockets)?;
-        Ok(Served { models, book })
+        Ok(Served { models, book, run_id: run_id.clone() })
     }
 }
 
@@ -102,15 +199,65 @@ impl ModelArguments {
 impl Served {
     /// Ends what is under way, and tells what there has been, once all of it is recorded.
     pub(crate) fn end(self) -> Result<(), CliError> {
-        let Spent { calls, tokens, cost } = self.models.end();
-        if calls > 0 {
-            let plural = if calls == 1 { "" } else { "s" };
-            crate::output::errln!(
-                "belljar: {calls} call{plural} of models, {tokens} tokens, ${cost:.6} as reported"
-            );
+        let Self { models, book, run_id } = self;
+        models.end();
+        let usage = book.usage();
+        if usage.calls > 0 || usage.unended_calls > 0 {
+            let (calls, amounts) = (used::calls(&usage), used::amounts(&usage));
+            crate::output::errln!("belljar: {calls} of models, as reported: {amounts}");
         }
-        self.book.close("inference_end", None, &serde_json::json!({ "calls_recorded": true }))?;
+        tell_failed(&book);
+        book.close("inference_end", Some(&run_id), &serde_json::json!({ "usage": usage }))?;
         Ok(())
+    }
+}
+
+/// Tells of calls that no provider answered, and why not: the sandbox alone has heard of it so far.
+fn tell_failed(book: &Book) {
+    let mut failed: BTreeMap<String, u64> = BTreeMap::new();
+    for call in book.calls().listed {
+        if let (CallOutcome::Failed { code }, None) = (&call.outcome, call.upstream_status) {
+            *failed.entry(code.as_str().to_owned()).or_default() += 1;
+        }
+    }
+    for (code, calls) in failed {
+        let plural = if calls == 1 { "" } else { "s" };
+        crate::output::errln!("belljar: {calls} call{plural} of models without an answer: {code}");
+    }
+}
+
+// === impl MetadataArguments ===
+
+impl MetadataArguments {
+    /// Checks that all of it can stand in a header.
+    fn check(&self) -> Result<(), CliError> {
+        let said = [
+            ("--user-id", &self.user_id),
+            ("--trace-id", &self.trace_id),
+            ("--trace-user-id", &self.trace_user_id),
+            ("--session-id", &self.session_id),
+        ];
+        for (flag, value) in said {
+            if let Some(value) = value.as_ref().filter(|value| !is_plain(value)) {
+                let message = format!("{flag}: {value:?} must be 1 to 256 visible characters of ASCII");
+                return Err(CliError::usage(message));
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self) -> CallMetadata {
+        // As W3C Trace Context says, a `traceparent` that can't be read is as none.
+        let of_environment = || {
+            let parent = std::env::var("TRACEPARENT").ok().and_then(|text| TraceParent::parse(&text).ok());
+            parent.map(|parent| parent.trace_id().to_owned())
+        };
+        CallMetadata {
+            user_id: self.user_id.clone(),
+            existing_trace_id: self.trace_id.clone().or_else(of_environment),
+            session_id: self.session_id.clone(),
+            trace_user_id: self.trace_user_id.clone(),
+        }
     }
 }
 

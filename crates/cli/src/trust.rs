@@ -55,6 +55,14 @@ pub(crate) fn earned(named: Option<&Path>, agent: &AgentId) -> Result<Option<Ear
     Ok(earned.or_else(|| book.config().of_newcomer()))
 }
 
+/// Returns true if something is recorded of that agent on this machine.
+pub(crate) fn has_record_of(named: Option<&Path>, agent: &AgentId) -> Result<bool, CliError> {
+    if !state::has_agents_database() {
+        return Ok(false);
+    }
+    Ok(Book::open(config(named)?, None)?.agents()?.contains(agent))
+}
+
 /// All that is recorded of agents there, or on this machine, where it may count.
 pub(crate) fn recorded(
     config: &TrustConfig,

@@ -12,6 +12,7 @@ use belljar_node::inspection::Inspection;
 use belljar_node::serving::ServedWeb;
 use belljar_node::web::Seen;
 use belljar_node::web::policy_file::{Change, Following, OpenPolicy, PolicyFile, PolicyFileError};
+use belljar_policy::access::compiled::{Compiled, WebTerms};
 use belljar_policy::egress::EgressPolicy;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::Session;
@@ -67,18 +68,25 @@ impl WebArguments {
 
 /// What a session reaches: what its file says, and what its level of access makes of that.
 pub(crate) fn reached(session: &Session) -> Result<Option<OpenPolicy>, CliError> {
-    let Some(compiled) = session.access.clone() else {
-        return session.egress.as_deref().map(opened).transpose();
-    };
+    match session.access.clone() {
+        None => session.egress.as_deref().map(opened).transpose(),
+        Some(compiled) => reached_by(session.egress.as_deref(), *compiled),
+    }
+}
+
+/// What is reached by a file and what a level of access makes of that.
+pub(crate) fn reached_by(egress: Option<&Path>, compiled: Compiled) -> Result<Option<OpenPolicy>, CliError> {
+    if compiled.web == WebTerms::None {
+        return Ok(None);
+    }
     let by_level = move |config: WebConfig| {
         // Without a way out nothing is served, and so nothing is asked for.
         let policy = compiled.egress(&config.policy).unwrap_or_default();
         config.with_policy(policy)
     };
-    match (&session.egress, session.reaches_the_web()) {
-        (_, false) => Ok(None),
-        (None, true) => Ok(Some(OpenPolicy::of(by_level(WebConfig::default())))),
-        (Some(path), true) => open(of_rules(path)?.then(by_level)).map(Some),
+    match egress {
+        None => Ok(Some(OpenPolicy::of(by_level(WebConfig::default())))),
+        Some(path) => open(of_rules(path)?.then(by_level)).map(Some),
     }
 }
 
@@ -153,17 +161,14 @@ impl Served {
     }
 }
 
-/// Tells what was denied.
+/// Tells what was denied or not reached.
 pub(crate) fn tell_denied(usage: &WebUsage) {
     for denied in &usage.denied {
         let needed =
             denied.rule_needed.as_ref().map_or(String::new(), |rule| format!("; it takes the rule {rule}"));
-        let (host, port, reason) = (&denied.host, denied.port, &denied.reason);
-        crate::output::errln!(
-            "belljar: {}:{port} was denied ({reason}){}",
-            Untrusted(host),
-            Untrusted(&needed)
-        );
+        let (host, port, reason) = (Untrusted(&denied.host), denied.port, &denied.reason);
+        let became = if denied.is_unreached() { "not reached" } else { "denied" };
+        crate::output::errln!("belljar: {host}:{port} was {became} ({reason}){}", Untrusted(&needed));
     }
     if usage.denied_unlisted > 0 {
         crate::output::errln!("belljar: {} more were denied; the audit has them", usage.denied_unlisted);

@@ -3,7 +3,7 @@
 use crate::egress::WebUsage;
 use crate::id::RunId;
 use crate::result::{ChangedFile, ChangesState};
-use crate::usage::UsageReport;
+use crate::usage::{UsageReport, UsageTotals};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -38,7 +38,7 @@ pub struct AgentResult {
     #[schemars(with = "Vec<Map<String, Value>>")]
     pub usage: Vec<UsageReport>,
     /// What they have used together.
-    pub totals: AgentTotals,
+    pub totals: UsageTotals,
     /// Calls that are in the audit alone.
     pub unlisted_calls: u64,
     /// The files that it changed.
@@ -104,22 +104,6 @@ pub enum GraphCode {
     InsufficientCredits,
     /// The provider doesn't answer.
     ProviderUnavailable,
-}
-
-/// What all calls of a run have used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct AgentTotals {
-    /// Calls with a report.
-    pub calls: u64,
-    /// Tokens of their requests, as far as they are known.
-    pub input_tokens: u64,
-    /// Tokens of their responses, as far as they are known.
-    pub output_tokens: u64,
-    /// Dollars, as far as they are known, to the last digit.
-    pub cost_usd: String,
-    /// Calls whose cost nobody knows.
-    pub degraded_calls: u64,
 }
 
 /// What became of an agent's changes.

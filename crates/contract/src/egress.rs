@@ -77,6 +77,15 @@ pub struct PassageRecord {
     pub connection: Option<String>,
 }
 
+/// Reasons of a [`DeniedDestination`] that the rules allow, and that was not reached all the same. No rule would help.
+pub const UNREACHED: [&str; 5] = [
+    "no_such_host",
+    "name_timeout",
+    "unreachable",
+    "refused_by_upstream_proxy",
+    "upstream_proxy_unavailable",
+];
+
 /// What a run has had of the web, as its proxy saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -87,13 +96,13 @@ pub struct WebUsage {
     pub sent_bytes: u64,
     /// Bytes that came in.
     pub received_bytes: u64,
-    /// Destinations that were denied, each once, in the order in which they were asked for.
+    /// Destinations that were denied or not reached, each once, in the order in which they were asked for.
     pub denied: Vec<DeniedDestination>,
     /// Denials of others, which are not listed.
     pub denied_unlisted: u64,
 }
 
-/// A destination that was denied.
+/// A destination that was denied, or that the rules allow and that was not reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeniedDestination {
@@ -106,6 +115,15 @@ pub struct DeniedDestination {
     /// The smallest rule that would allow it; absent where no rule would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule_needed: Option<String>,
+}
+
+// === impl DeniedDestination ===
+
+impl DeniedDestination {
+    /// Whether the rules allow it, and it was not reached.
+    pub fn is_unreached(&self) -> bool {
+        UNREACHED.contains(&self.reason.as_str())
+    }
 }
 
 /// What somebody asked for.

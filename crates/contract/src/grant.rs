@@ -1,10 +1,13 @@
 //! What a caller was given: that graphs are executed for it, and whether in sandboxes (`spec/2` invariant 3).
 
 use crate::decode::{At, Decode, Fields, decode_document};
-use crate::id::GrantId;
+use crate::id::{GrantId, UserId};
 use crate::json::{self, Node};
 use crate::problem::Problems;
 use jiff::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 
 /// A grant, as whoever keeps them wrote it. What it allows is decided elsewhere.
@@ -16,6 +19,8 @@ pub struct ExecutionGrant {
     pub subject: Subject,
     /// Who pays for what is done with it.
     pub billing_account_id: String,
+    /// The person on whose behalf it is used.
+    pub user_id: Option<UserId>,
     /// What may be executed.
     pub scopes: Vec<Scope>,
     /// Whether that may be done in sandboxes. No scope implies it.
@@ -44,6 +49,34 @@ pub enum Scope {
     Graph(String),
 }
 
+/// A grant in a file, with the signature of the deployment that has issued it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SignedGrant {
+    /// What it allows.
+    pub grant: ExecutionGrant,
+    /// The signature, in hexadecimal.
+    pub signature: String,
+}
+
+/// A grant as it is written.
+#[derive(Serialize)]
+struct Written<'g> {
+    id: &'g GrantId,
+    subject: String,
+    billing_account_id: &'g str,
+    user_id: Option<&'g UserId>,
+    scopes: Vec<String>,
+    allow_sandbox: bool,
+    expires_at: Option<Timestamp>,
+    revoked_at: Option<Timestamp>,
+}
+
+/// An account that pays, as providers know it.
+pub(crate) struct BillingAccount(pub(crate) String);
+
+/// The id of a graph: its provider, a colon, its name.
+pub(crate) struct GraphId(pub(crate) String);
+
 /// The text is not what it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not {expected}")]
@@ -57,6 +90,7 @@ const ACCOUNT: &str = "1 to 256 visible characters of ASCII";
 const TIME: &str = "a time such as 2026-01-31T12:00:00Z";
 
 const LONGEST: usize = 256;
+const EXECUTE: &str = "graph:execute:";
 
 // === impl ExecutionGrant ===
 
@@ -70,12 +104,51 @@ impl ExecutionGrant {
     }
 }
 
+impl Serialize for ExecutionGrant {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let written = Written {
+            id: &self.id,
+            subject: self.subject.to_string(),
+            billing_account_id: &self.billing_account_id,
+            user_id: self.user_id.as_ref(),
+            scopes: self.scopes.iter().map(ToString::to_string).collect(),
+            allow_sandbox: self.allow_sandbox,
+            expires_at: self.expires_at,
+            revoked_at: self.revoked_at,
+        };
+        written.serialize(serializer)
+    }
+}
+
+// === impl SignedGrant ===
+
+impl SignedGrant {
+    /// Reads a signed grant from a JSON document. Whether the signature is good is decided elsewhere.
+    ///
+    /// # Errors
+    /// [`Problems`]: all that are found.
+    pub fn parse(document: &[u8]) -> Result<Self, Problems> {
+        decode_document(&json::parse(document)?)
+    }
+}
+
+impl Decode for SignedGrant {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let grant = fields.required("grant");
+        let signature = fields.required("signature");
+        fields.finish()?;
+        Some(Self { grant: grant?, signature: signature? })
+    }
+}
+
 impl Decode for ExecutionGrant {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let id = fields.required("id");
         let subject = fields.required("subject");
         let account = fields.required("billing_account_id");
+        let user_id = fields.optional("user_id");
         let scopes = fields.required("scopes");
         let allow_sandbox = fields.required("allow_sandbox");
         let expires_at = fields.optional("expires_at");
@@ -84,7 +157,8 @@ impl Decode for ExecutionGrant {
         Some(Self {
             id: id?,
             subject: subject?,
-            billing_account_id: account.map(|Account(account)| account)?,
+            billing_account_id: account.map(|BillingAccount(account)| account)?,
+            user_id: user_id?.and_then(|Person(user)| user),
             scopes: scopes?,
             allow_sandbox: allow_sandbox?,
             expires_at: expires_at?.and_then(|Moment(time)| time),
@@ -132,7 +206,7 @@ impl Scope {
     /// # Errors
     /// [`ParseGrantError`] for every other text.
     pub fn parse(text: &str) -> Result<Self, ParseGrantError> {
-        match text.strip_prefix("graph:execute:") {
+        match text.strip_prefix(EXECUTE) {
             Some("*") => Ok(Self::AnyGraph),
             Some(graph) if is_graph_id(graph) => Ok(Self::Graph(graph.to_owned())),
             _ => Err(ParseGrantError { expected: SCOPE }),
@@ -144,6 +218,15 @@ impl Scope {
         match self {
             Self::AnyGraph => true,
             Self::Graph(graph) => graph == graph_id,
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AnyGraph => f.write_str("graph:execute:*"),
+            Self::Graph(graph) => write!(f, "graph:execute:{graph}"),
         }
     }
 }
@@ -166,13 +249,73 @@ fn is_plain(text: &str) -> bool {
     (1..=LONGEST).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-struct Account(String);
-
-impl Decode for Account {
+impl Decode for BillingAccount {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
         match node.as_str().filter(|text| is_plain(text)) {
             Some(text) => Some(Self(text.to_owned())),
             None => at.mistyped(node, ACCOUNT),
+        }
+    }
+}
+
+impl JsonSchema for BillingAccount {
+    fn schema_name() -> Cow<'static, str> {
+        "BillingAccount".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[!-~]{1,256}$" })
+    }
+}
+
+impl Decode for GraphId {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        match node.as_str().filter(|text| is_graph_id(text)) {
+            Some(text) => Some(Self(text.to_owned())),
+            None => at.mistyped(node, "the id of a graph, such as sandbox:codex"),
+        }
+    }
+}
+
+impl JsonSchema for GraphId {
+    fn schema_name() -> Cow<'static, str> {
+        "GraphId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[!-)+-9;-~]+:[!-)+-~]+$", "maxLength": LONGEST })
+    }
+}
+
+impl JsonSchema for Subject {
+    fn schema_name() -> Cow<'static, str> {
+        "GrantSubject".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^(service|user):[!-~]{1,256}$" })
+    }
+}
+
+impl JsonSchema for Scope {
+    fn schema_name() -> Cow<'static, str> {
+        "GrantScope".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let pattern = "^graph:execute:([*]|[!-)+-9;-~]+:[!-)+-~]+)$";
+        json_schema!({ "type": "string", "pattern": pattern, "maxLength": EXECUTE.len() + LONGEST })
+    }
+}
+
+/// A person, or null for none.
+struct Person(Option<UserId>);
+
+impl Decode for Person {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        match node {
+            Node::Null => Some(Self(None)),
+            node => UserId::decode(node, at).map(|user| Self(Some(user))),
         }
     }
 }

@@ -46,6 +46,12 @@ macro_rules! id {
                 self.0.to_ascii_lowercase()
             }
 
+            /// Equal id in lower case; two ids are the same if these are equal.
+            #[must_use]
+            pub fn canonical(&self) -> Self {
+                Self(self.key())
+            }
+
             /// The id as it was written.
             pub fn as_str(&self) -> &str {
                 &self.0

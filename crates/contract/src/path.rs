@@ -96,15 +96,7 @@ impl StepPath {
                 .find_map(|base| strip_directory(&self.0, base.trim_end_matches('/')))
                 .ok_or_else(escapes)?,
         };
-        let mut components = Vec::new();
-        for component in relative.split('/') {
-            match component {
-                "" | "." => {}
-                ".." => return Err(escapes()),
-                name => components.push(name),
-            }
-        }
-        Ok(WorkspacePath(components.join("/")))
+        WorkspacePath::of_components(relative).ok_or_else(escapes)
     }
 }
 
@@ -185,6 +177,27 @@ impl WorkspacePath {
     /// The workspace's root.
     pub const fn root() -> Self {
         Self(String::new())
+    }
+
+    /// A path that is relative to the root already, with any characters in its names, as a diff may have them.
+    ///
+    /// # Errors
+    /// [`PathEscapes`] for an absolute path, or one with `..`.
+    pub fn beneath_root(path: &str) -> Result<Self, PathEscapes> {
+        let relative = Some(path).filter(|path| !path.starts_with('/'));
+        relative.and_then(Self::of_components).ok_or_else(|| PathEscapes { path: path.to_owned() })
+    }
+
+    fn of_components(relative: &str) -> Option<Self> {
+        let mut components = Vec::new();
+        for component in relative.split('/') {
+            match component {
+                "" | "." => {}
+                ".." => return None,
+                name => components.push(name),
+            }
+        }
+        Some(Self(components.join("/")))
     }
 
     /// The path relative to the workspace's root; empty for the root.

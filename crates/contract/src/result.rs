@@ -30,6 +30,12 @@ pub struct JobResult {
     pub job_id: Option<String>,
     /// The task's id as it was sent; null if it could not be read.
     pub task_id: Option<String>,
+    /// The skill that the job says it was made from, if it names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill_id: Option<String>,
+    /// Where the job says its persona comes from, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona_id: Option<String>,
     /// How the job ended.
     pub status: JobStatus,
     /// The steps that ran or were refused, in order.
@@ -143,7 +149,9 @@ pub struct StepError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Artifact {
-    /// Where it was, as the job sees it: below `/job/artifacts` or `/workspace`.
+    /// Where it was, as the job sees it: below `/job/artifacts` or `/workspace`. Of a file that its agent has put into the task
+    /// (`artifact.put`), the path there, which is relative.
+    /// A path that is no UTF-8 stands escaped, as `\xff` for each foreign byte and with backslashes doubled.
     pub path: String,
     /// Its SHA-256, in lower-case hexadecimal.
     pub sha256: String,
@@ -261,7 +269,11 @@ impl JobResult {
     /// A result of a job that has just been taken up: a success so far, without steps.
     pub fn begun(job: &Job, started_at: Timestamp) -> Self {
         let ids = (Some(job.job_id.to_string()), Some(job.task_id.to_string()));
-        Self::empty(ids, started_at)
+        Self {
+            skill_id: job.skill_id.clone(),
+            persona_id: job.persona_id.clone(),
+            ..Self::empty(ids, started_at)
+        }
     }
 
     /// The result of a document that is no job.
@@ -282,6 +294,8 @@ impl JobResult {
             protocol_version: ProtocolVersion::OURS,
             job_id,
             task_id,
+            skill_id: None,
+            persona_id: None,
             status: JobStatus::Success,
             steps: Vec::new(),
             artifacts: Vec::new(),

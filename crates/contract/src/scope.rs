@@ -177,6 +177,19 @@ impl fmt::Display for ScopeKind {
 // === impl Scopes ===
 
 impl Scopes {
+    /// Returns them with that scope among them, in the place of another one of its kind. Groups are added.
+    #[must_use]
+    pub fn with(mut self, scope: &Scope) -> Self {
+        match scope.clone() {
+            Scope::System => {}
+            Scope::Group(id) => drop(self.groups.insert(id)),
+            Scope::User(id) => self.user = Some(id),
+            Scope::Project(id) => self.project = Some(id),
+            Scope::Task(id) => self.task = Some(id),
+        }
+        self
+    }
+
     /// All of them, the one that prevails last; groups by their ids.
     pub fn all(&self) -> Vec<Scope> {
         let groups = self.groups.iter().take(MOST_GROUPS).cloned().map(Scope::Group);

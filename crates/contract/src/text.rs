@@ -1,5 +1,7 @@
 //! Characters that nobody sees, or that make what is seen another text than what is there.
 
+use std::borrow::Cow;
+
 /// Whether a reader doesn't see the character, or sees others in another order for it: controls but line ends and tabs, marks of
 /// direction, joiners, fillers, tags, variation selectors, what is reserved for a program's own use.
 pub fn is_hidden(c: char) -> bool {
@@ -42,6 +44,11 @@ pub fn escaped(bytes: &[u8]) -> String {
         chunk.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
     }
     shown
+}
+
+/// A path as a result names it: as it is, or [`escaped`] where it is no UTF-8.
+pub fn of_path(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| escaped(bytes).into(), Cow::Borrowed)
 }
 
 /// Whether it is a line of text: something in it, nothing hidden, no line ends, no other space than the usual one, and none at

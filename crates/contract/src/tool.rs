@@ -4,7 +4,7 @@ mod envelope;
 mod name;
 mod record;
 
-pub use envelope::{DomainCode, Envelope, Pagination};
+pub use envelope::{DomainCode, Envelope, Pagination, Redacted};
 pub use name::{InvalidToolNameError, ToolName};
 pub use record::{
     JudgedRecord, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus, ToolSubject,
@@ -54,6 +54,10 @@ pub enum CostTier {
 // === impl ToolScope ===
 
 impl ToolScope {
+    /// All of them, by their names.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("sandbox", Self::Sandbox), ("pm", Self::Pm), ("both", Self::Both)];
+
     /// Whether agents of that kind are meant.
     pub const fn is_for(self, kind: AgentKind) -> bool {
         match kind {

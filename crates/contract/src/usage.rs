@@ -1,6 +1,10 @@
 //! What a call of a model is billed by (`spec/2 §Invariants`, 10 to 12): one report for each call that an upstream answered,
 //! made from what the host has recorded, and from nothing that a sandbox says.
 
+mod totals;
+
+pub use totals::{UsageSums, UsageTotals};
+
 use crate::id::{CallId, RunId};
 use crate::inference::{CallOutcome, CallRecord, Cost, Excerpt, ProviderKind};
 use jiff::Timestamp;

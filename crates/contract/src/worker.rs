@@ -8,7 +8,9 @@ pub mod approval;
 pub mod assignment;
 mod base64;
 pub mod callback;
+pub mod context_files;
 pub mod event;
+pub mod grant;
 pub mod job;
 pub mod managed;
 pub mod openapi;
@@ -21,6 +23,8 @@ pub mod status;
 pub mod stop;
 pub mod telemetry;
 pub mod token;
+pub mod tool_call;
+pub mod traceparent;
 pub mod trust;
 
 use crate::decode::{At, Decode, whole_number};

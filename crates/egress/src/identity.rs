@@ -1,6 +1,6 @@
 //! Who a run is for whoever bills it. It comes from the host alone.
 
-use belljar_contract::id::RunId;
+use belljar_contract::id::{JobId, RunId, TaskId};
 use serde::Serialize;
 
 /// Who a run is (`spec/2` invariant 10).
@@ -21,6 +21,28 @@ pub struct Identity {
     /// The session that it belongs to.
     pub session_id: Option<String>,
     /// Who that trace is about.
+    pub trace_user_id: Option<String>,
+}
+
+/// For which task and job a run is, as far as it is for one. A proxy behind the host's own may be told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunOwner {
+    /// The task.
+    pub task_id: Option<TaskId>,
+    /// The job.
+    pub job_id: Option<JobId>,
+}
+
+/// Who the calls of a run are made for and which trace and session they belong to, as far as that is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallMetadata {
+    /// The person that the run is for.
+    pub user_id: Option<String>,
+    /// The trace that it belongs to.
+    pub existing_trace_id: Option<String>,
+    /// The session that it belongs to; the run itself if nothing else is said.
+    pub session_id: Option<String>,
+    /// Who that trace is about; the person that the run is for if nothing else is said.
     pub trace_user_id: Option<String>,
 }
 
@@ -59,6 +81,35 @@ pub fn is_plain(text: &str) -> bool {
 // === impl Identity ===
 
 impl Identity {
+    /// With what is known of whom the run is for. A run is one session of its own (`spec/2` invariant 12) unless it belongs to
+    /// another one.
+    #[must_use]
+    pub fn with_metadata(self, metadata: CallMetadata) -> Self {
+        let CallMetadata { user_id, existing_trace_id, session_id, trace_user_id } = metadata;
+        Self {
+            existing_trace_id,
+            session_id: session_id.or_else(|| Some(self.run_id.to_string())),
+            trace_user_id: trace_user_id.or_else(|| user_id.clone()),
+            user_id,
+            ..self
+        }
+    }
+
+    /// An identity of which nothing more is known than what it is billed by.
+    pub fn new(run_id: RunId, attempt: u32, billing_account_id: String, graph_id: String) -> Self {
+        let identity = Self {
+            run_id,
+            attempt,
+            billing_account_id,
+            graph_id,
+            user_id: None,
+            existing_trace_id: None,
+            session_id: None,
+            trace_user_id: None,
+        };
+        identity.with_metadata(CallMetadata::default())
+    }
+
     /// Whether every part of it may stand in a header and means nothing else there.
     ///
     /// # Errors

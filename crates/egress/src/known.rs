@@ -62,6 +62,15 @@ mod tests {
         assert_eq!(hide(&known, "TOKEN=\"$(cmd)\" kept-4f\"Q9aB7 é"), "TOKEN=\"$(cmd)\" *** é");
         let json = serde_json::json!({ "argv": ["echo", "kept-4f\"Q9aB7"] }).to_string();
         assert_eq!(hide(&known, &json), r#"{"argv":["echo","***"]}"#);
+        for written in [
+            "kept-4f%22Q9aB7",
+            "%6bept-4f%22Q9aB7",
+            "kept-4f%2522Q9aB7",
+            "kept-4f&quot;Q9aB7",
+            "kept-4f\\u0022Q9aB7",
+        ] {
+            assert_eq!(hide(&known, &format!("<{written}>")), "<***>", "{written}");
+        }
         assert_eq!(hide(&known, "6b6570742d34662251396142377e"), "***7e");
         assert!(known.find("kept-4f").is_empty());
     }

@@ -23,12 +23,12 @@ pub(crate) use scope::{of_call, of_place};
 
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
-use belljar_contract::tool::JudgedRecord;
+use belljar_contract::tool::{JudgedRecord, ToolName};
 use belljar_policy::access::{AccessRules, AgentStanding};
 use belljar_policy::autonomy::AutonomyLevel;
 use belljar_policy::constraint::WorksIn;
 use belljar_policy::permission::ToolFacts;
-use belljar_policy::verdict::{Judged, Proposal, Verdict};
+use belljar_policy::verdict::{Judged, Lasting, Proposal, Rule, Verdict};
 use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::definition::Definition;
 use std::fmt::Debug;
@@ -93,9 +93,18 @@ impl Case {
         Some(Self { judged, record, autonomy, agent })
     }
 
+    /// Has a person be asked, as the tool itself has it; what would change that is said in a configuration.
+    pub(crate) fn asked_by_tool(&mut self, change: String, tool: &ToolName) {
+        let proposal = Proposal::Call(Lasting::elsewhere(change));
+        self.record.proposal = Some(proposal.in_configuration(&self.agent, tool));
+        (self.record.rule, self.record.reason) = (Rule::Tool.code(), Rule::Tool.to_string());
+        (self.judged.verdict, self.judged.rule) = (Verdict::Escalate, Rule::Tool);
+        self.judged.proposal = Some(proposal);
+    }
+
     /// Whether a person's yes to this very call is enough.
     pub(crate) fn can_be_approved(&self) -> bool {
-        self.judged.proposal == Some(Proposal::Call)
+        matches!(self.judged.proposal, Some(Proposal::Call(_)))
     }
 
     /// Whether it takes one.
@@ -107,7 +116,7 @@ impl Case {
     pub(crate) fn explained(&self, decision: &uuid::Uuid, can_ask: bool) -> String {
         let why = format!("{} (rule {}, decision {decision})", self.judged.rule, self.judged.rule.code());
         match (&self.judged.proposal, &self.record.proposal) {
-            (Some(Proposal::Call), Some(lasting)) if can_ask => format!(
+            (Some(Proposal::Call(_)), Some(lasting)) if can_ask => format!(
                 "{why}. A person can say yes to this one call: `request_human_approval` with this decision asks for it. \
                  For all such calls of {}: {lasting}",
                 self.agent

@@ -27,9 +27,17 @@ pub(crate) fn within_bounds(caller: &Caller, arguments: &Arguments) -> Result<()
     let is_outside = |(name, bound): &(&'static str, &str)| {
         arguments
             .get(*name)
-            .is_some_and(|value| !value.as_str().is_some_and(|text| text.eq_ignore_ascii_case(bound)))
+            .is_some_and(|value| !value.as_str().is_some_and(|text| is_same(name, text, bound)))
     };
     caller.bounds().find(is_outside).map_or(Ok(()), |(name, _)| Err(name))
+}
+
+/// Whether two ids are one. UUIDs are, in either case; two projects that differ in a letter's case are two.
+fn is_same(name: &str, text: &str, bound: &str) -> bool {
+    match name {
+        "project_id" => text == bound,
+        _ => text.eq_ignore_ascii_case(bound),
+    }
 }
 
 /// Refuses what can't be undone without somebody who is known, a yes and a reason (`spec/3 §MCP Integration`, guardrails).
@@ -284,6 +292,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn project_whose_id_differs_in_a_letters_case_is_another_project() {
+        let caller = Caller { project_id: Some("mean".to_owned()), ..Caller::of(AgentKind::ProjectManager) };
+        let check = |project| within_bounds(&caller, &arguments(&json!({ "project_id": project })));
+        assert_eq!(check("mean"), Ok(()));
+        assert_eq!(check("Mean"), Err("project_id"));
+    }
+
     #[derive(Debug)]
     struct Known;
 
@@ -305,7 +321,7 @@ mod tests {
             "env": { SECRET_MARK: true },
             "list": { "items": { SECRET_MARK: true } }
         }});
-        let jwt = "eyJhbGciOi.eyJzdWIi.c2ln";
+        let jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJlLW9mLWEtand0";
         let given = json!({
             "key": "pin", "env": { "BASH_ENV": "pin" }, "list": ["pin"], "password": "not known", "code": "import os",
             "line": format!("export TOKEN=\"$(cmd)\"; cat x hunter22 {jwt}")

@@ -5,7 +5,7 @@ mod tool;
 pub(crate) use tool::{is_asking, tool};
 
 use crate::Gateway;
-use crate::access::{Approver, ApproverError, Case, ExactCall, ScopeSource, of_call};
+use crate::access::{Access, Approver, ApproverError, Case, ExactCall, ScopeSource, of_call};
 use crate::arguments::{self, Unreviewable};
 use crate::call::{Answered, Refusal, unrecorded};
 use crate::recording::Recording;
@@ -30,6 +30,8 @@ pub(crate) struct Asking {
     secrets: Arc<dyn KnownSecrets>,
     /// What all calls act on.
     scopes: Option<Arc<dyn ScopeSource>>,
+    /// By whose rules agents are judged.
+    access: Option<Arc<dyn Access>>,
     refused: Refused,
 }
 
@@ -146,7 +148,12 @@ impl Asking {
         secrets: Arc<dyn KnownSecrets>,
         scopes: Option<Arc<dyn ScopeSource>>,
     ) -> Self {
-        Self { approver, secrets, scopes, refused: Refused::default() }
+        Self { approver, secrets, scopes, access: None, refused: Refused::default() }
+    }
+
+    /// The same, where these rules say which action types there are.
+    pub(crate) fn judged_by(self, access: Option<Arc<dyn Access>>) -> Self {
+        Self { access, ..self }
     }
 
     /// What a call acts on besides its arguments, if a person can be shown all of it. It takes no longer than the call may.

@@ -11,7 +11,9 @@ use belljar_policy::tool::Denied;
 use belljar_policy::verdict::Verdict;
 use belljar_tools::Arguments;
 use belljar_tools::answer::{Answer, Attachment, Failure, envelope};
+use belljar_tools::caller::Caller;
 use belljar_tools::registry::Entry;
+use std::fmt;
 
 /// What comes of a call.
 #[derive(Debug)]
@@ -35,10 +37,12 @@ pub struct Answered {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// There is none of that name.
-    #[error("there is no tool {name:?}")]
+    #[error("there is no tool {name:?}; there are: {}", Names(.known))]
     Unknown {
         /// What was given for a name.
         name: String,
+        /// The tools that the caller may call.
+        known: Vec<ToolName>,
     },
     /// This caller may not call it.
     #[error("{denied}")]
@@ -63,11 +67,34 @@ pub enum Refusal {
     Unrecorded,
 }
 
+/// Names of tools, as they are told.
+struct Names<'a>(&'a [ToolName]);
+
+/// As many names are told.
+const MOST_TOLD: usize = 100;
+
 /// The longest answer, as JSON, in bytes.
 const LARGEST_ANSWER_BYTES: usize = 1 << 20;
 
+/// What a record says of a call that its tool has refused, or for which a guard has missed something.
+const BY_TOOL: &str = "tool";
+const BY_GUARDRAIL: &str = "guardrail";
+
 /// As much of what was given for a name is repeated.
 const LONGEST_REPEATED: usize = 128;
+
+// === impl Names ===
+
+impl fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told: Vec<&str> = self.0.iter().take(MOST_TOLD).map(ToolName::as_str).collect();
+        match (told.is_empty(), self.0.len().saturating_sub(MOST_TOLD)) {
+            (true, _) => f.write_str("none for this caller"),
+            (_, 0) => f.write_str(&told.join(", ")),
+            (_, more) => write!(f, "{} and {more} more", told.join(", ")),
+        }
+    }
+}
 
 // === impl Gateway ===
 
@@ -102,7 +129,8 @@ impl Gateway {
         let Some(entry) = entry else {
             recording.deny("unknown").await.map_err(unrecorded)?;
             let name = name[..name.floor_char_boundary(LONGEST_REPEATED)].to_owned();
-            return Err(Refusal::Unknown { name });
+            let known = self.listed(caller).iter().map(|entry| entry.name().clone()).collect();
+            return Err(Refusal::Unknown { name, known });
         };
         let refusal = match self.decide(caller, &entry) {
             _ if seat.is_over() => Some(("over", Refusal::Over)),
@@ -117,14 +145,17 @@ impl Gateway {
         }
         // To ask takes no yes.
         let access = self.access.as_deref().filter(|_| !is_asking(entry.name()));
-        let case = access.and_then(|access| Case::judge(access, caller, entry.tool.definition()));
-        if let Some(case) = &case {
+        let mut case = access.and_then(|access| Case::judge(access, caller, entry.tool.definition()));
+        let checked = checked(seat, &entry, &arguments);
+        if let Some(case) = &mut case {
+            if checked.is_ok() {
+                self.ask_for_tool(case, caller, (&entry, &arguments)).await;
+            }
             recording.judged(case);
         }
         if entry.tool.definition().is_verbatim {
             recording.verbatim();
         }
-        let checked = checked(seat, &entry, &arguments);
         if let Some(case) = case.filter(|case| case.judged.verdict != Verdict::Allow) {
             // Nobody is asked about a call that could not be made.
             match checked {
@@ -144,6 +175,19 @@ impl Gateway {
             Err(failure) => Some(Err(failure)),
         };
         self.finish(answer, recording).await
+    }
+
+    /// Has a person be asked about a call that no rule asks about, where the tool itself does, and somebody can be asked.
+    async fn ask_for_tool(&self, case: &mut Case, caller: &Caller, (entry, arguments): (&Entry, &Arguments)) {
+        if self.asking.is_none() || case.judged.verdict != Verdict::Allow {
+            return;
+        }
+        let asks = entry.tool.takes_approval(caller, arguments.clone());
+        // A tool that can't say so says why when it is called.
+        let asks = tokio::time::timeout(entry.tool.definition().within, asks).await;
+        if let Ok(Ok(Some(change))) = asks {
+            case.asked_by_tool(change, entry.name());
+        }
     }
 
     /// Has the tool do it. Nothing when the seat was taken away meanwhile.
@@ -183,17 +227,31 @@ impl Gateway {
             return Err(Refusal::Over);
         };
         let answer = bounded(answer).map_err(|mut failure| {
-            failure.message = self.redactor.text(&failure.message);
+            failure.message = self.scrubbed(&failure.message);
             failure
         });
         let answer = self.scanned(answer, &mut recording);
         let (status, code) = match &answer {
             Ok(_) => (ToolStatus::Success, None),
-            Err(failure) => (ToolStatus::Error, Some(failure.code)),
+            Err(failure) => {
+                if let Some(by) = refused_by(failure.code) {
+                    recording.refused(by);
+                }
+                (ToolStatus::Error, Some(failure.code))
+            }
         };
         recording.end(status, code).await.map_err(unrecorded)?;
         let attachments = answer.as_ref().map(|success| success.attachments.clone()).unwrap_or_default();
         Ok(Answered { envelope: envelope(answer), attachments })
+    }
+}
+
+/// What has refused a call that an agent of this kind may make in general: a guard of the tool, or the tool itself.
+fn refused_by(code: DomainCode) -> Option<&'static str> {
+    match code {
+        DomainCode::PermissionDenied => Some(BY_TOOL),
+        DomainCode::GuardrailViolated => Some(BY_GUARDRAIL),
+        _ => None,
     }
 }
 

@@ -18,6 +18,7 @@ mod asking;
 pub mod batch;
 pub mod bearer;
 pub mod call;
+mod half_closed;
 mod http;
 mod long;
 mod mcp;
@@ -36,7 +37,7 @@ pub use stdio::{StdioError, stdio};
 
 use access::{Access, Approver, ScopeSource};
 use asking::Asking;
-use belljar_contract::tool::ToolName;
+use belljar_contract::tool::{ToolName, ToolScope};
 use belljar_policy::secret::{KnownSecrets, NoSecrets};
 use belljar_policy::tool::{self, Denied, Facts, Permitted};
 use belljar_sandbox::shipping::Redactor;
@@ -44,7 +45,7 @@ use belljar_store::audit::AuditLog;
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::{Entry, RegisterError, Registry};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A gateway.
@@ -52,12 +53,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub struct Gateway {
     registry: Arc<Registry>,
     audit: Arc<AuditLog>,
+    /// Scrubs messages of failures, by names beside values as well.
     redactor: Redactor,
-    /// What is left out of records besides `secrets`.
+    /// What is left out of records and answers besides `secrets`: precise forms of tokens.
     token_forms: Redactor,
     /// The host's own secrets.
     secrets: Arc<dyn KnownSecrets>,
     disabled: RwLock<BTreeSet<ToolName>>,
+    /// For whose agents tools are, in the place of what they say themselves.
+    tool_scopes: RwLock<BTreeMap<ToolName, ToolScope>>,
     /// What is there to be said to whoever begins.
     instructions: Cow<'static, str>,
     /// By whose rules agents are judged; nothing where there are none.
@@ -87,6 +91,7 @@ impl Gateway {
             token_forms: Redactor::of_token_forms(),
             secrets: Arc::new(NoSecrets),
             disabled: RwLock::default(),
+            tool_scopes: RwLock::default(),
             instructions,
             access: None,
             scopes: None,
@@ -110,12 +115,13 @@ impl Gateway {
         Self { scopes: Some(scopes), ..self }
     }
 
-    /// The same, which asks there where a person has to say yes. Agents with rules of their own are shown a tool that asks, too.
+    /// The same, which asks there where a person has to say yes; it comes after [`Gateway::judging_by`]. Agents with rules of their own are shown a tool that asks, too.
     ///
     /// # Errors
     /// [`RegisterError`] when another tool has its name.
     pub fn asking(self, approver: Arc<dyn Approver>) -> Result<Self, RegisterError> {
-        let asking = Arc::new(Asking::new(approver, Arc::clone(&self.secrets), self.scopes.clone()));
+        let asking = Asking::new(approver, Arc::clone(&self.secrets), self.scopes.clone());
+        let asking = Arc::new(asking.judged_by(self.access.clone()));
         let tool = asking::tool(&asking);
         match self.registry.install(OF_GATEWAY, tool).into_iter().next() {
             None => Ok(Self { asking: Some(asking), ..self }),
@@ -143,6 +149,11 @@ impl Gateway {
         *self.disabled.write().unwrap_or_else(PoisonError::into_inner) = names.into_iter().collect();
     }
 
+    /// Has these tools be for the agents of these scopes, and all others for those of their own.
+    pub fn rescope(&self, scopes: impl IntoIterator<Item = (ToolName, ToolScope)>) {
+        *self.tool_scopes.write().unwrap_or_else(PoisonError::into_inner) = scopes.into_iter().collect();
+    }
+
     /// The tools that this caller may call, by name: those, and no others.
     pub fn listed(&self, caller: &Caller) -> Vec<Arc<Entry>> {
         let is_shown = |entry: &Arc<Entry>| {
@@ -166,12 +177,14 @@ impl Gateway {
         let definition = entry.tool.definition();
         let is_disabled =
             self.disabled.read().unwrap_or_else(PoisonError::into_inner).contains(&definition.name);
+        let scopes = self.tool_scopes.read().unwrap_or_else(PoisonError::into_inner);
         let facts = Facts {
             name: &definition.name,
-            scope: definition.scope,
+            scope: scopes.get(&definition.name).copied().unwrap_or(definition.scope),
             is_enabled: !is_disabled,
             is_installed: definition.is_installed,
             reaches_out: definition.reaches_out,
+            is_read_only: !definition.effect.is_change(),
         };
         tool::decide(caller.kind, &facts, &caller.grants)
     }

@@ -7,8 +7,8 @@ use crate::call::{Answered, Called, Refusal};
 use crate::long;
 use crate::seat::Seat;
 use axum::http::request::Parts;
-use belljar_contract::tool::Envelope;
-use belljar_tools::answer::Attachment;
+use belljar_contract::tool::{DomainCode, Envelope};
+use belljar_tools::answer::{Attachment, Failure, envelope};
 use belljar_tools::definition::{Content, Definition, Effect, Resource};
 use belljar_tools::turns::Turn;
 use rmcp::handler::server::ServerHandler;
@@ -156,6 +156,11 @@ async fn call(
     };
     match called {
         Called::Answered(answered) => Ok(result(answered).into()),
+        // A model that has misread a name can go on by the names that there are.
+        Called::Refused(refusal @ Refusal::Unknown { .. }) => {
+            let failure = Failure::new(DomainCode::NotFound, refusal.to_string());
+            Ok(result(Answered { envelope: envelope(Err(failure)), attachments: Vec::new() }).into())
+        }
         Called::Refused(refusal) => Err(refused(&refusal)),
     }
 }
@@ -183,7 +188,7 @@ fn told(seat: &Seat, definition: &Definition) -> Tool {
         "belljar/summary": definition.summary,
         "belljar/resources": resources,
     });
-    let mut tool = Tool::new(definition.name.to_string(), definition.description.clone(), Arc::new(schema))
+    let mut tool = Tool::new(definition.name.to_string(), definition.described(), Arc::new(schema))
         .with_annotations(annotations);
     tool.meta = serde_json::from_value::<MetaObject>(meta).ok();
     tool

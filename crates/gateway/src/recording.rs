@@ -105,6 +105,14 @@ impl Recording {
         }
     }
 
+    /// It was refused after that, by its tool or a guard.
+    pub(crate) fn refused(&mut self, by: &str) {
+        if let Some(record) = &mut self.record {
+            record.decision = ToolDecision::Deny;
+            record.denied_by = Some(by.to_owned());
+        }
+    }
+
     /// By what it was judged.
     pub(crate) fn judged(&mut self, case: &Case) {
         if let Some(record) = &mut self.record {

@@ -1,12 +1,18 @@
-//! What tools have answered, looked through for what looks like a secret; what becomes of that depends on how much the agent does by
-//! itself.
+//! Scans what tools have answered for secrets. What becomes of a secret depends on how much the agent does by itself.
+//!
+//! An answer is something that an agent works with: source code, settings, output of programs. So only the bytes of secrets that the
+//! host knows and texts with the precise form of a token count, and never a name beside a value: an agent that reads `token: int = 3`
+//! must be able to edit it. What was taken out is said beside the data.
 
 use crate::Gateway;
 use crate::recording::Recording;
-use belljar_contract::tool::DomainCode;
+use belljar_contract::tool::{DomainCode, Redacted};
 use belljar_policy::autonomy::AutonomyLevel;
+use belljar_policy::secret::{KnownSecrets, hide};
+use belljar_sandbox::shipping::Redactor;
 use belljar_tools::answer::{Answer, Failure};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// What becomes of an answer in which something was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +25,28 @@ enum Handling {
     Withhold,
 }
 
+/// Takes secrets out of a value, and notes where they were.
+struct Scan<'g> {
+    secrets: &'g dyn KnownSecrets,
+    tokens: &'g Redactor,
+    /// The JSON pointer to what is looked at.
+    place: String,
+    /// Number of texts that something was found in.
+    texts: u64,
+    /// The pointers to the first of them.
+    at: Vec<String>,
+}
+
+/// Number of places that an answer names.
+const MOST_PLACES: usize = 32;
+
+/// What a caller is told of a redacted answer.
+const NOTICE: &str = "`***` stands for a secret that is not passed on. It is not in the original: don't write it back, and don't \
+    use a text with it as `old_text`.";
+
+/// What stands behind the message of a failure that something was taken out of.
+const NOTICE_OF_MESSAGE: &str = " (`***` stands for what looks like a secret)";
+
 // === impl Gateway ===
 
 impl Gateway {
@@ -26,24 +54,36 @@ impl Gateway {
     pub(crate) fn scanned(&self, answer: Answer, recording: &mut Recording) -> Answer {
         let Some(level) = recording.autonomy() else { return answer };
         let mut success = answer?;
-        let redacted = self.redactor.value(&success.data);
-        let found = differences(&success.data, &redacted);
-        if found == 0 {
-            return Ok(success);
-        }
-        recording.secrets(found);
+        let mut scan = Scan::new(self.secrets.as_ref(), &self.token_forms);
+        let redacted = scan.value(&success.data);
+        let Some(found) = scan.found() else { return Ok(success) };
+        recording.secrets(found.texts);
         match Handling::of(level) {
             Handling::Record => Ok(success),
             Handling::Redact => {
                 success.data = redacted;
+                success.redacted = Some(found);
                 Ok(success)
             }
             Handling::Withhold => Err(Failure::new(
                 DomainCode::PermissionDenied,
-                "the answer has something in it that looks like a secret, and is withheld",
+                format!("the answer is withheld: it has a secret in it, {}", places(&found)),
             )),
         }
     }
+
+    /// The message of a failure, without what looks like a secret. It is for people and for logs, so names beside values count as well
+    /// (`spec/3 §MCP Integration`, SEC-1).
+    pub(crate) fn scrubbed(&self, message: &str) -> String {
+        let scrubbed = self.redactor.text(&hide(self.secrets.as_ref(), message));
+        if scrubbed == message { scrubbed } else { scrubbed + NOTICE_OF_MESSAGE }
+    }
+}
+
+/// Where something was found, for a message.
+fn places(found: &Redacted) -> String {
+    let at = found.at.iter().map(|place| if place.is_empty() { "the top" } else { place.as_str() });
+    format!("at {}", at.collect::<Vec<_>>().join(", "))
 }
 
 // === impl Handling ===
@@ -58,17 +98,116 @@ impl Handling {
     }
 }
 
-/// How many texts differ, those among names included.
-fn differences(one: &Value, other: &Value) -> u64 {
-    match (one, other) {
-        (Value::Array(one), Value::Array(other)) => {
-            one.iter().zip(other).map(|(one, other)| differences(one, other)).sum()
+// === impl Scan ===
+
+impl<'g> Scan<'g> {
+    fn new(secrets: &'g dyn KnownSecrets, tokens: &'g Redactor) -> Self {
+        Self { secrets, tokens, place: String::new(), texts: 0, at: Vec::new() }
+    }
+
+    /// The value without secrets, in texts and in the names of members.
+    fn value(&mut self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => {
+                let items = items.iter().enumerate();
+                items.map(|(at, item)| self.within(&at.to_string(), |scan| scan.value(item))).collect()
+            }
+            Value::Object(members) => {
+                let mut left = Map::new();
+                for (name, member) in members {
+                    let mut shown = self.text(name);
+                    // Two names may be the same without their secrets.
+                    while left.contains_key(&shown) {
+                        shown.push('*');
+                    }
+                    let member = self.within(&shown, |scan| scan.value(member));
+                    left.insert(shown, member);
+                }
+                Value::Object(left)
+            }
+            other => other.clone(),
         }
-        (Value::Object(one), Value::Object(other)) => {
-            let gone = one.keys().filter(|name| !other.contains_key(*name)).count() as u64;
-            let shared = one.iter().filter_map(|(name, one)| Some(differences(one, other.get(name)?)));
-            gone + shared.sum::<u64>()
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        let left = self.tokens.text(&hide(self.secrets, text));
+        if left != text {
+            self.texts += 1;
+            if self.at.len() < MOST_PLACES {
+                self.at.push(self.place.clone());
+            }
         }
-        (one, other) => u64::from(one != other),
+        left
+    }
+
+    /// Looks at what has that name or number where it is now.
+    fn within<T>(&mut self, name: &str, look: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.place.len();
+        self.place.push('/');
+        self.place.push_str(&name.replace('~', "~0").replace('/', "~1"));
+        let seen = look(self);
+        self.place.truncate(length);
+        seen
+    }
+
+    /// What was taken out; `None` if nothing was.
+    fn found(self) -> Option<Redacted> {
+        (self.texts > 0).then_some(Redacted { texts: self.texts, at: self.at, notice: Cow::Borrowed(NOTICE) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[derive(Debug)]
+    struct Known;
+
+    impl KnownSecrets for Known {
+        fn find(&self, text: &str) -> Vec<std::ops::Range<usize>> {
+            text.match_indices("hunter22").map(|(at, found)| at..at + found.len()).collect()
+        }
+    }
+
+    fn scanned(value: &Value) -> (Value, Option<Redacted>) {
+        let tokens = Redactor::of_token_forms();
+        let mut scan = Scan::new(&Known, &tokens);
+        (scan.value(value), scan.found())
+    }
+
+    #[test]
+    fn source_code_with_names_of_secrets_stays_as_it_is() {
+        let code = "code: int = 3\npassword = getpass()\nPWD=/workspace\ntoken = next(tokens)\nAuthorization: Bearer TOKEN_FROM_ENV\n\
+            npm_config_registry=https://registry.example/\nALTER TABLE users ADD CONSTRAINT pk_user_accounts_history;\n\
+            .sk-folding-cube-container {}\nclient_secret: \"${SECRET}\"\nhttps://user@host/\nASIAPACIFICREGION = 3\n\
+            hf_model_repository_identifier\n-----BEGIN PRIVATE KEY-----\nsomeVeryLongIdentifierName()\n";
+        let value = json!({ "content": code, "password": "getpass()", "token": 3, "api_key": "os.environ" });
+        assert_eq!(scanned(&value), (value, None));
+    }
+
+    #[test]
+    fn known_secrets_and_tokens_are_taken_out_and_their_places_are_said() {
+        let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+        let key = format!(
+            "-----BEGIN PRIVATE KEY-----\\n{}\\nAAAA\\n-----END",
+            "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC".repeat(2)
+        );
+        let value = json!({ "content": format!("a = '{token}'; b = 1"), "more": [1, "x hunter22 y"], "a/hunter22": key });
+        let (left, found) = scanned(&value);
+        let expected = json!({
+            "content": "a = '***'; b = 1", "more": [1, "x *** y"], "a/***": "-----BEGIN PRIVATE KEY-----***\\n-----END"
+        });
+        assert_eq!(left, expected);
+        let mut found = found.unwrap();
+        found.at.sort();
+        assert_eq!((found.texts, found.at.join(" ").as_str()), (4, " /a~1*** /content /more/1"));
+    }
+
+    #[test]
+    fn names_that_are_the_same_without_their_secrets_are_all_kept() {
+        let (left, _) = scanned(&json!({ "hunter22": 1, "hunter22hunter22": 2, "***": 3 }));
+        assert_eq!(left.as_object().unwrap().len(), 3, "{left}");
     }
 }

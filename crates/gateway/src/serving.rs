@@ -1,6 +1,7 @@
 //! Connections of HTTP: as many as there is room for, each with a bound on how long its client may take to send a request.
 
 use crate::admission::{Admission, ConnectionLimits, Peer, Place};
+use crate::half_closed::{Exchange, HalfClosed};
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
@@ -78,7 +79,8 @@ pub async fn serve(routes: Router, listener: TcpListener, room: Room, stop: Canc
     let _ = tokio::time::timeout(room.grace, all).await;
 }
 
-/// Serves a client that comes from elsewhere. Each request knows its address and its [`Place`].
+/// Serves a client that comes from elsewhere, also one that closes its sending side behind its request. Each request knows its address
+/// and its [`Place`].
 async fn of_peer(
     (stream, peer): (TcpStream, SocketAddr),
     routes: Router,
@@ -86,13 +88,17 @@ async fn of_peer(
     stop: CancellationToken,
 ) {
     let _ = stream.set_nodelay(true);
+    let exchange = Exchange::default();
+    let stream = HalfClosed::new(stream, exchange.clone());
     let answer = move |mut request: Request| {
         request.extensions_mut().insert(ConnectInfo(peer));
         request.extensions_mut().insert(Arc::clone(&place));
-        let (place, answered) = (Arc::clone(&place), answer(&routes, request));
+        exchange.begin();
+        let (place, exchange) = (Arc::clone(&place), exchange.clone());
+        let answered = answer(&routes, request);
         Box::pin(async move {
             let _under_way = place.begin();
-            answered.await
+            answered.await.map(|response| exchange.answer(response))
         }) as Answering
     };
     speak(stream, answer, HEAD_WITHIN, stop).await;
@@ -194,6 +200,79 @@ mod tests {
         let mut answer = vec![0; 12];
         client.read_exact(&mut answer).await.unwrap();
         String::from_utf8(answer).unwrap()
+    }
+
+    /// Serves a route that answers when it is told to, and notes when its caller is given up.
+    async fn served() -> (SocketAddr, Arc<tokio::sync::Notify>, Arc<tokio::sync::Notify>) {
+        struct GivenUp(Arc<tokio::sync::Notify>);
+        impl Drop for GivenUp {
+            fn drop(&mut self) {
+                self.0.notify_one();
+            }
+        }
+        let (go, gone) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+        let (waits, dropped) = (Arc::clone(&go), Arc::clone(&gone));
+        let echo = move |body: String| {
+            let (waits, dropped) = (Arc::clone(&waits), GivenUp(Arc::clone(&dropped)));
+            async move {
+                waits.notified().await;
+                drop(dropped);
+                body + &"y".repeat(4 << 20)
+            }
+        };
+        let routes = Router::new().route("/", get(|| async { "here" }).post(echo));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = ConnectionLimits {
+            authenticated: 8,
+            unauthenticated: 8,
+            unauthenticated_per_peer: 8,
+            authenticate_within: Duration::from_secs(600),
+        };
+        let room = Room { connections, grace: Duration::ZERO };
+        tokio::spawn(serve(routes, listener, room, CancellationToken::new()));
+        (address, go, gone)
+    }
+
+    const POST: &[u8] = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi";
+
+    async fn half_closed(address: SocketAddr, request: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request).await.unwrap();
+        stream.shutdown().await.unwrap();
+        stream
+    }
+
+    #[tokio::test]
+    async fn client_that_closes_its_sending_side_gets_all_of_its_answers() {
+        let (address, go, _gone) = served().await;
+        let get = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+        let mut stream = half_closed(address, &[&get[..], POST].concat()).await;
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).await.unwrap();
+        go.notify_one();
+        let mut rest = String::new();
+        // The connection is closed behind the last answer.
+        stream.read_to_string(&mut rest).await.unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200");
+        assert!(rest.contains("hiyyy") && rest.len() > 4 << 20, "{}", rest.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn request_that_is_not_whole_ends_with_what_its_client_sends() {
+        let (address, go, _gone) = served().await;
+        go.notify_one();
+        let mut stream = half_closed(address, &POST[..POST.len() - 1]).await;
+        let mut heard = String::new();
+        let _ = stream.read_to_string(&mut heard).await;
+        assert!(!heard.contains("200"), "{heard}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn request_of_a_client_that_is_gone_is_given_up() {
+        let (address, _go, gone) = served().await;
+        drop(half_closed(address, POST).await);
+        gone.notified().await;
     }
 
     #[tokio::test]

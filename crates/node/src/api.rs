@@ -8,7 +8,9 @@ mod approvals;
 mod artifacts;
 mod body;
 mod cancellation;
+mod endpoints;
 mod events;
+mod grants;
 pub(crate) mod hatch;
 mod health;
 mod job;
@@ -22,6 +24,7 @@ mod sessions;
 mod stop;
 mod telemetry;
 pub mod token;
+mod tool_calls;
 mod trust;
 
 pub(crate) use job::response;
@@ -138,6 +141,11 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
         Operation::ProxyHttp => post(managed::proxy_http),
         Operation::IssueToken => post(agent_tokens::issue),
         Operation::RevokeToken => post(agent_tokens::revoke),
+        Operation::CallTool => post(tool_calls::call),
+        Operation::IssueGrant => post(grants::issue),
+        Operation::ListGrants => get(grants::list),
+        Operation::RevokeGrant => post(grants::revoke),
+        Operation::ValidateGrant => post(grants::validate),
         Operation::ListApprovals => get(approvals::list),
         Operation::ShowApproval => get(show_approval),
         Operation::ApproveCall => post(answer_approval),

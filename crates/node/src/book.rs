@@ -2,12 +2,14 @@
 
 use belljar_contract::audit::{FOLDED, FoldedRecords};
 use belljar_contract::egress::{self, PassageBegun, PassageRecord};
-use belljar_contract::id::RunId;
+use belljar_contract::id::{CallId, RunId};
 use belljar_contract::inference::{BEGUN, BODIES, BegunRecord, BodiesRecord, CALL, CallRecord};
+use belljar_contract::usage::{UsageReport, UsageSums, UsageTotals};
 use belljar_egress::inference::ledger::{Ledger, Written};
 use belljar_egress::web::ledger::WebLedger;
 use belljar_store::audit::{AuditError, AuditLog, Event, EventError, Receipt, folder_in};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
@@ -55,6 +57,10 @@ pub enum BookError {
 #[derive(Debug, Default)]
 struct Entries {
     calls: Calls,
+    /// Sums of all calls, also of those that are not listed.
+    sums: UsageSums,
+    /// Calls that have begun and not ended.
+    unended: HashSet<CallId>,
     denied: usize,
     /// Records that aren't on the disk yet.
     waiting: usize,
@@ -143,6 +149,12 @@ impl Book {
     pub fn calls(&self) -> Calls {
         locked(&self.entries).calls.clone()
     }
+
+    /// What all calls so far have used together, as their records say it.
+    pub fn usage(&self) -> UsageTotals {
+        let entries = locked(&self.entries);
+        entries.sums.totals(entries.unended.len() as u64)
+    }
 }
 
 impl Book {
@@ -191,6 +203,7 @@ impl Book {
 
 impl Ledger for Book {
     fn begin(&self, record: BegunRecord) -> Written {
+        locked(&self.entries).unended.insert(record.call_id.clone());
         Self::begin(self, Event::new(BEGUN, Some(&record.run_id), &record))
     }
 
@@ -248,6 +261,8 @@ impl Entries {
     }
 
     fn list(&mut self, record: CallRecord, most: usize) {
+        self.unended.remove(&record.call_id);
+        UsageReport::of(&record).iter().for_each(|report| self.sums.add(report));
         let was_asked = record.provider.is_some();
         let has_room = match was_asked {
             true => self.calls.listed.len() - self.denied < most,

@@ -15,6 +15,7 @@ mod keeping;
 mod mcp;
 mod record;
 mod recovery;
+mod reload;
 mod settings;
 mod trusting;
 mod ways_out;
@@ -25,11 +26,13 @@ pub use config::{CallbackConfig, NodeConfig, TracesConfig};
 pub use error::DaemonError;
 use error::LEAST_DESCRIPTORS;
 pub use mcp::McpConfig;
+pub use reload::Reloaded;
 pub use settings::{Bucket, NoExtension, Retention, SessionLimits, Settings, Timeouts};
 
 use crate::api::{self, Api};
 use crate::delivery::Deliverer;
 use crate::job::Workplace;
+use crate::job::abilities::Abilities;
 use crate::job::dispatcher::Dispatcher;
 use crate::session::Sessions;
 use crate::tools;
@@ -39,6 +42,7 @@ use belljar_egress::proxy::allow_descriptors;
 use belljar_store::database::Database;
 use belljar_store::jobs::Jobs;
 use belljar_tools::bridge::Bridge;
+use belljar_tools::bridge::config::ServersConfig;
 use heart::Heart;
 use identity::{Identity, StateLock};
 use jiff::Timestamp;
@@ -65,6 +69,8 @@ pub struct Daemon {
     _following: Following,
     /// Other servers of MCP; nothing where none is configured.
     bridge: Option<Bridge>,
+    /// As those were configured last.
+    servers: ServersConfig,
     workplace: Arc<Workplace>,
     database: Database,
     /// Let go of last of all.
@@ -102,7 +108,10 @@ impl Daemon {
         let stop = workplace.stop.clone();
         record::begun(&workplace);
         workplace.jobs.register(&workplace.owner, workplace.now()).await?;
+        let announced = Abilities::of(&workplace).announcement();
+        workplace.jobs.announce(&workplace.owner.instance, &announced).await?;
         recovery::recover(&workplace, &gone).await?;
+        recovery::remove_unresumed(&workplace).await?;
         trusting::follow(&workplace).await?;
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&workplace)));
         let deliverer = Deliverer::start(Arc::clone(&workplace), stop.clone());
@@ -114,6 +123,7 @@ impl Daemon {
             workplace: Arc::clone(&workplace),
             dispatcher: Arc::clone(&dispatcher),
             deliverer: Arc::clone(&deliverer),
+            announced,
         };
         let still = CancellationToken::new();
         let heart = (still.clone(), tokio::spawn(heart.beat(still)));
@@ -129,10 +139,12 @@ impl Daemon {
             stop: stop.clone(),
         });
         workplace.tools.add_planners(&api).map_err(|source| DaemonError::Tools { source })?;
-        let bridge = workplace.tools.bridge(&workplace);
+        let servers = workplace.settings.mcp.servers.clone();
+        let bridge = workplace.tools.bridge(&workplace, servers.clone());
         let bridge = bridge.map_err(|source| DaemonError::Threads { source })?;
         tasks.spawn(tools::follow_images(Arc::clone(&api), stop.clone()));
         tasks.spawn(api::serve(api, listener, stop.clone()));
+        workplace.canary.settled().await;
         record::serves(&workplace, address);
         Ok(Self {
             address,
@@ -141,6 +153,7 @@ impl Daemon {
             tasks,
             _following: following,
             bridge,
+            servers,
             workplace,
             database,
             _identity: identity,
@@ -168,6 +181,7 @@ impl Daemon {
         let _ = self.workplace.jobs.forget(&self.workplace.owner.instance).await;
         self.workplace.traces.stop().await;
         self.database.close().await;
+        self.workplace.canary.left().await;
         record::stopped(&self.workplace);
         self.workplace.telemetry.close().await;
     }

@@ -2,7 +2,7 @@
 
 use crate::book::{Book, BookError};
 use belljar_contract::grant::{ExecutionGrant, Scope, Subject};
-use belljar_contract::id::{GrantId, RunId};
+use belljar_contract::id::{GrantId, RunId, UserId};
 use belljar_policy::grant::{Entitled, GrantRefusal, entitle};
 use belljar_store::audit::Receipt;
 use jiff::Timestamp;
@@ -19,8 +19,8 @@ pub struct Granted {
 /// What somebody brings along.
 #[derive(Debug)]
 pub struct Presented {
-    /// The grant; nothing where the one that was named isn't there.
-    pub grant: Option<ExecutionGrant>,
+    /// The grant, or why there is none that counts.
+    pub grant: Result<ExecutionGrant, GrantRefusal>,
     /// What is to be executed.
     pub graph_id: String,
     /// In which run.
@@ -47,6 +47,11 @@ pub enum GrantError {
 const USED: &str = "grant_used";
 const DENIED: &str = "grant_denied";
 
+/// The kinds under which the issue and the revocation of a grant stand in the audit.
+pub const GRANT_ISSUED: &str = "grant_issued";
+/// See [`GRANT_ISSUED`].
+pub const GRANT_REVOKED: &str = "grant_revoked";
+
 /// The service that whoever may write the state directory is.
 const OPERATOR: &str = "operator";
 
@@ -59,12 +64,12 @@ impl Granted {
     /// [`GrantError`].
     pub fn of(presented: Presented, book: &Book) -> Result<Self, GrantError> {
         let Presented { grant, graph_id, run_id, now } = presented;
-        let of_grant = grant.as_ref().map(|grant| {
+        let of_grant = grant.as_ref().ok().map(|grant| {
             let ExecutionGrant { id, subject, billing_account_id, .. } = grant;
             json!({ "grant_id": id, "subject": subject.to_string(), "billing_account_id": billing_account_id })
         });
         let event = |code: Option<&str>| json!({ "graph_id": graph_id, "grant": of_grant, "code": code });
-        let decided = grant.map_or(Err(GrantRefusal::NotFound), |grant| entitle(grant, &graph_id, now));
+        let decided = grant.and_then(|grant| entitle(grant, &graph_id, now));
         match decided {
             Ok(entitled) => {
                 let receipt = book.enter(USED, Some(&run_id), &event(None))?;
@@ -92,6 +97,11 @@ impl Granted {
         &self.entitled.grant().billing_account_id
     }
 
+    /// The person that the grant was given for, if it names one.
+    pub fn user_id(&self) -> Option<&str> {
+        self.entitled.grant().user_id.as_ref().map(UserId::as_str)
+    }
+
     /// Where that is recorded.
     pub fn receipt(&self) -> &Receipt {
         &self.receipt
@@ -104,6 +114,7 @@ pub fn of_operator(billing_account_id: &str) -> ExecutionGrant {
         id: GrantId::from_uuid(uuid::Uuid::now_v7()),
         subject: Subject::Service(OPERATOR.to_owned()),
         billing_account_id: billing_account_id.to_owned(),
+        user_id: None,
         scopes: vec![Scope::AnyGraph],
         allow_sandbox: true,
         expires_at: None,

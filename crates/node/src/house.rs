@@ -52,7 +52,12 @@ impl House {
 
     /// What somebody may have by now.
     pub(crate) fn compiled(&self, identity: &Identity) -> Compiled {
-        Compiled::of(self.access.of(identity).agent.permissions.constraints())
+        Compiled::of_agent(&self.access.of(identity).agent.permissions)
+    }
+
+    /// What tools of the web may reach for a caller.
+    pub(crate) fn web_of(&self, identity: &Identity) -> Compiled {
+        Compiled::of_web_tools(&self.access.of(identity).agent.permissions)
     }
 
     /// Whether somebody has no less than a sandbox that was made by these terms.

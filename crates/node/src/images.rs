@@ -60,6 +60,13 @@ pub(crate) enum NoImage {
     /// Not here.
     #[error("{place}: {denied}")]
     Denied { place: &'static str, denied: ImageDenied },
+    /// Nothing would limit what is written there.
+    #[error(
+        "{place}: the image {image} declares volumes, which could be written without limit, so this node doesn't run it: {}; expected \
+         an image without `VOLUME`",
+        volumes.join(", ")
+    )]
+    Volumes { place: &'static str, image: String, volumes: Vec<String> },
 }
 
 /// Where a job says it.
@@ -140,6 +147,22 @@ impl Images {
         let docker = self.docker.as_ref().ok_or_else(|| missing("this node runs no images".to_owned()))?;
         let name = ImageName::parse(image.reference().to_string());
         Ok(docker.of_image(name.map_err(|error| missing(error.to_string()))?))
+    }
+
+    /// Refuses an image that declares volumes, as far as the engine has it. Asks the engine, which takes a moment.
+    pub(crate) fn check_volumes(&self, image: &Image, place: &'static str) -> Result<(), NoImage> {
+        let Image::Of(allowed) = image else { return Ok(()) };
+        let volumes =
+            self.backend_of(allowed).map_or_else(|_| Vec::new(), |docker| docker.declared_volumes());
+        match volumes.is_empty() {
+            true => Ok(()),
+            false => Err(NoImage::Volumes { place, image: image.name(), volumes }),
+        }
+    }
+
+    /// Returns true if no image may be run, or the engine answers. Takes a moment.
+    pub(crate) fn has_engine(&self) -> bool {
+        self.docker.as_ref().is_none_or(|docker| docker.check_engine().is_ok())
     }
 
     /// What a container may use, and what it must be behind.

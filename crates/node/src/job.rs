@@ -1,5 +1,6 @@
 //! Jobs on a node: taken in turn, carried out in sandboxes, told of while they run, and ended once.
 
+pub(crate) mod abilities;
 mod attempt;
 pub(crate) mod context;
 pub(crate) mod dispatcher;
@@ -11,6 +12,7 @@ mod recorder;
 pub(crate) mod reports;
 mod run;
 
+use crate::canary::Canary;
 use crate::daemon::{Settings, WallClock};
 use crate::denials::Denials;
 use crate::images::Images;
@@ -25,6 +27,7 @@ use crate::web::NodeWeb;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::AuditLog;
+use belljar_store::grants::Grants;
 use belljar_store::images::Images as AddedImages;
 use belljar_store::jobs::{Jobs, Owner};
 use belljar_store::telemetry::Telemetry;
@@ -46,8 +49,7 @@ pub(crate) struct Workplace {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) metrics: Metrics,
     pub(crate) traces: Traces,
-    /// Nothing for a node without models.
-    pub(crate) models: Option<NodeModels>,
+    pub(crate) models: NodeModels,
     pub(crate) web: Arc<NodeWeb>,
     pub(crate) tools: NodeTools,
     pub(crate) trust: NodeTrust,
@@ -56,11 +58,16 @@ pub(crate) struct Workplace {
     pub(crate) audit: Arc<AuditLog>,
     /// Of those who call them from elsewhere.
     pub(crate) tokens: Tokens,
+    pub(crate) grants: Grants,
     pub(crate) images: Images,
     pub(crate) added_images: AddedImages,
     pub(crate) managed: ManagedServices,
     pub(crate) denials: Denials,
     pub(crate) launcher: Arc<Launcher>,
+    /// Whether sandboxes can be made.
+    pub(crate) canary: Arc<Canary>,
+    /// Whether other nodes may have the same database.
+    pub(crate) shares_database: bool,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: WallClock,
     pub(crate) owner: Owner,

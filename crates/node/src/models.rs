@@ -2,22 +2,24 @@
 
 use crate::book::{Book, BookError};
 use crate::serving::{HatchThread, ServeError, Served};
-use belljar_contract::id::{JobId, RunId, SessionId};
+use belljar_contract::id::{JobId, RunId, SessionId, UserId};
 use belljar_contract::inference::CallRecord;
+use belljar_contract::job::context::{Inference, InferenceSource};
+use belljar_contract::usage::UsageTotals;
 use belljar_contract::worker::assignment::SandboxOrder;
-use belljar_contract::worker::job::InferenceUsage;
 use belljar_contract::worker::session::OpenSessionRequest;
-use belljar_egress::identity::Identity;
-use belljar_egress::inference::budget::Spent;
+use belljar_egress::identity::{CallMetadata, Identity};
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_egress::inference::models::Models;
 use belljar_store::audit::AuditLog;
 use serde::Serialize;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-/// The models of a node. Every call is in the audit of the node's state.
+/// The models of a node, if it has any. Every call is in the audit of the node's state.
 pub(crate) struct NodeModels {
-    config: InferenceConfig,
+    /// Replaced when the configuration is read again. Runs keep the models that they began with.
+    config: RwLock<Option<Arc<InferenceConfig>>>,
     billing_account_id: String,
     audit: Arc<AuditLog>,
     /// As many calls of a run are told one by one.
@@ -39,6 +41,13 @@ pub(crate) enum Caller {
     Session { session_id: SessionId },
 }
 
+/// The person that a run's calls are made for, and the trace that they belong to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CallOwner {
+    pub(crate) user_id: Option<UserId>,
+    pub(crate) trace_id: Option<String>,
+}
+
 /// The models that are asked for can't be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoModels {
@@ -48,6 +57,15 @@ pub(crate) enum NoModels {
     /// None of those that it names.
     #[error("{place}: this node has none of these models; it has: {known}")]
     Unknown { place: &'static str, known: String },
+    /// None of those that it names is where it wants models to be.
+    #[error(
+        "$.sandbox.job_spec.inference.source: none of the models that the job allows has a provider {}",
+        match .wanted { InferenceSource::Worker => "on this node (`worker`)", InferenceSource::ApiEgress => "elsewhere (`api_egress`)" }
+    )]
+    Elsewhere { wanted: InferenceSource },
+    /// A provider of one of them wants a credential that the node doesn't have. Why is in the node's log.
+    #[error("this node has no credential for the provider {provider:?} of these models")]
+    NoCredential { provider: String },
 }
 
 /// How a run ends in the audit, with what it has had.
@@ -58,77 +76,125 @@ pub(crate) enum RunEnded<'e, U> {
     Session { session_id: &'e str, usage: &'e U },
 }
 
+/// None of the models that there are may be called by a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unfit {
+    /// The job allows none of them.
+    Unknown {
+        /// The names of those that there are.
+        known: String,
+    },
+    /// Those that the job allows are not where it wants models to be.
+    Elsewhere {
+        /// Where it wants them.
+        source: InferenceSource,
+    },
+}
+
+/// The models that a job may call, of all that there are: those that it allows, of the source that it names.
+///
+/// # Errors
+/// [`Unfit`] if there is none.
+pub fn of_job(all: &Models, wanted: &Inference) -> Result<Models, Unfit> {
+    let is_allowed = |name: &str| wanted.allowed_models.iter().any(|allowed| allowed == name);
+    let allowed: Models = all.iter().filter(|model| is_allowed(&model.name)).cloned().collect();
+    if allowed.iter().next().is_none() {
+        let known: Vec<_> = all.iter().map(|model| model.name.as_str()).collect();
+        return Err(Unfit::Unknown { known: known.join(", ") });
+    }
+    let Some(source) = wanted.source else { return Ok(allowed) };
+    let models = allowed.of_source(source);
+    if models.iter().next().is_some() { Ok(models) } else { Err(Unfit::Elsewhere { source }) }
+}
+
 // === impl NodeModels ===
 
 impl NodeModels {
     pub(crate) fn new(
-        config: InferenceConfig,
+        config: Option<InferenceConfig>,
         billing_account_id: String,
         audit: &Arc<AuditLog>,
         listed_calls: usize,
     ) -> Self {
-        let audit = Arc::clone(audit);
+        let (config, audit) = (RwLock::new(config.map(Arc::new)), Arc::clone(audit));
         Self { config, billing_account_id, audit, listed_calls }
     }
 
+    /// Has these be the models from now on. Runs that have begun keep theirs.
+    pub(crate) fn replace(&self, config: Option<InferenceConfig>) {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config.map(Arc::new);
+    }
+
+    /// The names of all models, in their order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let config = self.current();
+        config.iter().flat_map(|config| config.models.iter()).map(|model| model.name.clone()).collect()
+    }
+
     /// Those that a job may call: all of them for a command that asks for models, and for the runner's job those of the list
-    /// that are here.
-    pub(crate) fn allowed(
-        models: Option<&Self>,
-        sandbox: &SandboxOrder,
-    ) -> Result<Option<InferenceConfig>, NoModels> {
+    /// that are here, where the job wants them to be.
+    pub(crate) fn allowed(&self, sandbox: &SandboxOrder) -> Result<Option<InferenceConfig>, NoModels> {
         let listed = sandbox.job_spec.as_ref().and_then(|spec| spec.job.inference.as_ref());
         let place = match listed {
             Some(_) => "$.sandbox.job_spec.inference.allowed_models",
             None if sandbox.use_inference => "$.sandbox.use_inference",
             None => return Ok(None),
         };
-        let config = Self::all(models, place)?;
-        let Some(listed) = listed else { return Ok(Some(config.clone())) };
-        let is_listed = |name: &str| listed.allowed_models.iter().any(|listed| listed == name);
-        let all: Vec<_> = config.models.iter().collect();
-        let allowed: Vec<_> =
-            all.iter().filter(|model| is_listed(&model.name)).map(|model| (*model).clone()).collect();
-        if allowed.is_empty() {
-            let known: Vec<_> = all.iter().map(|model| model.name.as_str()).collect();
-            return Err(NoModels::Unknown { place, known: known.join(", ") });
-        }
-        Ok(Some(InferenceConfig { models: allowed.into_iter().collect(), ..config.clone() }))
+        let config = self.all(place)?;
+        let Some(listed) = listed else { return Ok(Some((*config).clone())) };
+        let models = of_job(&config.models, listed).map_err(|unfit| match unfit {
+            Unfit::Unknown { known } => NoModels::Unknown { place, known },
+            Unfit::Elsewhere { source } => NoModels::Elsewhere { wanted: source },
+        })?;
+        Ok(Some(InferenceConfig { models, ..(*config).clone() }))
     }
 
     /// Those that a session may call: all of them, if it asks for models.
     pub(crate) fn allowed_in_session(
-        models: Option<&Self>,
+        &self,
         request: &OpenSessionRequest,
     ) -> Result<Option<InferenceConfig>, NoModels> {
         match request.use_inference {
-            true => Self::all(models, "$.use_inference").cloned().map(Some),
+            true => self.all("$.use_inference").map(|config| Some((*config).clone())),
             false => Ok(None),
         }
     }
 
-    fn all<'m>(models: Option<&'m Self>, place: &'static str) -> Result<&'m InferenceConfig, NoModels> {
-        models.map(|models| &models.config).ok_or(NoModels::None { place })
+    /// Checks that the node has the credentials that these models take; before a sandbox is made for a run that calls them. A
+    /// credential by a command is waited for.
+    pub(crate) fn check_credentials(config: Option<&InferenceConfig>) -> Result<(), NoModels> {
+        let checked = config.map_or(Ok(()), |config| config.models.check_credentials());
+        checked.map_err(|error| {
+            tracing::error!(error = crate::chain(&error), "models can't be called");
+            NoModels::NoCredential { provider: error.provider }
+        })
+    }
+
+    fn all(&self, place: &'static str) -> Result<Arc<InferenceConfig>, NoModels> {
+        self.current().ok_or(NoModels::None { place })
+    }
+
+    fn current(&self) -> Option<Arc<InferenceConfig>> {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Serves models by a sandbox's sockets, on the thread of its run.
     pub(crate) fn serve(
         &self,
         (thread, caller): (&Arc<HatchThread>, Caller),
-        config: InferenceConfig,
+        (config, owner): (InferenceConfig, CallOwner),
         run_id: &RunId,
         sockets: Vec<OwnedFd>,
     ) -> Result<RunModels, ServeError> {
-        let identity = Identity {
-            run_id: run_id.clone(),
-            attempt: caller.attempt(),
-            billing_account_id: self.billing_account_id.clone(),
-            graph_id: caller.graph().to_owned(),
-            user_id: None,
-            existing_trace_id: None,
+        let account = self.billing_account_id.clone();
+        let identity = Identity::new(run_id.clone(), caller.attempt(), account, caller.graph().to_owned());
+        let metadata = CallMetadata {
+            user_id: owner.user_id.map(String::from),
+            existing_trace_id: owner.trace_id.or_else(|| caller.trace_id()),
             session_id: Some(caller.id()),
             trace_user_id: None,
         };
+        let identity = identity.with_metadata(metadata);
         let book = Arc::new(Book::of(&self.audit, self.listed_calls));
         let served = Served::begin_on(thread, (config, identity), &book, sockets)?;
         Ok(RunModels { caller, run_id: run_id.clone(), served, book })
@@ -140,10 +206,10 @@ impl NodeModels {
 impl RunModels {
     /// Ends what is under way, and tells what there has been, once all of it is recorded, or that it could not be; and the calls
     /// one by one, as far as somebody wants them.
-    pub(crate) fn end(self) -> (Result<InferenceUsage, BookError>, Vec<CallRecord>) {
+    pub(crate) fn end(self) -> (Result<UsageTotals, BookError>, Vec<CallRecord>) {
         let Self { caller, run_id, served, book } = self;
-        let Spent { calls, tokens, cost } = served.end();
-        let usage = InferenceUsage { calls, tokens, cost_usd: cost };
+        served.end();
+        let usage = book.usage();
         let calls = book.calls().listed;
         let closed = book.close(caller.end_kind(), Some(&run_id), &caller.ended(&usage));
         (closed.map(|_| usage), calls)
@@ -173,6 +239,14 @@ impl Caller {
         match self {
             Self::Job { job_id, .. } => job_id.to_string(),
             Self::Session { session_id } => session_id.to_string(),
+        }
+    }
+
+    /// The trace that a node makes of a job: its id, in hexadecimal. It makes none of a session.
+    fn trace_id(&self) -> Option<String> {
+        match self {
+            Self::Job { job_id, .. } => Some(job_id.key().replace('-', "")),
+            Self::Session { .. } => None,
         }
     }
 

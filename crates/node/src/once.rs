@@ -29,7 +29,8 @@ use belljar_confine::sealed::Outcome;
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
-use belljar_egress::identity::Identity;
+use belljar_contract::usage::UsageTotals;
+use belljar_egress::identity::{CallMetadata, Identity};
 use belljar_sandbox::enclosure::{Enclosure, Site};
 use belljar_sandbox::limits::Limit;
 use belljar_sandbox::run::Changes;
@@ -62,6 +63,8 @@ pub struct OnceResult {
     pub output_truncated: bool,
     /// Its calls of models, in the order in which they ended.
     pub calls: Calls,
+    /// What all of them have used together, also those that are not listed.
+    pub usage: UsageTotals,
     /// What it has had of the web, if it might reach any.
     pub web: Option<WebUsage>,
     /// Where it is in the audit; nothing if not all of it could be recorded.
@@ -119,8 +122,8 @@ pub fn run_once(
         }
     });
     ended.judge();
-    let calls = ended.book.as_ref().map(|book| book.calls()).unwrap_or_default();
-    let audit = close(&mut ended, (&granted, spec.attempt, &calls), site);
+    let (calls, usage) = ended.book.as_ref().map(|book| (book.calls(), book.usage())).unwrap_or_default();
+    let audit = close(&mut ended, (&granted, spec.attempt), (&calls, &usage), site);
     OnceResult {
         run_id: folder.id().clone(),
         ok: ended.exit_code == Some(0) && ended.code.is_none(),
@@ -131,6 +134,7 @@ pub fn run_once(
         stdout: ended.captured.stdout,
         stderr: ended.captured.stderr,
         calls,
+        usage,
         web: ended.web,
         audit,
         changes,
@@ -151,7 +155,7 @@ fn carry_out(
     if granted.run_id() != place.folder.id() {
         return Err(OnceError::OtherRun);
     }
-    let identity = identity(granted, spec.attempt);
+    let identity = identity(granted, (spec.attempt, spec.metadata.clone()));
     identity.check()?;
     ways_out::furnish(spec)?;
     let (stdio, streams) = Streams::make().map_err(|source| OnceError::Watch { source })?;
@@ -192,7 +196,8 @@ fn note(enclosure: &Enclosure, (outcome, reason): (Outcome, Reason), ended: &mut
 /// Records the end, and with it everything before.
 fn close(
     ended: &mut Ended,
-    (granted, attempt, calls): (&Granted, u32, &Calls),
+    (granted, attempt): (&Granted, u32),
+    (calls, usage): (&Calls, &UsageTotals),
     site: &Site<'_>,
 ) -> Option<Span> {
     let event = json!({
@@ -201,6 +206,7 @@ fn close(
         "exit_code": ended.exit_code.unwrap_or(NO_EXIT_CODE),
         "error_code": ended.code.map(OnceCode::as_str),
         "calls": calls.listed.len() as u64 + calls.unlisted,
+        "usage": usage,
         "stdout_bytes": ended.captured.stdout.len(),
         "stderr_bytes": ended.captured.stderr.len(),
         "output_truncated": ended.captured.is_cut(),
@@ -215,17 +221,11 @@ fn close(
     }
 }
 
-fn identity(granted: &Granted, attempt: u32) -> Identity {
-    Identity {
-        run_id: granted.run_id().clone(),
-        attempt,
-        billing_account_id: granted.billing_account_id().to_owned(),
-        graph_id: granted.graph_id().to_owned(),
-        user_id: None,
-        existing_trace_id: None,
-        session_id: None,
-        trace_user_id: None,
-    }
+fn identity(granted: &Granted, (attempt, metadata): (u32, CallMetadata)) -> Identity {
+    let (account, graph_id) = (granted.billing_account_id().to_owned(), granted.graph_id().to_owned());
+    let user_id = granted.user_id().map(str::to_owned).or(metadata.user_id);
+    let identity = Identity::new(granted.run_id().clone(), attempt, account, graph_id);
+    identity.with_metadata(CallMetadata { user_id, ..metadata })
 }
 
 // === impl Ended ===

@@ -9,8 +9,8 @@ use crate::inspection::Inspection;
 use crate::web::{Noted, Seen};
 use belljar_contract::id::RunId;
 use belljar_egress::http1::limits::Times;
-use belljar_egress::identity::Identity;
-use belljar_egress::inference::budget::{Budget, Spent};
+use belljar_egress::identity::{Identity, RunOwner};
+use belljar_egress::inference::budget::Budget;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::ledger::Ledger;
 use belljar_egress::inference::run::Run;
@@ -87,12 +87,11 @@ impl Served {
     }
 
     /// Ends what is under way. When this returns, the book has every call, or says that it is incomplete.
-    pub fn end(mut self) -> Spent {
+    pub fn end(mut self) {
         if self.serving.take().is_some_and(|serving| !self.thread.end(&serving)) {
             self.book.lose();
         }
         self.run.flush_audit();
-        self.run.budget.spent()
     }
 }
 
@@ -110,7 +109,8 @@ impl ServedWeb {
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
         let ledger = Arc::clone(book) as Arc<dyn WebLedger>;
-        Self::begin_on(&Arc::new(HatchThread::start()?), (policy, inspection), (run_id, ledger), sockets)
+        let thread = Arc::new(HatchThread::start()?);
+        Self::begin_on(&thread, (policy, inspection), (run_id, ledger), RunOwner::default(), sockets)
     }
 
     /// Serves it on the thread of the run.
@@ -121,12 +121,13 @@ impl ServedWeb {
         thread: &Arc<HatchThread>,
         (policy, inspection): (&Arc<LivePolicy>, Option<&Inspection>),
         (run_id, ledger): (&RunId, Arc<dyn WebLedger>),
+        owner: RunOwner,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
         let noted = Arc::new(Noted::of(ledger));
         let ledger = Arc::clone(&noted) as Arc<dyn WebLedger>;
         let limits = WebLimits { audit: policy.current().config.audit, ..WebLimits::default() };
-        let run = WebRun::new(run_id.clone(), Arc::clone(policy), limits, ledger);
+        let run = WebRun::new(run_id.clone(), Arc::clone(policy), limits, ledger).owned_by(owner);
         let run = Arc::new(match inspection {
             Some(inspection) => run.inspecting_as(Arc::clone(&inspection.authority)),
             None => run,

@@ -6,27 +6,29 @@
 //! A session lives in its node's memory, and its sandbox with its node: neither outlives it.
 
 mod command;
+mod command_log;
 pub(crate) mod pty;
 mod table;
 
-pub(crate) use table::Sessions;
+pub(crate) use table::{Sessions, With};
 
 use crate::book::BookError;
 use crate::house::{House, Terms, TooMuch};
 use crate::images::Image;
-use crate::models::RunModels;
+use crate::models::{NoModels, RunModels};
 use crate::serving::ServeError;
 use crate::web::RunWeb;
 use belljar_confine::plan::Stdio;
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::{PtyId, RunId, SessionId};
-use belljar_contract::worker::job::InferenceUsage;
+use belljar_contract::usage::UsageTotals;
 use belljar_contract::worker::session::{OpenSessionRequest, Session as Told, SessionStatus};
 use belljar_contract::worker::telemetry::ContainerKind;
 use belljar_sandbox::backend::{BackendError, Execution, Sandbox};
 use belljar_sandbox::limits::Limit;
 use belljar_sandbox::spec::Program;
 use belljar_store::telemetry::Made;
+use command_log::CommandLog;
 use jiff::Timestamp;
 use pty::Pty;
 use std::collections::HashMap;
@@ -59,7 +61,7 @@ pub(crate) struct Session {
     /// Models that may be called in it. Nothing from when it is ended.
     models: Mutex<Option<RunModels>>,
     /// What it has had of them, from when it has ended.
-    usage: Mutex<Option<InferenceUsage>>,
+    usage: Mutex<Option<UsageTotals>>,
     /// The web that is reached from it. Nothing from when it is ended.
     web: Mutex<Option<RunWeb>>,
     /// What it has had of that, from then on.
@@ -68,6 +70,7 @@ pub(crate) struct Session {
     ending: tokio::sync::Mutex<()>,
     /// Room for commands, which is the whole node's.
     room: Arc<Semaphore>,
+    log: CommandLog,
 }
 
 /// A sandbox that is shared for as long as programs are started in it.
@@ -102,6 +105,8 @@ pub(crate) enum SessionError {
     Sandbox(#[source] BackendError),
     #[error(transparent)]
     Serve(ServeError),
+    #[error(transparent)]
+    NoModels(NoModels),
     #[error("it has ended; what it has had of models or of the web is not all recorded")]
     Unrecorded(#[source] BookError),
     #[error("the terminal can't be used")]
@@ -124,6 +129,11 @@ pub const MOST_COMMANDS_OF_ALL: usize = 256;
 impl Session {
     pub(crate) fn request(&self) -> &OpenSessionRequest {
         &self.request
+    }
+
+    /// What its commands have printed.
+    pub(crate) fn log(&self) -> &CommandLog {
+        &self.log
     }
 
     /// What its sandbox has, where the node has rules.
@@ -149,7 +159,7 @@ impl Session {
             expires_at: self.created_at.checked_add(lifetime).unwrap_or(Timestamp::MAX),
             idle_timeout_seconds: self.idle.as_secs(),
             running: self.running.load(Ordering::SeqCst),
-            inference: *self.usage.lock().unwrap_or_else(PoisonError::into_inner),
+            inference: self.usage.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             web: self.web_usage.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }

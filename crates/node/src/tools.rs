@@ -16,11 +16,12 @@ use crate::daemon::WallClock;
 use crate::house::House;
 use crate::web::NodeWeb;
 use belljar_contract::id::{AgentId, GroupId, JobId, ProjectId, RunId, TaskId, UserId};
-use belljar_contract::tool::{InvalidToolNameError, ToolName};
+use belljar_contract::tool::{AgentKind, InvalidToolNameError, ToolName, ToolScope};
 use belljar_egress::api::ApiCaller;
 use belljar_egress::known::ProcessSecrets;
 use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::access::Access;
+use belljar_gateway::call::Called;
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway, bearer};
 use belljar_policy::approval::TimeoutPolicy;
@@ -33,7 +34,6 @@ use belljar_store::memory::{self, Memory};
 use belljar_store::preferences::{self, Preferences};
 use belljar_store::skills::Skills;
 use belljar_store::task_artifacts::{self, TaskArtifacts};
-use belljar_tools::Tool;
 use belljar_tools::builtin;
 use belljar_tools::builtin::artifact::Shelf;
 use belljar_tools::builtin::configured::ConfiguredError;
@@ -44,7 +44,9 @@ use belljar_tools::builtin::skills::Library;
 use belljar_tools::builtin::web::reach::WebHatch;
 use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::registry::{RegisterError, Registry};
+use belljar_tools::{Arguments, Tool};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -118,6 +120,9 @@ const UNPACED_CALLS: u32 = 500;
 /// Where those who come from elsewhere call tools.
 const REMOTE_PATH: &str = "/mcp";
 
+/// What the node's operator is called in records.
+const OPERATOR: &str = "operator";
+
 /// Under which the node's own tools are among those that come later.
 const OF_NODE: &str = "node";
 
@@ -144,6 +149,11 @@ impl NodeTools {
     /// Has these tools be nobody's.
     pub(crate) fn disable(&self, names: &[ToolName]) {
         self.gateway.disable(names.iter().cloned());
+    }
+
+    /// Has these tools be for the agents of these scopes.
+    pub(crate) fn rescope(&self, scopes: &BTreeMap<ToolName, ToolScope>) {
+        self.gateway.rescope(scopes.iter().map(|(name, scope)| (name.clone(), *scope)));
     }
 
     /// What tasks keep.
@@ -186,6 +196,22 @@ impl NodeTools {
         let seat = Seat::new(caller, ended.clone()).paced_after(UNPACED_CALLS);
         let routes = belljar_gateway::routes(Arc::clone(&self.gateway), Door::Hatch(seat), ended.clone());
         Seated { routes, _taken: ended.drop_guard() }
+    }
+
+    /// Calls a tool for the node's operator.
+    pub(crate) async fn call_as_operator(
+        &self,
+        (user_id, may_reach_out): (Option<&UserId>, bool),
+        (tool, arguments): (&ToolName, Arguments),
+        stopped: CancellationToken,
+    ) -> Called {
+        let caller = Caller {
+            user_id: user_id.map(ToString::to_string),
+            actor: Some(OPERATOR.to_owned()),
+            grants: ToolGrants { may_reach_out, ..ToolGrants::default() },
+            ..Caller::of(AgentKind::Operator)
+        };
+        self.gateway.call(&Seat::new(caller, stopped), tool.as_str(), arguments).await
     }
 
     /// What is served to those who come from elsewhere, by these names, once it is known who they are.

@@ -11,13 +11,13 @@ pub(crate) use entered::{Entered, TrustError};
 
 use crate::house::House;
 use belljar_contract::failure::FailureCode;
-use belljar_contract::id::{AgentId, JobId};
+use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::JobOutcome;
 use belljar_gateway::access::{Earning, TrustBook};
 use belljar_policy::lifecycle::Ending;
-use belljar_policy::trust::TrustConfig;
+use belljar_policy::trust::{TrustConfig, end_of_job};
 use belljar_store::database::{Database, DatabaseError};
 use belljar_store::trust::TrustEvents;
 use jiff::Timestamp;
@@ -92,7 +92,7 @@ impl NodeTrust {
             // It was stopped, or its node or its rules have failed it.
             _ => return None,
         };
-        Some(TrustEvent { at, event_id: id_of(&assignment.job_id), agent_id, kind })
+        Some(TrustEvent { at, event_id: end_of_job(&assignment.job_id), agent_id, kind })
     }
 }
 
@@ -106,11 +106,6 @@ fn content_of(assignment: &Assignment) -> Uuid {
     }
     let text = serde_json::json!({ "command": sandbox.command, "job_spec": document }).to_string();
     id(["job_content", &text])
-}
-
-/// One job is one event, however often it is attempted and its end recorded.
-fn id_of(job_id: &JobId) -> Uuid {
-    id(["job_ended", &job_id.key()])
 }
 
 fn id(parts: [&str; 2]) -> Uuid {

@@ -5,10 +5,9 @@ pub(crate) mod example;
 pub mod reconcile;
 
 use belljar_contract::id::{CallId, RunId};
-use belljar_contract::inference::{BegunRecord, CallOutcome, CallRecord, CostTotal, Excerpt};
-use belljar_contract::usage::UsageReport;
+use belljar_contract::inference::{BegunRecord, CallOutcome, CallRecord, Excerpt};
+use belljar_contract::usage::{UsageReport, UsageSums, UsageTotals};
 use jiff::Timestamp;
-use serde::Serialize;
 use std::collections::{BTreeSet, HashSet};
 
 /// Calls as they were recorded, and what is billed of them.
@@ -24,24 +23,6 @@ pub struct Calls {
     accounts: BTreeSet<String>,
     seen: HashSet<CallId>,
     time: Option<(Timestamp, Timestamp)>,
-}
-
-/// Sums of what was reported.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
-    /// Calls with a report.
-    pub calls: usize,
-    /// Tokens of their requests, as far as they are known.
-    pub input_tokens: u64,
-    /// Tokens of their responses, as far as they are known.
-    pub output_tokens: u64,
-    /// What they cost, as far as that is known, to the last digit.
-    pub cost_usd: CostTotal,
-    /// Calls whose cost nobody knows.
-    pub degraded_calls: usize,
-    /// Calls that a provider may have been asked, whose end is not recorded: they are under way, or were cut off with their
-    /// node. They may have cost something.
-    pub unended_calls: usize,
 }
 
 // === impl Calls ===
@@ -84,6 +65,11 @@ impl Calls {
         self.unreported.contains(call) || self.unended.contains(call)
     }
 
+    /// Whether there are none, also none that were denied or are under way.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
     /// A report for each call that has one, in the order in which they were recorded.
     pub fn reports(&self) -> &[UsageReport] {
         &self.reports
@@ -100,18 +86,8 @@ impl Calls {
     }
 
     /// Their sums.
-    pub fn totals(&self) -> Totals {
-        let sum = |tokens: fn(&UsageReport) -> Option<u64>| {
-            self.reports.iter().filter_map(tokens).fold(0, u64::saturating_add)
-        };
-        Totals {
-            calls: self.reports.len(),
-            input_tokens: sum(|report| report.input_tokens),
-            output_tokens: sum(|report| report.output_tokens),
-            cost_usd: self.reports.iter().filter_map(|report| report.cost_usd.as_ref()).collect(),
-            degraded_calls: self.reports.iter().filter(|report| report.is_degraded()).count(),
-            unended_calls: self.unended.len(),
-        }
+    pub fn totals(&self) -> UsageTotals {
+        self.reports.iter().collect::<UsageSums>().totals(self.unended.len() as u64)
     }
 }
 

@@ -19,6 +19,7 @@ use begun::{Begun, Verdict};
 use belljar_contract::audit::FoldedRecords;
 use belljar_contract::egress::{PassageBegun, PassageRecord, RUN_ENDED};
 use belljar_contract::id::RunId;
+use belljar_egress::identity::RunOwner;
 use belljar_egress::inference::ledger::Written;
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::ledger::WebLedger;
@@ -51,6 +52,7 @@ pub(crate) struct NodeWeb {
 pub(crate) struct Way {
     policy: Arc<LivePolicy>,
     inspection: Option<Inspection>,
+    owner: RunOwner,
 }
 
 /// The web that one run may reach, by sockets that are its own.
@@ -107,7 +109,7 @@ impl NodeWeb {
     pub(crate) fn way(&self, terms: Option<&Compiled>) -> Result<Way, ServeError> {
         let policy = self.policy(terms);
         let inspection = Inspection::of_live(&policy).map_err(io::Error::other)?;
-        Ok(Way { policy, inspection })
+        Ok(Way { policy, inspection, owner: RunOwner::default() })
     }
 
     /// Serves it by a sandbox's sockets, on the thread of its run.
@@ -121,7 +123,7 @@ impl NodeWeb {
         let book = Arc::clone(&counting.book);
         let ledger = Arc::clone(&counting) as Arc<dyn WebLedger>;
         let by = (&way.policy, way.inspection.as_ref());
-        let served = ServedWeb::begin_on(thread, by, (run_id, ledger), sockets)?;
+        let served = ServedWeb::begin_on(thread, by, (run_id, ledger), way.owner.clone(), sockets)?;
         let opened = self.reaches.open(served.reach());
         Ok(RunWeb { caller, run_id: run_id.clone(), served, book, counting, opened })
     }
@@ -140,7 +142,7 @@ impl NodeWeb {
         let ledger = counting as Arc<dyn WebLedger>;
         // Tools say themselves what they ask for: nobody's connections are looked into.
         let by = (&self.policy(terms), None);
-        let served = ServedWeb::begin_on(&self.callers, by, (run_id, ledger), vec![])?;
+        let served = ServedWeb::begin_on(&self.callers, by, (run_id, ledger), RunOwner::default(), vec![])?;
         let reach = served.reach();
         Ok(Reach { held: Some(Arc::new(served)), ..reach })
     }
@@ -169,6 +171,11 @@ fn within(house: WebConfig, terms: &Compiled) -> WebConfig {
 // === impl Way ===
 
 impl Way {
+    /// Says for which task and job the run is.
+    pub(crate) fn owned_by(self, owner: RunOwner) -> Self {
+        Self { owner, ..self }
+    }
+
     /// Has the sandbox trust whoever looks into its connections, if anybody does.
     pub(crate) fn furnish(&self, env: &mut BTreeMap<String, String>, home: &mut BTreeMap<String, String>) {
         self.inspection.iter().for_each(|inspection| inspection.furnish(env, home));

@@ -8,14 +8,24 @@ use belljar_contract::job::Job;
 use belljar_contract::job::step::run_command::RunCommand;
 use belljar_contract::job::step::{Action, Step};
 use belljar_contract::path::{PathEscapes, StepPath, WorkspacePath};
+use std::fmt;
 
 /// A job that may start.
 #[derive(Debug, Clone)]
 pub struct Admitted {
     job: Job,
     artifacts: Vec<WorkspacePath>,
-    allowed_paths: Option<Vec<WorkspacePath>>,
+    allowed_paths: Option<Vec<Place>>,
     workspace: String,
+}
+
+/// A directory or file that a job names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In the workspace.
+    Workspace(WorkspacePath),
+    /// Outside of the workspace: an absolute path without `.` or `..`. Only commands work there.
+    Outside(String),
 }
 
 /// A job that may not start, with every step that stands in the way.
@@ -37,6 +47,12 @@ pub enum Denied {
     /// The job's `allowed_paths` doesn't cover a path.
     #[error("path not allowed: {path} is not within constraints.allowed_paths")]
     PathNotAllowed {
+        /// The path in the workspace, or an absolute one.
+        path: String,
+    },
+    /// A file exists, and the job doesn't enable overwriting.
+    #[error("overwrite not allowed: {path} exists, and constraints.overwrite_allowed is not true")]
+    OverwriteNotAllowed {
         /// The path in the workspace.
         path: WorkspacePath,
     },
@@ -63,7 +79,7 @@ pub enum Denied {
 pub fn admit(job: Job, workspace: &str) -> Result<Admitted, Refused> {
     let mut refused = Refused { steps: Vec::new(), others: Vec::new() };
     let allowed_paths = job.constraints.allowed_paths.as_ref().map(|paths| {
-        paths.iter().filter_map(|path| refused.or_note(path.beneath(workspace))).collect::<Vec<_>>()
+        paths.iter().filter_map(|path| refused.or_note(Place::of(path, workspace))).collect::<Vec<_>>()
     });
     let artifacts =
         job.artifacts.iter().filter_map(|path| refused.or_note(path.beneath(workspace))).collect::<Vec<_>>();
@@ -107,11 +123,40 @@ impl Admitted {
     /// # Errors
     /// [`Denied::PathNotAllowed`] when the job lists allowed paths and none covers it.
     pub fn permit_path(&self, path: &WorkspacePath) -> Result<(), Denied> {
-        let permitted = self
-            .allowed_paths
-            .as_ref()
-            .is_none_or(|allowed| allowed.iter().any(|entry| path.is_within(entry)));
-        permitted.then_some(()).ok_or_else(|| Denied::PathNotAllowed { path: path.clone() })
+        self.permit(&Place::Workspace(path.clone()))
+    }
+
+    /// The directory that a command runs in: the workspace's root unless the step names another, which may lie outside of the
+    /// workspace (`spec/1 §Step Types`).
+    ///
+    /// # Errors
+    /// [`Denied`] when its path has a `..`, or isn't allowed.
+    pub fn working_directory(&self, path: Option<&StepPath>) -> Result<Place, Denied> {
+        let place = match path {
+            Some(path) => Place::of(path, &self.workspace)?,
+            None => Place::Workspace(WorkspacePath::root()),
+        };
+        self.permit(&place)?;
+        Ok(place)
+    }
+
+    /// The only places that steps may touch; `None` if the job lists none.
+    pub fn allowed_paths(&self) -> Option<&[Place]> {
+        self.allowed_paths.as_deref()
+    }
+
+    /// Whether `write_file` may replace a file that exists (`spec/5 §5.2`). Where the job doesn't say, it may unless the job
+    /// restricts paths.
+    pub fn may_overwrite(&self) -> bool {
+        self.job.constraints.overwrite_allowed.unwrap_or(self.allowed_paths.is_none())
+    }
+
+    fn permit(&self, place: &Place) -> Result<(), Denied> {
+        let allowed = self.allowed_paths.as_ref();
+        match allowed.is_none_or(|allowed| allowed.iter().any(|entry| place.is_within(entry))) {
+            true => Ok(()),
+            false => Err(Denied::PathNotAllowed { path: place.to_string() }),
+        }
     }
 
     /// What stands in the way of a step, also of one that the job doesn't name and an agent wants.
@@ -121,6 +166,7 @@ impl Admitted {
             _ => Vec::new(),
         };
         let path = match (&step.action, step.action.path()) {
+            (Action::RunCommand(command), _) => self.working_directory(command.cwd.as_ref()).map(drop),
             (_, Some(path)) => self.resolve(path).map(drop),
             // Their paths are in the diff.
             (Action::ApplyUnifiedDiff(_), None) => Ok(()),
@@ -145,6 +191,43 @@ impl Admitted {
                 .map(|name| Denied::VariableNotAllowed { name: name.clone() }),
         );
         denials
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    fn of(path: &StepPath, workspace: &str) -> Result<Self, PathEscapes> {
+        let escapes = match path.beneath(workspace) {
+            Ok(inside) => return Ok(Self::Workspace(inside)),
+            Err(escapes) => escapes,
+        };
+        let components = path.as_str().split('/').filter(|name| !matches!(*name, "" | "."));
+        let components: Vec<&str> = components.collect();
+        match path.as_str().starts_with('/') && !components.contains(&"..") {
+            true => Ok(Self::Outside(format!("/{}", components.join("/")))),
+            false => Err(escapes),
+        }
+    }
+
+    fn is_within(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Workspace(path), Self::Workspace(directory)) => path.is_within(directory),
+            (Self::Outside(path), Self::Outside(directory)) => {
+                let rest = path.strip_prefix(directory.trim_end_matches('/'));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workspace(path) => path.fmt(f),
+            Self::Outside(path) => f.write_str(path),
+        }
     }
 }
 
@@ -258,6 +341,38 @@ mod tests {
     fn an_empty_allowlist_allows_nothing() {
         assert_eq!(denials(r#", "allowed_commands": []"#, RUN_GIT).len(), 1);
         assert_eq!(denials(r#", "allowed_paths": []"#, r#"{"type": "list_tree"}"#).len(), 1);
+    }
+
+    #[test]
+    fn command_runs_outside_of_the_workspace_unless_paths_are_restricted_to_others() {
+        let run = |cwd: &str| RUN_GIT.replace("]}}", &format!(r#"], "cwd": "{cwd}"}}}}"#));
+        for cwd in ["/tmp", "/", "/usr/./share"] {
+            assert!(admitted("", &run(cwd)).is_ok(), "{cwd}");
+        }
+        assert_eq!(denials("", &run("/tmp/../etc")), ["0 path escapes workspace: /tmp/../etc"]);
+        assert_eq!(denials("", &run("../x")).len(), 1);
+        let allowed = |paths: &str| format!(r#", "allowed_paths": {paths}"#);
+        assert_eq!(
+            denials(&allowed(r#"["/workspace"]"#), &run("/tmp")),
+            ["0 path not allowed: /tmp is not within constraints.allowed_paths"]
+        );
+        assert!(admitted(&allowed(r#"["/workspace", "/tmp"]"#), &run("/tmp/x")).is_ok());
+        assert_eq!(denials(&allowed(r#"["/tmp"]"#), &run("/tmpx")).len(), 1);
+        // The other steps work in the workspace alone, whatever is listed.
+        let write = r#"{"type": "write_file", "args": {"path": "/tmp/x", "content": ""}}"#;
+        assert_eq!(denials(&allowed(r#"["/tmp"]"#), write), ["0 path escapes workspace: /tmp/x"]);
+    }
+
+    #[test]
+    fn job_that_restricts_paths_overwrites_only_where_it_says_so() {
+        for (constraints, may) in [
+            ("", true),
+            (r#", "overwrite_allowed": false"#, false),
+            (r#", "allowed_paths": ["/workspace"]"#, false),
+            (r#", "allowed_paths": ["/workspace"], "overwrite_allowed": true"#, true),
+        ] {
+            assert_eq!(admitted(constraints, RUN_GIT).unwrap().may_overwrite(), may, "{constraints}");
+        }
     }
 
     #[test]

@@ -31,6 +31,24 @@ pub struct Autonomy {
     level: AutonomyLevel,
     by_itself: BTreeSet<ActionType>,
     asked: BTreeSet<ActionType>,
+    /// What would need no yes if no `human_approval` list said so.
+    unless_listed: BTreeSet<ActionType>,
+    by_house: BTreeSet<ActionType>,
+    by_agent: BTreeSet<ActionType>,
+    is_set_back: bool,
+}
+
+/// Why an action takes a yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskedBy {
+    /// The house's list `autonomy.human_approval`.
+    House,
+    /// The agent's own list `human_approval`.
+    Agent,
+    /// The preset of the autonomy level.
+    Level,
+    /// No list and no preset names it.
+    Unlisted,
 }
 
 /// What is said besides a preset: patterns of action types.
@@ -123,9 +141,24 @@ impl Autonomy {
         // What is said replaces what the preset does; of what is said itself, the yes wins.
         asked.retain(|action| !auto.contains(action));
         by_itself.extend(auto);
-        asked.extend(human);
+        let unless_listed = by_itself.clone();
+        asked.extend(human.iter().cloned());
         by_itself.retain(|action| !asked.contains(action));
-        Self { level, by_itself, asked }
+        let by_house = BTreeSet::new();
+        Self { level, by_itself, asked, unless_listed, by_house, by_agent: human, is_set_back: false }
+    }
+
+    /// The same, where these patterns of `human_approval` are the house's and those the agent's own.
+    #[must_use]
+    pub(crate) fn listed_by(self, registry: &ActionRegistry, house: &[String], agent: &[String]) -> Self {
+        let of = |patterns: &[String]| expanded(registry, patterns.iter().map(String::as_str));
+        Self { by_house: of(house), by_agent: of(agent), ..self }
+    }
+
+    /// The same of an agent that has been set back, or has not: after a setback its `auto_approve` has no effect.
+    #[must_use]
+    pub(crate) fn set_back(self, is_set_back: bool) -> Self {
+        Self { is_set_back, ..self }
     }
 
     /// How much it does by itself.
@@ -143,9 +176,30 @@ impl Autonomy {
         self.by_itself.iter()
     }
 
-    /// Whether that is because somebody has said so, and not because nobody has.
-    pub fn is_said(&self, action: &ActionType) -> bool {
-        self.asked.contains(action)
+    /// Why an action takes a yes that does.
+    pub fn asked_by(&self, action: &ActionType) -> AskedBy {
+        if self.by_house.contains(action) {
+            return AskedBy::House;
+        }
+        if self.by_agent.contains(action) {
+            return AskedBy::Agent;
+        }
+        if self.asked.contains(action) { AskedBy::Level } else { AskedBy::Unlisted }
+    }
+
+    /// Which `human_approval` lists name it: the house's, the agent's.
+    pub(crate) fn lists_with(&self, action: &ActionType) -> (bool, bool) {
+        (self.by_house.contains(action), self.by_agent.contains(action))
+    }
+
+    /// Whether it takes an `auto_approve` of the agent, besides what the lists say.
+    pub(crate) fn needs_auto_approve(&self, action: &ActionType) -> bool {
+        !self.unless_listed.contains(action)
+    }
+
+    /// Whether the agent has been set back.
+    pub(crate) fn is_set_back(&self) -> bool {
+        self.is_set_back
     }
 }
 

@@ -19,6 +19,9 @@ pub enum GrantRefusal {
     /// There is none.
     #[error("there is no such grant")]
     NotFound,
+    /// It was shown by another secret or signature than the one that it was issued with.
+    #[error("the secret or the signature is not that of the grant")]
+    NotProven,
     /// It was taken back.
     #[error("the grant was revoked")]
     Revoked,
@@ -80,6 +83,7 @@ impl GrantRefusal {
     pub fn code(self) -> &'static str {
         match self {
             Self::NotFound => "grant_not_found",
+            Self::NotProven => "grant_not_proven",
             Self::Revoked => "grant_revoked",
             Self::Expired => "grant_expired",
             Self::NotSystem => "grant_not_system",
@@ -106,6 +110,7 @@ mod tests {
             id: GrantId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap(),
             subject: Subject::Service("scheduler".to_owned()),
             billing_account_id: "account-7".to_owned(),
+            user_id: None,
             scopes: vec![Scope::Graph(GRAPH.to_owned())],
             allow_sandbox: true,
             expires_at: Some(time("2026-02-01T00:00:00Z")),

@@ -1,7 +1,7 @@
 //! Which tools an agent may call: what is denied it, then what is allowed it, then what its level has, and otherwise none
 //! (`spec/3 §Tool Execution Model`).
 
-use crate::access::{Constraints, Levels};
+use crate::access::{ConstraintOverrides, Constraints, Levels};
 use crate::tool::ToolPattern;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::action::ActionType;
@@ -19,6 +19,8 @@ pub struct Permissions {
     allowed: ToolRules,
     denied: ToolRules,
     constraints: Constraints,
+    /// Those of categories with a level of their own.
+    by_category_constraints: BTreeMap<Category, Constraints>,
 }
 
 /// Names of tools, exact or by their beginnings. However they are written, small letters and large ones are the same.
@@ -122,6 +124,7 @@ impl Permissions {
             allowed: ToolRules::default(),
             denied: ToolRules::default(),
             constraints: rules.constraints.clone(),
+            by_category_constraints: BTreeMap::new(),
         }
     }
 
@@ -130,16 +133,25 @@ impl Permissions {
         Self { allowed, denied, ..self }
     }
 
-    /// The same, with these levels where they are about a category.
-    pub fn with_categories(self, levels: &Levels, by_category: BTreeMap<Category, AccessLevel>) -> Self {
+    /// The same, with these levels where they are about a category: its tools have that level's constraints, with what is said of the
+    /// agent besides.
+    pub fn with_categories(
+        self,
+        levels: &Levels,
+        by_category: BTreeMap<Category, AccessLevel>,
+        said: &ConstraintOverrides,
+    ) -> Self {
         let mut categories = self.categories;
+        let mut by_category_constraints = BTreeMap::new();
         for (category, level) in &by_category {
-            match levels.of(*level).categories.contains(category) {
+            let rules = levels.of(*level);
+            match rules.categories.contains(category) {
                 true => categories.insert(*category),
                 false => categories.remove(category),
             };
+            by_category_constraints.insert(*category, rules.constraints.with(said));
         }
-        Self { categories, by_category, ..self }
+        Self { categories, by_category, by_category_constraints, ..self }
     }
 
     /// The same, with these constraints.
@@ -162,9 +174,19 @@ impl Permissions {
         &self.categories
     }
 
-    /// What holds for the calls.
+    /// What holds for calls of categories without a level of their own.
     pub fn constraints(&self) -> &Constraints {
         &self.constraints
+    }
+
+    /// What holds for calls of tools of a category.
+    pub fn constraints_for(&self, category: Category) -> &Constraints {
+        self.by_category_constraints.get(&category).unwrap_or(&self.constraints)
+    }
+
+    /// The categories with a level of their own.
+    pub fn by_category(&self) -> &BTreeMap<Category, AccessLevel> {
+        &self.by_category
     }
 
     /// Whether that tool may be called.

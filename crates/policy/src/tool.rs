@@ -26,6 +26,8 @@ pub struct Facts<'a> {
     pub is_installed: bool,
     /// Whether calls of it leave the host.
     pub reaches_out: bool,
+    /// Whether calls of it are known to change nothing.
+    pub is_read_only: bool,
 }
 
 /// What an agent has been given besides its kind.
@@ -64,6 +66,8 @@ pub enum DenyReason {
     NotListed,
     /// It is meant for others.
     OtherScope,
+    /// It is of another server and not known to only read, and such agents only read.
+    NotReadOnly,
     /// It is switched off.
     Disabled,
     /// It reaches out, and this agent may not.
@@ -86,6 +90,10 @@ pub fn decide(kind: AgentKind, tool: &Facts<'_>, grants: &ToolGrants) -> Result<
         (DenyReason::Never, lists::is_never(kind, name)),
         (DenyReason::NotListed, !tool.is_installed && !lists::is_listed(kind, name)),
         (DenyReason::OtherScope, !tool.scope.is_for(kind)),
+        (
+            DenyReason::NotReadOnly,
+            kind == AgentKind::ProjectAnalyst && tool.is_installed && !tool.is_read_only,
+        ),
         (DenyReason::Disabled, !tool.is_enabled),
         (DenyReason::NoReach, tool.reaches_out && !grants.may_reach_out),
         (DenyReason::ByRule, is_by_rule()),
@@ -109,8 +117,15 @@ impl Permitted {
 
 impl DenyReason {
     /// All of them, in the order in which they are looked for.
-    pub const ALL: [Self; 6] =
-        [Self::Never, Self::NotListed, Self::OtherScope, Self::Disabled, Self::NoReach, Self::ByRule];
+    pub const ALL: [Self; 7] = [
+        Self::Never,
+        Self::NotListed,
+        Self::OtherScope,
+        Self::NotReadOnly,
+        Self::Disabled,
+        Self::NoReach,
+        Self::ByRule,
+    ];
 
     /// Its name in the audit.
     pub const fn as_str(self) -> &'static str {
@@ -118,6 +133,7 @@ impl DenyReason {
             Self::Never => "never",
             Self::NotListed => "not_listed",
             Self::OtherScope => "other_scope",
+            Self::NotReadOnly => "not_read_only",
             Self::Disabled => "disabled",
             Self::NoReach => "no_reach",
             Self::ByRule => "by_rule",
@@ -131,6 +147,9 @@ impl fmt::Display for DenyReason {
             Self::Never => "it is never for them",
             Self::NotListed => "it is not among theirs",
             Self::OtherScope => "it is meant for others",
+            Self::NotReadOnly => {
+                "its server doesn't say that it only reads (`readOnlyHint`), and they only read"
+            }
             Self::Disabled => "it is switched off",
             Self::NoReach => "what they do stays on this host",
             Self::ByRule => "a rule of theirs is against it",

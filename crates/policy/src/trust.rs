@@ -1,15 +1,15 @@
 //! Progressive trust: which level an agent has by what is recorded of it (`spec/3 §Progressive Trust`).
 //!
 //! ```text
-//! events, by time and id ─► demotions that are due by then ─► what the event itself does ─► [`Outcome`]s
-//!                                                                    │ evaluated
-//!                                                                    ▼
+//! events, by time and id ─► what is due by then: demotions, steps up ─► what the event itself does ─► [`Outcome`]s
+//!                                                                              │
+//!                                                                              ▼
 //!                            the gate of the next step: met ─► a step up, or a proposal that a person answers
 //! ```
 //! No I/O, no clock. [`Trust`] is had by events alone, and a level in it only by a [`level::NewLevel`], whose makers are few: a
-//! step up to `elevated` takes a person's approval of that very proposal, whatever a configuration says. Demotions fall due
-//! at times that follow from the events, so it makes no difference how often anybody looks. Each demotion begins the record
-//! anew: what was done before it earns nothing any more.
+//! step up to `elevated` takes a person's approval of that very proposal, whatever a configuration says. Demotions and
+//! steps up fall due at times that follow from the events, so looking changes nothing, neither a level nor the id of a proposal. Each
+//! demotion begins the record anew: what was done before it earns nothing any more.
 
 mod change;
 mod config;
@@ -27,6 +27,7 @@ mod replay;
 mod track;
 
 pub use config::{Strategy, TrustConfig};
+pub use jobs::end_of_job;
 pub use outcome::{Ignored, Outcome};
 pub use replay::{History, Replay, replay};
 

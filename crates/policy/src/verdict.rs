@@ -8,7 +8,7 @@
 mod proposal;
 mod rule;
 
-pub use proposal::Proposal;
+pub use proposal::{Lasting, Proposal};
 pub use rule::Rule;
 
 use crate::action::ActionRegistry;
@@ -78,7 +78,7 @@ impl Standing<'_> {
         if let Err(Lacking::Denied) = basis {
             return judged(Verdict::Deny, Rule::DeniedList, None);
         }
-        let constraints = self.permissions.constraints();
+        let constraints = self.permissions.constraints_for(tool.category);
         if let Err(violation) = constraint::check(constraints, tool, works_in) {
             let proposal = Proposal::Constraint { dimension: violation.dimension, value: violation.enough };
             return judged(Verdict::Deny, Rule::Constraint(violation), Some(proposal));
@@ -87,18 +87,35 @@ impl Standing<'_> {
             Ok(basis) => basis,
             // A person may say yes to the one call: its sandbox would let it be done.
             Err(Lacking::Category { level, category }) => {
-                return judged(Verdict::Deny, Rule::Level { level, category }, Some(Proposal::Call));
+                let lasting = Lasting { allows_tool: true, ..self.lasting(tool) };
+                return judged(Verdict::Deny, Rule::Level { level, category }, Some(Proposal::Call(lasting)));
             }
             Err(Lacking::Denied) => return judged(Verdict::Deny, Rule::DeniedList, None),
         };
         if constraint::takes_approval(constraints, tool) {
-            return judged(Verdict::Escalate, Rule::RequiresApproval, Some(Proposal::Call));
+            let proposal = Proposal::Call(self.lasting(tool));
+            return judged(Verdict::Escalate, Rule::RequiresApproval, Some(proposal));
         }
         if basis != crate::permission::Basis::Discovery && self.autonomy.asks(tool.action) {
-            let (level, is_said) = (self.autonomy.level(), self.autonomy.is_said(tool.action));
-            return judged(Verdict::Escalate, Rule::Autonomy { level, is_said }, Some(Proposal::Call));
+            let (level, asked_by) = (self.autonomy.level(), self.autonomy.asked_by(tool.action));
+            let proposal = Proposal::Call(self.lasting(tool));
+            return judged(Verdict::Escalate, Rule::Autonomy { level, asked_by }, Some(proposal));
         }
         judged(Verdict::Allow, Rule::Permitted(basis), None)
+    }
+
+    /// What would keep calls of a tool from being asked about: by the level's list, and by the autonomy.
+    fn lasting(&self, tool: &ToolFacts<'_>) -> Lasting {
+        let constraints = self.permissions.constraints_for(tool.category);
+        let required = &constraints.requires_approval;
+        let left = required
+            .contains(tool.action)
+            .then(|| required.iter().filter(|action| *action != tool.action).cloned().collect());
+        let lasting = Lasting { requires_approval: left, ..Lasting::default() };
+        match self.autonomy.asks(tool.action) {
+            true => lasting.for_autonomy(self.autonomy, tool.action),
+            false => lasting,
+        }
     }
 
     /// Whether the tool is shown to the agent: one that it may call, or may ask to.

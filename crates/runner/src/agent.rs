@@ -35,8 +35,7 @@ use crate::deadline::Deadline;
 use crate::fault::Fault;
 use crate::step::Surroundings;
 use belljar_contract::failure::FailureCode;
-use belljar_contract::job::context::Criterion;
-use belljar_contract::result::agent::{AgentReport, Verified};
+use belljar_contract::result::agent::{AgentReport, Verified, Verifier};
 use belljar_contract::result::{Failure, ResourceUsage};
 use material::Material;
 use model::Models;
@@ -75,8 +74,16 @@ pub(crate) fn work(
         Some(_) => gateway(&mut material, tokens, surroundings, deadline)?,
         None => Remote::default(),
     };
-    let bench =
-        Bench { surroundings, todo: &mut todo, file: &file, remote, usage, index: job.steps.len(), room };
+    let bench = Bench {
+        surroundings,
+        todo: &mut todo,
+        file: &file,
+        remote,
+        usage,
+        index: job.steps.len(),
+        room,
+        network_need: None,
+    };
     let outcome = match &job.inference {
         None => check(&material, bench, deadline, report),
         Some(inference) => Models::of_environment(&inference.allowed_models)
@@ -118,24 +125,26 @@ fn gateway(
     found.map_err(|interrupted| interrupted.failure())
 }
 
-/// Without models the checks alone are run; criteria without one are for whoever reads them.
+/// Without models the checks alone are run. A criterion without a check stays unverified, and fails the job.
 fn check(
     material: &Material,
     mut bench: Bench<'_>,
     deadline: &Deadline<'_>,
     report: &mut AgentReport,
 ) -> Result<(), Failure> {
-    let checks: Vec<Criterion> =
-        material.criteria.iter().filter(|criterion| criterion.check.is_some()).cloned().collect();
-    let verified = verification::conclude(&checks, &[], &mut bench, deadline);
+    let verified = verification::conclude(&material.to_verify(), &[], &mut bench, deadline);
     report.verification = verified.map_err(|interrupted| interrupted.failure())?;
-    match report.verification.iter().find(|verified| !verified.met) {
+    let unmet = || report.verification.iter().filter(|verified| !verified.met);
+    let is_refuted = |verified: &&Verified| verified.by != Verifier::Unverified;
+    // What was looked at and found wanting says more than what could not be looked at.
+    match unmet().find(is_refuted).or_else(|| unmet().next()) {
         Some(unmet) => Err(not_met(unmet)),
         None => Ok(()),
     }
 }
 
 fn not_met(unmet: &Verified) -> Failure {
-    let message = format!("not met: {}: {}", unmet.criterion, unmet.evidence);
+    let how = if unmet.by == Verifier::Unverified { "not verified" } else { "not met" };
+    let message = format!("{how}: {}: {}", unmet.criterion, unmet.evidence);
     Failure::new(FailureCode::NotVerified, message)
 }

@@ -12,6 +12,7 @@ use belljar_contract::failure::FailureCode;
 use belljar_contract::path::{WORKSPACE, WorkspacePath};
 use belljar_contract::result::Artifact;
 use belljar_contract::result::output::EntryKind;
+use belljar_contract::text;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -61,8 +62,6 @@ pub(crate) enum CollectError {
         #[source]
         source: io::Error,
     },
-    #[error("an artifact has a name that is no text: {}", path.display())]
-    Unnameable { path: PathBuf },
     #[error("more than {MAX_ARTIFACTS} artifacts")]
     TooMany,
     #[error(
@@ -100,8 +99,11 @@ impl Collected {
         })?;
         for path in paths {
             let opened = directory.open_listed_file(&path).map_err(CollectError::Open)?;
-            let text = path.to_str().ok_or_else(|| CollectError::Unnameable { path: path.clone() })?;
-            self.add(format!("{ARTIFACTS}/{text}"), opened, deadline)?;
+            self.add(
+                format!("{ARTIFACTS}/{}", text::of_path(path.as_os_str().as_bytes())),
+                opened,
+                deadline,
+            )?;
         }
         Ok(())
     }
@@ -180,7 +182,7 @@ fn in_hexadecimal(bytes: &[u8]) -> String {
 impl Fault for CollectError {
     fn code(&self) -> FailureCode {
         match self {
-            Self::Named { .. } | Self::Unnameable { .. } => FailureCode::StepFailed,
+            Self::Named { .. } => FailureCode::StepFailed,
             Self::Open(error) => error.code(),
             Self::Read { source, .. } => code_of_io(source),
             Self::TooMany | Self::TooLarge { .. } => FailureCode::ConstraintViolation,

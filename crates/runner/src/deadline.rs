@@ -30,11 +30,11 @@ pub(crate) struct JobTime<'c> {
 pub(crate) enum Interrupted {
     #[error("the job ran longer than constraints.max_runtime_seconds ({} s)", limit.as_secs())]
     JobOutOfTime { limit: Duration },
-    #[error("the job ran longer than the {} s that it was allowed", limit.as_secs())]
+    #[error("the job ran longer than the {} s that it was allowed", whole_seconds(*limit))]
     AllowedTimeOver { limit: Duration },
     #[error("the step ran longer than its timeout_seconds ({} s)", limit.as_secs())]
     StepOutOfTime { limit: Duration },
-    #[error("collecting the artifacts took longer than {} s", limit.as_secs())]
+    #[error("collecting the artifacts took longer than {} s", whole_seconds(*limit))]
     CollectingOutOfTime { limit: Duration },
     #[error("the runner was asked to stop")]
     Canceled,
@@ -68,6 +68,11 @@ const NOTABLE: Duration = Duration::from_millis(500);
 
 /// How long files are collected once the job's time is over. The host kills the runner three seconds after that.
 const AFTER_END: Duration = Duration::from_secs(2);
+
+/// The host counts from before the runner does: what it has allowed is the next whole second but for moments.
+fn whole_seconds(limit: Duration) -> u64 {
+    (limit + Duration::from_millis(500)).as_secs()
+}
 
 // === impl JobTime ===
 

@@ -159,6 +159,11 @@ impl Directory {
         Ok(RegularFile::new(file, &found))
     }
 
+    /// Opens what `path` names for nothing but to be named by it; of a link the link.
+    pub(crate) fn locate(&self, path: &Path) -> Result<OwnedFd, PathError> {
+        self.resolve(path, LOCATE | OFlags::NOFOLLOW)
+    }
+
     /// Opens what holds `path`, and says what `path` is called there.
     pub(crate) fn locate_parent<'p>(&self, path: &'p Path) -> Result<(OwnedFd, &'p Path), PathError> {
         let name = path.file_name().ok_or_else(|| PathError::IsDirectory { path: path.to_owned() })?;
@@ -226,6 +231,17 @@ impl Directory {
         }
         outcome
     }
+}
+
+/// Opens a directory of the file system for working in it.
+pub(crate) fn open_outside(path: &Path) -> Result<OwnedFd, PathError> {
+    rustix::fs::open(path, LOCATE_DIRECTORY, Mode::empty())
+        .map_err(|error| PathError::io("open directory", path, error))
+}
+
+/// Opens what a path of the file system names for nothing but to be named by it.
+pub(crate) fn locate_outside(path: &Path) -> Result<OwnedFd, PathError> {
+    rustix::fs::open(path, LOCATE, Mode::empty()).map_err(|error| PathError::io("open", path, error))
 }
 
 impl AsFd for Directory {

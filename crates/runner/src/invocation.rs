@@ -31,6 +31,8 @@ pub(crate) struct Options {
     pub(crate) artifacts: PathBuf,
     /// Whether the log tells what a running command prints.
     pub(crate) progress: bool,
+    /// Whether the job is run by root, too.
+    pub(crate) allow_root: bool,
 }
 
 /// How the job comes in and the result goes out (`spec/1 §Execution Model`).
@@ -74,6 +76,7 @@ Usage: cynode-sba [OPTIONS]
   --artifacts DIR   whose files are kept [default: /job/artifacts]
   --stdin           read the job from stdin, write the result to stdout and the log to stderr
   --progress        log what a running command prints, a few times a second
+  --allow-root      run as root, too; for tests alone
   --version         print the version
   --help            print this
 
@@ -86,7 +89,11 @@ struct Given {
     paths: [Option<PathBuf>; PATH_FLAGS.len()],
     stdin: bool,
     progress: bool,
+    allow_root: bool,
 }
+
+/// Those that take no value.
+const FLAGS: [&str; 5] = ["--stdin", "--progress", "--allow-root", "--help", "--version"];
 
 const PATH_FLAGS: [&str; 4] = ["--job", "--result", "--workspace", "--artifacts"];
 
@@ -116,13 +123,14 @@ impl Invocation {
                 given.take_path(place, value)?;
                 continue;
             }
-            if let (Some("--stdin" | "--progress" | "--help" | "--version"), Some(_)) = (flag.to_str(), value)
-            {
+            let is_known = flag.to_str().is_some_and(|flag| FLAGS.contains(&flag));
+            if is_known && value.is_some() {
                 return Err(InvocationError::UnwantedValue { flag: flag.display().to_string() });
             }
             match flag.to_str() {
                 Some("--stdin") => given.stdin = true,
                 Some("--progress") => given.progress = true,
+                Some("--allow-root") => given.allow_root = true,
                 Some("--help" | "-h") => return Ok(Self::Help),
                 Some("--version" | "-V") => return Ok(Self::Version),
                 _ => return Err(InvocationError::Unknown { argument }),
@@ -184,6 +192,7 @@ impl Given {
             workspace: or(workspace, belljar_contract::path::WORKSPACE),
             artifacts: or(artifacts, "/job/artifacts"),
             progress: self.progress,
+            allow_root: self.allow_root,
         })
     }
 }
@@ -203,6 +212,7 @@ mod tests {
             workspace: "/workspace".into(),
             artifacts: "/job/artifacts".into(),
             progress: false,
+            allow_root: false,
         };
         assert_eq!(parse(&[]), Ok(Invocation::Run(expected)));
     }

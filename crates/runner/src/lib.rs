@@ -6,7 +6,7 @@
 //!
 //! Asked for one thing by a tool of the host, it does that instead ([`workbench`]).
 //!
-//! No network but the host's hatches ([`status`], [`local_http`]), no async runtime, no shell. The runner trusts neither the job nor what its steps leave behind.
+//! No network but the servers that the node names ([`status`], [`http_client`]), no async runtime, no shell. The runner trusts neither the job nor what its steps leave behind.
 
 #![forbid(unsafe_code)]
 
@@ -21,9 +21,9 @@ mod directory;
 mod excerpt;
 mod fault;
 mod glob;
+mod http_client;
 mod invocation;
 mod job_document;
-mod local_http;
 mod log;
 mod mcp;
 mod network_need;

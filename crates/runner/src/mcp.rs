@@ -1,11 +1,13 @@
-//! The host's MCP gateway, by a hatch of the sandbox (`spec/1 §MCP Tool Access`): Streamable HTTP of revision 2026-07-28, where
-//! every request stands for itself and says so in its `_meta`.
+//! The host's MCP gateway (`spec/1 §MCP Tool Access`): Streamable HTTP, of revision 2026-07-28, where every request stands for
+//! itself and says so in its `_meta`, or of an older one, with a handshake and a session ([`family`]).
 //!
-//! There is no session and no token: who asks, the gateway knows by the socket. What it answers is read strictly, and is bounded
-//! in size and time: behind it stand servers of many people.
+//! Belljar's own gateway knows its caller by the socket. To another the runner shows the token that the node names for this sandbox; the
+//! programs of steps don't get it. What a gateway answers is read strictly, and is bounded in size and time: behind it stand servers
+//! of many people.
 
 mod content;
 mod events;
+mod family;
 mod message;
 mod tool;
 
@@ -13,10 +15,11 @@ pub(crate) use content::Called;
 pub(crate) use tool::{Listed, Tool};
 
 use crate::deadline::{Deadline, Interrupted};
-use crate::local_http::{Answer, NoAnswer, NoPlace, Peer, Place, Question};
+use crate::http_client::{Answer, NoAnswer, NoPlace, Peer, Place, Question};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use events::Events;
+use family::Family;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -26,7 +29,11 @@ use std::time::Duration;
 /// A gateway.
 pub(crate) struct Gateway {
     peer: Peer,
-    path: &'static str,
+    family: Family,
+    /// What stands in `Authorization`, if anything does.
+    authorization: Option<String>,
+    /// The session that the last answer has named.
+    named_session: Option<String>,
     last_id: u64,
     /// So long a tool may take.
     patience: Duration,
@@ -52,6 +59,10 @@ pub(crate) enum McpError {
     NoAnswer(#[source] NoAnswer),
     #[error("the gateway has answered with the status {0}")]
     Status(u16),
+    #[error(
+        "the gateway refuses the caller with the status {0}: the node names the token of a sandbox in MCP_GATEWAY_TOKEN"
+    )]
+    Unauthorized(u16),
     #[error("{message} ({code})")]
     Refused { code: i64, message: String },
     #[error("the gateway's answer is none: {0}")]
@@ -60,12 +71,16 @@ pub(crate) enum McpError {
     Unreadable(#[source] serde_json::Error),
     #[error("the tool asks for something more before it answers, and nobody here can give it")]
     InputRequired,
-    #[error("the gateway does not speak revision {REVISION}")]
+    #[error("the gateway speaks neither revision {REVISION} nor one of {}", family::WITH_SESSION.join(", "))]
     Revision,
+    #[error("what a header would have to hold is no visible text: {name}")]
+    Header { name: &'static str },
 }
 
-/// The variable that names the gateway.
-const VARIABLE: &str = "MCP_GATEWAY_URL";
+/// The variables that name the gateway; the first that is set counts.
+const URLS: [&str; 2] = ["SBA_MCP_GATEWAY_URL", "MCP_GATEWAY_URL"];
+/// The variables with the token that a gateway takes; the first that is set counts.
+pub(crate) const TOKENS: [&str; 2] = ["SBA_MCP_GATEWAY_TOKEN", "MCP_GATEWAY_TOKEN"];
 const REVISION: &str = "2026-07-28";
 
 const OF_LISTS: Duration = Duration::from_secs(15);
@@ -113,23 +128,36 @@ struct Asked<'a> {
 impl Gateway {
     /// The one that the environment names, if it names one.
     pub(crate) fn of_environment() -> Option<Result<Self, NoPlace>> {
-        let url = std::env::var(VARIABLE).ok().filter(|url| !url.is_empty())?;
-        Some(Place::of_url(&url).map(Self::at))
+        let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let url = URLS.iter().find_map(set)?;
+        let token = TOKENS.iter().find_map(set);
+        Some(Place::of_endpoint(&url).map(|place| Self::at(place, token.as_deref())))
     }
 
-    fn at(place: Place) -> Self {
-        let path = if place.base().is_empty() { "/" } else { "" };
-        Self { peer: Peer::at(place), path, last_id: 0, patience: OF_CALLS }
-    }
-
-    /// What there is.
-    pub(crate) fn discover(&mut self, deadline: &Deadline<'_>) -> Result<Offer, McpError> {
-        let discovered: Discovered = self.ask(&Asked::list("server/discover", json!({})), deadline)?;
-        if !discovered.supported_versions.iter().any(|version| version == REVISION) {
-            return Err(McpError::Revision);
+    fn at(place: Place, token: Option<&str>) -> Self {
+        Self {
+            peer: Peer::at(place),
+            family: Family::Stateless,
+            authorization: token.map(|token| format!("Bearer {}", token.trim())),
+            named_session: None,
+            last_id: 0,
+            patience: OF_CALLS,
         }
-        let Capabilities { tools, resources } = discovered.capabilities;
-        Ok(Offer { tools: tools.is_some(), resources: resources.is_some() })
+    }
+
+    /// What there is, and how it is spoken to from now on.
+    pub(crate) fn discover(&mut self, deadline: &Deadline<'_>) -> Result<Offer, McpError> {
+        self.family = Family::Stateless;
+        let discovered: Result<Discovered, _> =
+            self.ask(&Asked::list("server/discover", json!({})), deadline);
+        match discovered {
+            Ok(discovered) if discovered.supported_versions.iter().any(|version| version == REVISION) => {
+                Ok(discovered.capabilities.offer())
+            }
+            Ok(_) => self.begin_session(deadline),
+            Err(error) if family::may_be_older(&error) => self.begin_session(deadline),
+            Err(error) => Err(error),
+        }
     }
 
     /// Its tools, those left out that can't be offered to anybody.
@@ -186,6 +214,11 @@ impl Gateway {
         let result = match self.ask_once(asked, deadline) {
             Err(McpError::Unsent(_)) => self.ask_again(asked, deadline),
             Err(McpError::NoAnswer(_)) if asked.is_idempotent => self.ask_again(asked, deadline),
+            // The session is over; nothing was done in it.
+            Err(McpError::Absent) if self.family.has_session() => {
+                self.begin_session(deadline)?;
+                self.ask_once(asked, deadline)
+            }
             result => result,
         }?;
         serde_json::from_value(result).map_err(McpError::Unreadable)
@@ -201,32 +234,62 @@ impl Gateway {
         self.last_id += 1;
         let id = self.last_id;
         let mut params = asked.params.clone();
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": REVISION,
-            "io.modelcontextprotocol/clientInfo": { "name": "cynode-sba", "version": env!("CARGO_PKG_VERSION") },
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        let body =
-            json!({ "jsonrpc": "2.0", "id": id, "method": asked.method, "params": params }).to_string();
+        if self.family == Family::Stateless {
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": REVISION,
+                "io.modelcontextprotocol/clientInfo": family::client(),
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+        }
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": asked.method, "params": params });
+        let mut heard = Heard {
+            id,
+            is_session: self.family != Family::Stateless,
+            events: Events::default(),
+            answers: Vec::new(),
+        };
+        let answer = self.post(asked, &body, &mut |body| heard.listen(body), deadline)?;
+        self.named_session.clone_from(&answer.session_id);
+        heard.conclude(&answer)
+    }
+
+    /// Posts a message of JSON-RPC.
+    fn post(
+        &mut self,
+        asked: &Asked<'_>,
+        body: &Value,
+        is_enough: &mut dyn FnMut(&[u8]) -> bool,
+        deadline: &Deadline<'_>,
+    ) -> Result<Answer, McpError> {
         let name = asked.name.map(header_value);
-        let mut headers = vec![("MCP-Protocol-Version", REVISION), ("Mcp-Method", asked.method)];
-        headers.extend(name.as_deref().map(|name| ("Mcp-Name", name)));
+        let mut headers = self.family.headers(asked.method, name.as_deref());
+        if let Some(authorization) = &self.authorization {
+            if !authorization.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+                return Err(McpError::Header { name: "the gateway's token" });
+            }
+            headers.push(("Authorization", authorization.as_str()));
+        }
+        let body = body.to_string();
         let question = Question {
             method: "POST",
-            path: self.path,
+            path: "",
             headers: &headers,
             body: Some(body.as_bytes()),
             accept: "application/json, text/event-stream",
             is_idempotent: asked.is_idempotent,
             patience: asked.patience,
         };
-        let mut heard = Heard { id, events: Events::default(), answers: Vec::new() };
-        let answer = self.peer.ask_until(question, deadline, &mut |body| heard.listen(body));
-        heard.conclude(&answer.map_err(|why| match why {
+        self.peer.ask_until(question, deadline, is_enough).map_err(|why| match why {
             NoAnswer::Interrupted(interrupted) => interrupted.into(),
             why @ NoAnswer::Connect(_) => McpError::Unsent(why),
             why => McpError::NoAnswer(why),
-        })?)
+        })
+    }
+}
+
+impl Capabilities {
+    fn offer(&self) -> Offer {
+        Offer { tools: self.tools.is_some(), resources: self.resources.is_some() }
     }
 }
 
@@ -239,6 +302,8 @@ impl<'a> Asked<'a> {
 /// What has come in answer to one question.
 struct Heard {
     id: u64,
+    /// Whether the gateway may ask something itself meanwhile. The runner has said that it can nothing, and answers nothing.
+    is_session: bool,
     events: Events,
     answers: Vec<Result<Value, McpError>>,
 }
@@ -249,6 +314,9 @@ impl Heard {
     /// Takes in what is new of a body of events; whether that is enough.
     fn listen(&mut self, body: &[u8]) -> bool {
         while let Some(event) = self.events.next(body) {
+            if self.is_session && message::asks(event.as_bytes()) {
+                continue;
+            }
             self.answers.extend(message::read(event.as_bytes(), self.id).transpose());
         }
         !self.answers.is_empty()
@@ -274,6 +342,7 @@ impl Heard {
             (status, _) => match (message::read(body, self.id), status) {
                 (Err(refused @ McpError::Refused { .. }), _) => Err(refused),
                 (_, 404) => Err(McpError::Absent),
+                (_, &status @ (401 | 403)) => Err(McpError::Unauthorized(status)),
                 (_, &status) => Err(McpError::Status(status)),
             },
         }

@@ -5,8 +5,8 @@
 //! it refuses, so do we. Beyond git we refuse only what endangers the workspace, see [`Refusal`].
 //!
 //! What we refuse though git accepts it, all for safety:
-//! - names that are absolute or have a `..` before stripping, that hold control characters, aren't UTF-8, have an
-//!   unclosed quote, or are a spelling of `.git` on any file system;
+//! - names that are absolute or have a `..` before stripping, that hold control characters other than tabs and line breaks, aren't
+//!   UTF-8, have an unclosed quote, or are a spelling of `.git` on any file system;
 //! - modes other than a plain file's, and special bits, which git drops in silence;
 //! - symlinks and special files in the tree, and directories as files, which git takes for submodules;
 //! - binary patches in every form, also where git skips a note about one, or stops at a broken one and applies

@@ -12,7 +12,7 @@ mod spawn;
 mod tree;
 
 pub(crate) use capture::{Captured, Keep};
-pub(crate) use fence::Fence;
+pub(crate) use fence::{AllowedPaths, Fence};
 pub(crate) use spawn::{Order, SpawnError};
 pub(crate) use tree::{Survivors, end_all};
 

@@ -63,25 +63,37 @@ impl ResultFile {
         Ok(Self { path: path.to_owned(), directory, name, draft })
     }
 
-    /// Puts the result in its place.
-    pub(crate) fn publish(mut self, result: &JobResult) -> Result<(), ResultFileError> {
-        self.publish_draft(result).map_err(|source| ResultFileError::new("write", &self.path, source))
+    /// Puts the result in its place. Where the whole of it doesn't fit, it becomes a failed one without the outputs. Where not
+    /// even that fits, nothing is in its place.
+    pub(crate) fn publish(mut self, result: &mut JobResult) -> Result<(), ResultFileError> {
+        match self.publish_draft(result) {
+            Ok(None) => Ok(()),
+            Ok(Some(shortened)) => {
+                *result = shortened;
+                Ok(())
+            }
+            Err(source) => {
+                if self.draft.is_still_in(&self.directory) {
+                    let _ = rustix::fs::unlinkat(&self.directory, &self.draft.name, AtFlags::empty());
+                }
+                Err(ResultFileError::new("write", &self.path, source))
+            }
+        }
     }
 
-    fn publish_draft(&mut self, result: &JobResult) -> io::Result<()> {
+    fn publish_draft(&mut self, result: &JobResult) -> io::Result<Option<JobResult>> {
         replaced::open_up(&self.directory)?;
         if !self.draft.is_still_in(&self.directory) {
             // A step has removed it or put something else in its place. No step runs any more, so the next stays.
             self.draft = Draft::create(&self.directory)?;
         }
-        self.draft.fill_as_far_as_it_fits(result)?;
-        self.draft.file.sync_all()?;
+        let shortened = self.draft.fill_as_far_as_it_fits(result)?;
         match rustix::fs::renameat(&self.directory, &self.draft.name, &self.directory, &self.name) {
             Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => self.displace_directory()?,
             other => other?,
         }
         rustix::fs::fsync(&self.directory)?;
-        Ok(())
+        Ok(shortened)
     }
 
     /// Moves a directory aside that a step has put where the result belongs.
@@ -117,24 +129,30 @@ impl Draft {
             if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino))
     }
 
-    fn fill_as_far_as_it_fits(&mut self, result: &JobResult) -> io::Result<()> {
+    /// Gives the result that was written, if it is another than the whole one.
+    fn fill_as_far_as_it_fits(&mut self, result: &JobResult) -> io::Result<Option<JobResult>> {
         match self.fill(result) {
             Err(error) if is_full(&error) => {}
-            other => return other,
+            other => return other.map(|()| None),
         }
-        match self.fill(&without_outputs(result)) {
+        let short = without_outputs(result);
+        match self.fill(&short) {
             Err(error) if is_full(&error) => {}
-            other => return other,
+            other => return other.map(|()| Some(short)),
         }
-        self.fill(&JobResult {
+        let shortest = JobResult {
             steps: Vec::new(),
             artifacts: Vec::new(),
             problems: Vec::new(),
-            ..without_outputs(result)
-        })
+            skill_id: None,
+            persona_id: None,
+            ..short
+        };
+        self.fill(&shortest).map(|()| Some(shortest))
     }
 
-    /// Writes from the start, and shortens the file only when everything is in: the room is not given back before.
+    /// Writes from the start, and shortens the file only when everything is in: the room is not given back before. Some file
+    /// systems find out that they are full when the bytes go to the disk.
     fn fill(&mut self, result: &JobResult) -> io::Result<()> {
         const BUFFER_BYTES: usize = 256 << 10;
         self.file.rewind()?;
@@ -144,7 +162,8 @@ impl Draft {
         writer.flush()?;
         drop(writer);
         let length = self.file.stream_position()?;
-        self.file.set_len(length)
+        self.file.set_len(length)?;
+        self.file.sync_all()
     }
 }
 

@@ -45,14 +45,16 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Transport::Files { .. } => Log::to(stdout.as_fd()),
         Transport::Stdio => Log::to(stderr.as_fd()),
     };
-    let status = StatusLine::of_environment();
+    let status = StatusLine::of_environment(&options.transport);
     let started = Instant::now();
     let unfinished = Failure::new(FailureCode::InternalError, "the run did not finish");
     let mut result = JobResult::of_failure((None, None), unfinished, Timestamp::now());
     let outlet = match Outlet::open(&options.transport) {
         Ok(outlet) => outlet,
         Err(error) => {
-            let failed = result.failed(incident(&log, &explain(&error)), Timestamp::now());
+            let failed = result.failed(unwritable(&options.transport, &explain(&error)), Timestamp::now());
+            // A host that listens has it, and whoever reads the log.
+            status.finish(&failed, false, &log);
             log.write_result(&failed);
             return ExitCode::FAILURE;
         }
@@ -63,7 +65,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         result = result.failed(failure, Timestamp::now());
     }
     result.finished_at = Timestamp::now();
-    let code = outlet.deliver(&result, &status, &log);
+    let code = outlet.deliver(&mut result, &status, &log);
     steps_file.forget();
     log.write(Event::JobFinished {
         status: result.status,
@@ -75,6 +77,10 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     std::mem::forget(result);
     code
 }
+
+/// Why root runs no job (`spec/1 §Design Principles`).
+const AS_ROOT: &str = "cynode-sba does not run jobs as root: start the container as another user (`--user 1000:1000`, or USER in the \
+     image) that can write /workspace and /job; --allow-root is for tests alone";
 
 /// Those who are told how the job goes on: whoever reads the log, and the host.
 type Telling<'t> = (&'t Log<'t>, &'t StatusLine);
@@ -90,6 +96,29 @@ fn guarded(log: &Log<'_>, work: impl FnOnce() -> Result<(), Failure>) -> Result<
         }
         Err(incident(log, &own_process::take_last_panic().unwrap_or_else(|| "a panic".to_owned())))
     })
+}
+
+/// The place where the job runs has no directory that the result can be written to.
+fn unwritable(transport: &Transport, details: &str) -> Failure {
+    let uid = rustix::process::geteuid().as_raw();
+    let directory = match transport {
+        Transport::Files { result, .. } => result.parent().unwrap_or(Path::new(".")).display().to_string(),
+        Transport::Stdio => "standard output".to_owned(),
+    };
+    let message = format!(
+        "the result can't be written, so the job was not begun: {details}; {directory} must be a directory that uid {uid} can write to, \
+         such as after `chown {uid} {directory}`"
+    );
+    Failure::new(FailureCode::NodeFailure, message)
+}
+
+/// The place where the job runs has no workspace.
+fn without_workspace(workspace: &Path, details: &str) -> Failure {
+    let shown = workspace.display();
+    let message = format!(
+        "there is no workspace, so the job was not begun: {details}; mount a directory at {shown}, or name another with --workspace"
+    );
+    Failure::new(FailureCode::NodeFailure, message)
 }
 
 /// A fault of ours: the log has the details, the result an id to find them by.
@@ -120,6 +149,9 @@ fn work(
     log.name_job(job.job_id.as_str());
     status.name_job(job.job_id.as_str());
     *result = JobResult::begun(&job, result.started_at);
+    if rustix::process::geteuid().is_root() && !options.allow_root {
+        return Err(Failure::new(FailureCode::PolicyViolation, AS_ROOT));
+    }
     let outline: Vec<(String, StepType)> =
         job.steps.iter().enumerate().map(|(at, step)| (step.name(at), step.action.step_type())).collect();
     let admitted = admit(job, options.workspace.to_str().unwrap_or(WORKSPACE)).map_err(|refused| {
@@ -147,7 +179,8 @@ fn carry_out(
         Some(_) => Symlinks::Refused,
         None => Symlinks::Beneath,
     };
-    let workspace = Directory::open(&workspace_path).map_err(|error| incident(log, &explain(&error)))?;
+    let workspace = Directory::open(&workspace_path)
+        .map_err(|error| without_workspace(&workspace_path, &explain(&error)))?;
     let surroundings = Surroundings {
         admitted,
         workspace: workspace.with_symlinks(symlinks),
@@ -164,7 +197,7 @@ fn carry_out(
         Transport::Files { job, .. } => Some(job.as_path()),
         Transport::Stdio => None,
     };
-    let by_host = status.begin(job_file, log);
+    let by_host = status.begin(log);
     let remaining = || status.remaining();
     let time = JobTime::start(constraints.max_runtime(), by_host, &remaining);
     let deadline = Deadline::of_job(&time, cancellation);

@@ -1,33 +1,50 @@
-//! Says how the job goes on, and hears how long it may: to the host, by the status hatch and by a file.
+//! Reports to the host how the job goes on, and hears how long it may: by the status hatch or a URL, and by a file.
 //!
-//! The hatch is a local socket of the host's in the sandbox's files, and speaks HTTP/1.1. It is connected to once, before the
-//! runner closes its memory to others, PID 1 among them, which connects sockets in here. Where there is none, or nobody
-//! answers, the host finds the file and the result, and the job's own limit holds.
+//! Belljar's hatch is a local socket in the sandbox's files. It is connected to once, before the runner closes its memory to others,
+//! PID 1 among them, which connects sockets in here. Other nodes name a URL (`SBA_JOB_STATUS_URL`, `SBA_CALLBACK_URL`), which gets the
+//! same reports, and at the end the whole result. Where there is neither, or nothing answers, the host finds the file and the
+//! result, and the job's own limit holds.
 
-use crate::local_http::{Answer, Reading, connect_local};
+mod hatch;
+mod url;
+
+use crate::http_client::{Peer, Place, connect_local};
+use crate::invocation::Transport;
 use crate::log::Log;
 use crate::replaced::{self, Survives};
 use belljar_contract::result::{JobResult, JobStatus};
 use belljar_contract::worker::status::{ReportedStatus, StatusAnswer, StatusReport};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The way to the host.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct StatusLine {
-    /// Nothing from when it has failed: what would come by it could be the answer to something else.
-    hatch: Mutex<Option<UnixStream>>,
-    trouble: Option<io::Error>,
+    way: Mutex<Option<Way>>,
+    trouble: Option<String>,
+    /// Where the file goes, if the job came in one.
+    directory: Option<PathBuf>,
+    /// Whether this run has said in the file that the job is in progress.
+    has_begun: AtomicBool,
     job_id: OnceLock<String>,
     said: AtomicU64,
 }
 
+enum Way {
+    /// Gone from when it has failed: what would come by it could be the answer to something else.
+    Hatch(UnixStream),
+    Url(Box<Peer>),
+}
+
 /// The variable with the socket's path.
 const SOCKET: &str = "BELLJAR_STATUS_SOCKET";
+
+/// The variables with a URL that reports are posted to; the first that is set counts.
+const URLS: [&str; 2] = ["SBA_JOB_STATUS_URL", "SBA_CALLBACK_URL"];
 
 /// The file that says the same, beside the job's.
 const FILE: &str = "status.json";
@@ -35,24 +52,38 @@ const FILE: &str = "status.json";
 /// So long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// An answer is shorter.
-const LONGEST_ANSWER: usize = 16 << 10;
-
 // === impl StatusLine ===
 
 impl StatusLine {
-    /// The one that the environment names, if it names one.
-    pub(crate) fn of_environment() -> Self {
-        match std::env::var_os(SOCKET).filter(|path| !path.is_empty()) {
-            Some(path) => Self::to(Path::new(&path)),
-            None => Self::default(),
+    /// Opens the way that the environment names, if it names one. The status file lies beside the job's.
+    pub(crate) fn of_environment(transport: &Transport) -> Self {
+        let directory = match transport {
+            Transport::Files { job, .. } => job.parent().map(Path::to_owned),
+            Transport::Stdio => None,
+        };
+        let is_set = |value: &String| !value.is_empty();
+        let named = URLS.iter().find_map(|name| Some((*name, std::env::var(name).ok().filter(is_set)?)));
+        let line = match (std::env::var_os(SOCKET).filter(|path| !path.is_empty()), named) {
+            (Some(path), _) => Self::by_hatch(Path::new(&path)),
+            (None, Some((name, url))) => Self::by_url(name, &url),
+            (None, None) => Self::default(),
+        };
+        Self { directory, ..line }
+    }
+
+    fn by_hatch(hatch: &Path) -> Self {
+        match connect_local(hatch) {
+            Ok(stream) => Self { way: Mutex::new(Some(Way::Hatch(stream))), ..Self::default() },
+            Err(error) => Self { trouble: Some(error.to_string()), ..Self::default() },
         }
     }
 
-    fn to(hatch: &Path) -> Self {
-        match connect_local(hatch) {
-            Ok(stream) => Self { hatch: Mutex::new(Some(stream)), ..Self::default() },
-            Err(error) => Self { trouble: Some(error), ..Self::default() },
+    fn by_url(name: &str, url: &str) -> Self {
+        match Place::of_endpoint(url) {
+            Ok(place) => {
+                Self { way: Mutex::new(Some(Way::Url(Box::new(Peer::at(place))))), ..Self::default() }
+            }
+            Err(error) => Self { trouble: Some(format!("{name}: {error}")), ..Self::default() },
         }
     }
 
@@ -62,13 +93,10 @@ impl StatusLine {
     }
 
     /// Says that the job was found sound and begins; how long the host lets it run, if it says so.
-    pub(crate) fn begin(&self, job_file: Option<&Path>, log: &Log<'_>) -> Option<Duration> {
+    pub(crate) fn begin(&self, log: &Log<'_>) -> Option<Duration> {
         let report = self.report(ReportedStatus::InProgress);
-        if let Some(file) = job_file.and_then(Path::parent)
-            && let Err(error) = write_beside(file, &report)
-        {
-            log.warn(format!("{FILE} can't be written: {error}"));
-        }
+        self.has_begun.store(true, Ordering::SeqCst);
+        self.write_file(&report, log);
         if let Some(error) = &self.trouble {
             log.warn(format!("there is no way to the host: {error}"));
         }
@@ -92,24 +120,37 @@ impl StatusLine {
         self.told(&asked, PATIENCE).ok().flatten()
     }
 
-    /// Says that the job is over. The result goes along only where it could be put nowhere else: it may be long, and a copy of
-    /// it would count against the sandbox's memory. Whether the host has it then.
+    /// Says that the job is over. By a URL the result goes along. By Belljar's hatch it does only where it could be put nowhere else:
+    /// it may be long, and a copy of it would count against the sandbox's memory. Whether the host has it then.
     pub(crate) fn finish(&self, result: &JobResult, is_written: bool, log: &Log<'_>) -> bool {
         let status = match result.status {
             JobStatus::Success => ReportedStatus::Completed,
             JobStatus::Timeout => ReportedStatus::Timeout,
             JobStatus::Failure => ReportedStatus::Failed,
         };
-        let untold = if is_written { None } else { serde_json::to_value(result).ok() };
-        let has_result = untold.is_some();
-        let report = StatusReport { result: untold, ..self.report(status) };
-        match self.tell(&report, PATIENCE) {
-            Ok(answer) => has_result && answer.is_some(),
-            Err(error) => {
-                log.warn(format!("the host does not hear what the job has come to: {error}"));
-                false
-            }
+        let report = self.report(status);
+        // An earlier run that was cut off may have left one, too, which says that the job goes on.
+        let is_there = || self.directory.as_ref().is_some_and(|place| place.join(FILE).is_file());
+        if self.has_begun.load(Ordering::SeqCst) || is_there() {
+            self.write_file(&report, log);
         }
+        let delivered = match &mut *self.way.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(Way::Url(peer)) => Some(url::deliver(peer, &report, result)),
+            _ => None,
+        };
+        let heard = match delivered {
+            Some(delivered) => delivered.map(|()| true),
+            None => {
+                let untold = if is_written { None } else { serde_json::to_value(result).ok() };
+                let has_result = untold.is_some();
+                let report = StatusReport { result: untold, ..report };
+                self.tell(&report, PATIENCE).map(|answer| has_result && answer.is_some())
+            }
+        };
+        heard.unwrap_or_else(|error| {
+            log.warn(format!("the host does not hear what the job has come to: {error}"));
+            false
+        })
     }
 
     fn report(&self, status: ReportedStatus) -> StatusReport {
@@ -123,95 +164,50 @@ impl StatusLine {
         Ok(answer.map(|answer| Duration::from_millis(answer.remaining_ms)))
     }
 
-    /// Nothing where there is no hatch.
+    /// Nothing where there is no way to the host, or where it answers in words of its own.
     fn told(&self, report: &StatusReport, patience: Duration) -> io::Result<Option<StatusAnswer>> {
-        let mut hatch = self.hatch.lock().unwrap_or_else(PoisonError::into_inner);
-        let (Some(mut stream), Some(job_id)) = (hatch.take(), self.job_id.get()) else { return Ok(None) };
-        let answer = exchange(&mut stream, job_id, report, Instant::now() + patience)?;
-        *hatch = Some(stream);
-        Ok(Some(answer))
+        let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(job_id) = self.job_id.get() else { return Ok(None) };
+        match way.take() {
+            Some(Way::Hatch(mut stream)) => {
+                let answer = hatch::exchange(&mut stream, job_id, report, Instant::now() + patience)?;
+                *way = Some(Way::Hatch(stream));
+                Ok(Some(answer))
+            }
+            Some(Way::Url(mut peer)) => {
+                let answer = url::post(&mut peer, &serde_json::to_vec(report)?, patience);
+                *way = Some(Way::Url(peer));
+                answer
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn write_file(&self, report: &StatusReport, log: &Log<'_>) {
+        let Some(directory) = &self.directory else { return };
+        if let Err(error) = write_beside(directory, report) {
+            log.warn(format!("{FILE} can't be written: {error}"));
+        }
     }
 }
 
-/// The same in a file.
+/// Writes the report into the status file.
 fn write_beside(directory: &Path, report: &StatusReport) -> io::Result<()> {
     let directory = replaced::open_directory(directory)?;
     replaced::put(directory, FILE, &serde_json::to_vec(report)?, Survives::Runner)
 }
 
-fn exchange(
-    stream: &mut UnixStream,
-    job_id: &str,
-    report: &StatusReport,
-    until: Instant,
-) -> io::Result<StatusAnswer> {
-    let body = serde_json::to_vec(report)?;
-    let head = format!(
-        "POST /v1/jobs/{job_id}/status HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\n\r\n",
-        body.len()
-    );
-    for bytes in [head.as_bytes(), &body] {
-        write_until(stream, bytes, until)?;
-    }
-    let mut reading = Reading::of("POST");
-    let mut buffer = [0; 4096];
-    let mut heard = 0;
-    while heard < LONGEST_ANSWER {
-        stream.set_read_timeout(Some(left(until)?))?;
-        let count = match stream.read(&mut buffer) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        heard += count;
-        // An answer that ends with its connection ends before it is one.
-        if let Some((answer, _)) = reading.hear(&buffer[..count]).map_err(odd)? {
-            return read_answer(&answer);
-        }
-    }
-    Err(odd("the answer is too long"))
-}
-
-fn write_until(stream: &mut UnixStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
-    while !bytes.is_empty() {
-        stream.set_write_timeout(Some(left(until)?))?;
-        match stream.write(bytes) {
-            Ok(size) => bytes = &bytes[size..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn left(until: Instant) -> io::Result<Duration> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
-}
-
-fn read_answer(answer: &Answer) -> io::Result<StatusAnswer> {
-    match answer.status {
-        200 => Ok(serde_json::from_slice(&answer.body)?),
-        other => Err(odd(&format!("the answer is {other}"))),
-    }
-}
-
-fn odd(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixListener;
 
     const ANSWER: &str = r#"{"version":1,"deadline":"2026-01-01T00:00:00Z","remaining_ms":1500}"#;
 
     fn line(hatch: &Path) -> StatusLine {
-        let line = StatusLine::to(hatch);
+        let line = StatusLine::by_hatch(hatch);
         line.name_job("j");
         line
     }
@@ -237,8 +233,8 @@ mod tests {
             write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{ANSWER}").unwrap();
             String::from_utf8(heard[..size].to_vec()).unwrap()
         });
-        let job = folder.path().join("job.json");
-        quiet(|log| assert_eq!(line(&hatch).begin(Some(&job), log), Some(Duration::from_millis(1_500))));
+        let line = StatusLine { directory: Some(folder.path().to_owned()), ..line(&hatch) };
+        quiet(|log| assert_eq!(line.begin(log), Some(Duration::from_millis(1_500))));
         let heard = host.join().unwrap();
         assert!(heard.starts_with("POST /v1/jobs/j/status HTTP/1.1\r\n"), "{heard}");
         let told = StatusReport::parse(heard.split("\r\n\r\n").nth(1).unwrap().as_bytes()).unwrap();
@@ -258,31 +254,5 @@ mod tests {
             assert!(begun.elapsed() < PATIENCE * 3);
         }
         assert_eq!(StatusLine::default().remaining(), None);
-    }
-
-    /// What is made of an answer, from a host that closes nothing.
-    fn answered(said: &str) -> io::Result<StatusAnswer> {
-        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
-        theirs.write_all(said.as_bytes()).unwrap();
-        let report = StatusReport::new(ReportedStatus::InProgress);
-        exchange(&mut ours, "j", &report, Instant::now() + Duration::from_millis(300))
-    }
-
-    #[test]
-    fn only_an_answer_is_taken_for_one() {
-        let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{ANSWER}", ANSWER.len());
-        assert_eq!(answered(&whole).unwrap().remaining_ms, 1_500);
-        for short in [0, 10, whole.len() - 1] {
-            assert!(answered(&whole[..short]).is_err(), "{short}");
-        }
-        for odd in [
-            "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}",
-            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
-            "HTTP/1.1 200 OK\r\n\r\n{}",
-        ] {
-            assert!(answered(odd).is_err(), "{odd}");
-        }
-        let long = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", 20_000, "x".repeat(20_000));
-        assert!(answered(&long).unwrap_err().to_string().contains("too long"));
     }
 }

@@ -7,6 +7,7 @@ use crate::directory::{Directory, DirectoryError};
 use crate::reserve::Room;
 use belljar_contract::path::{WORKSPACE, WorkspacePath};
 use belljar_contract::result::Artifact;
+use belljar_contract::text;
 use rustix::fs::{FileType, Mode, OFlags, fsync, openat, renameat};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
@@ -60,12 +61,6 @@ pub enum ArtifactError {
     TooMuch {
         /// What is allowed.
         caps: Caps,
-    },
-    /// Its name can't be written in a result.
-    #[error("the artifact name {name:?} is not UTF-8")]
-    Name {
-        /// The name, with what isn't UTF-8 replaced.
-        name: String,
     },
 }
 
@@ -136,8 +131,7 @@ impl<'a> Collector<'a> {
             match entry.kind {
                 FileType::Directory => self.take_below(folder, &path, depth + 1)?,
                 FileType::RegularFile => {
-                    let name = path.to_str().ok_or_else(|| ArtifactError::Name { name: seen(&path) })?;
-                    let inside = format!("{ARTIFACTS}/{name}");
+                    let inside = format!("{ARTIFACTS}/{}", text::of_path(path.as_os_str().as_bytes()));
                     let file = folder.open_file(&path);
                     self.take(
                         file.map_err(|source| ArtifactError::Open { path: inside.clone(), source })?,

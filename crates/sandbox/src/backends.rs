@@ -166,7 +166,6 @@ fn lifecycle_of(sandboxing: &Sandboxing, name: BackendName) -> LifecycleConfig {
         BackendName::Subprocess => {
             LifecycleConfig { strategy: Strategy::PerCall, ..LifecycleConfig::default() }
         }
-        BackendName::Kubernetes => LifecycleConfig::default(),
     }
 }
 

@@ -9,7 +9,6 @@
 //! earnest, every category goes there. And `network_overrides` that are written replace those of `spec/3`: what opens
 //! the network is never added to.
 
-mod allowed_host;
 mod docker;
 mod kubernetes;
 mod lifecycle;
@@ -18,10 +17,8 @@ mod sandboxing;
 mod shipping;
 mod subprocess;
 
-pub use allowed_host::AllowedHost;
 pub use belljar_contract::yaml::{LARGEST_BYTES, Mistake, Mistakes, Position};
 pub use docker::{DockerConfig, MountMode, Network};
-pub use kubernetes::{KubernetesConfig, NetworkPolicy, Resources};
 pub use lifecycle::{LifecycleConfig, Strategy};
 pub use native::NativeConfig;
 pub use sandboxing::{BackendName, Sandboxing};

@@ -1,5 +1,6 @@
 //! Whom a call in a sandbox is for, as ids that others gave: in the environment inside, and in every event.
 
+use belljar_contract::id::RunId;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -48,6 +49,16 @@ impl Correlation {
             PREFIXES.map(|prefix| (format!("{prefix}_{name}"), value.to_owned()))
         });
         named.collect()
+    }
+}
+
+/// Puts the id of a session where its variables are and are empty: backends make the ids of sandboxes, and one that is a session's only one has
+/// the id of that.
+pub fn fill_session(env: &mut BTreeMap<String, String>, session: &RunId) {
+    for prefix in PREFIXES {
+        if let Some(value) = env.get_mut(&format!("{prefix}_SESSION_ID")).filter(|value| value.is_empty()) {
+            session.as_str().clone_into(value);
+        }
     }
 }
 

@@ -73,6 +73,11 @@ pub(crate) fn status_url(job_id: &JobId) -> String {
     format!("http://127.0.0.1:{STATUS_PORT}/v1/jobs/{job_id}/status")
 }
 
+/// Where the agent of a job calls tools of the host.
+pub(crate) fn tools_url() -> String {
+    format!("http://127.0.0.1:{STATUS_PORT}/mcp")
+}
+
 /// The variables by which clients trust the authorities in this file, which lies inside.
 pub fn trusting(authorities: &str) -> impl Iterator<Item = (&'static str, String)> {
     OF_TRUST.into_iter().map(move |name| (name, authorities.to_owned()))
@@ -131,10 +136,7 @@ impl Hatch {
                     ("LLM_PROXY_SOCKET", format!("/{SOCKET}")),
                 ]
             }
-            Self::Status => vec![
-                ("BELLJAR_STATUS_SOCKET", format!("/{STATUS_SOCKET}")),
-                ("MCP_GATEWAY_URL", format!("http://127.0.0.1:{STATUS_PORT}/mcp")),
-            ],
+            Self::Status => vec![("BELLJAR_STATUS_SOCKET", format!("/{STATUS_SOCKET}"))],
             Self::Web => {
                 let proxy = format!("http://127.0.0.1:{WEB_PORT}");
                 // In either case, as some read one alone; the others have words of their own.

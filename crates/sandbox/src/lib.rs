@@ -28,6 +28,7 @@ pub mod limits;
 pub mod lock_file;
 pub mod native;
 mod reserve;
+pub mod resumption;
 mod rooms;
 pub mod run;
 pub mod session;

@@ -38,6 +38,12 @@ pub struct BytesError {
     pub text: String,
 }
 
+/// The least memory of a sandbox, in bytes; it is Docker's own.
+pub const LEAST_MEMORY: u64 = 6 << 20;
+
+/// The least that a native sandbox may hold in memory file systems, in bytes: its root is one of them.
+pub const LEAST_NATIVE_SCRATCH: u64 = 1 << 20;
+
 // === impl Limits ===
 
 impl Default for Limits {

@@ -237,6 +237,12 @@ fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
     let mut root = vec![scratch("tmp"), scratch(environment::HOME_INSIDE)];
     root.push(match &spec.workspace {
         Workspace::Empty => scratch("workspace"),
+        // Made for this run and given to its user: needs no mapping.
+        Workspace::Direct(path) if spec.has_own_workspace => Entry::Bind {
+            inside: "workspace".to_owned(),
+            source: Source::Path(path.clone()),
+            access: Access::ReadWrite,
+        },
         Workspace::Direct(path) => lending.bind("workspace", path, Access::ReadWrite)?,
         // As it is at any moment, which an overlay would not show.
         Workspace::Seen(path) => lending.bind("workspace", path, Access::ReadOnly)?,

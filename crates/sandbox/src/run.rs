@@ -9,9 +9,12 @@
 //! There is a result whatever happens. What the runner wrote counts only if the runner itself ended as it says; a
 //! step that kills the runner and forges its result gains nothing.
 
+mod allowed_programs;
 mod collect;
 pub mod command;
+mod context;
 mod deadline;
+mod heard_steps;
 mod hearing;
 mod place;
 mod supervise;
@@ -19,12 +22,14 @@ mod supervise;
 pub use deadline::Deadline;
 
 use crate::artifact::ArtifactError;
+use crate::backend::with_causes;
 use crate::directory::{Directory, DirectoryError};
-use crate::enclosure::{EnclosureError, Site};
+use crate::enclosure::{EnclosureError, Maker, Site};
 use crate::hatch::{self, Hatch};
 use crate::kept::{CopyRecord, RunKind, RunLabel};
 use crate::limits::Limits;
 use crate::native::HostUser;
+use crate::resumption::{Left, Resumption};
 use crate::spec::{Lent, Program, SandboxSpec, Workspace};
 use crate::state::{JOB, RunFolder, State, StateError};
 use crate::streams::Streams;
@@ -41,7 +46,7 @@ use belljar_contract::path::WORKSPACE;
 use belljar_contract::programs::ProgramList;
 use belljar_contract::result::{Failure, JobResult, StepError, StepResult, StepStatus};
 use belljar_policy::admission::{Admitted, Refused, admit};
-use hearing::Hearing;
+use hearing::{Heard, Hearing};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -55,6 +60,8 @@ pub struct Request {
     pub document: Vec<u8>,
     /// The job.
     pub job: Job,
+    /// Files for its agent, by their paths below `/job/context`.
+    pub context: BTreeMap<String, String>,
     /// What it works on.
     pub workspace: WorkspaceChoice,
     /// What it is lent besides, read-only.
@@ -75,6 +82,9 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// The program that is the runner inside.
     pub runner: HostPath,
+    /// The attempt that it is, if what it leaves goes to the next one should this host die. Its workspace is empty at first, and lies on
+    /// the disk. In containers nothing goes to the next attempt.
+    pub resumption: Option<Resumption>,
 }
 
 /// What a job works on.
@@ -189,6 +199,15 @@ pub enum RunError {
     },
 }
 
+// === impl Finished ===
+
+impl Finished {
+    /// A job that was refused, before its sandbox was built or because it could not be.
+    fn of_refused(result: JobResult, folder: Option<RunFolder>) -> Self {
+        Self { result, changes: None, folder, timings: Timings::default() }
+    }
+}
+
 /// Where the runner is inside, relative to the root.
 pub const RUNNER_INSIDE: &str = "run/belljar/cynode-sba";
 
@@ -201,57 +220,39 @@ const GRACE: Duration = Duration::from_secs(3);
 /// # Errors
 /// [`RunError`] when the host can't do its part; how the job itself ended is in the result.
 pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Result<Finished, RunError> {
-    let Request {
-        document,
-        job,
-        workspace,
-        lent,
-        env,
-        home,
-        programs,
-        limits,
-        required,
-        hatches,
-        timeout,
-        runner,
-    } = request;
-    let admitted = match admit(job.clone(), WORKSPACE) {
+    let (workspace, timeout) = (request.workspace.clone(), request.timeout);
+    let admitted = match admit(request.job.clone(), WORKSPACE) {
         Ok(admitted) => admitted,
-        Err(refused) => {
-            let result = refusal(&job, &refused);
-            return Ok(Finished { result, changes: None, folder: None, timings: Timings::default() });
-        }
+        Err(refused) => return Ok(Finished::of_refused(refusal(&request.job, &refused), None)),
+    };
+    let job = admitted.job();
+    let programs = match allowed_programs::of_job(request.programs.clone(), job) {
+        Ok(programs) => programs,
+        Err(error) => return Ok(Finished::of_refused(not_held(job, &error), None)),
     };
     let since = SystemTime::now();
-    let user = HostUser::choose();
-    let folder = site.state.begin_run(site.maker.owner(user))?;
-    let written = std::fs::write(folder.private().join(JOB).join("job.json"), document);
+    let RunPlace { folder, user, own_workspace } = RunPlace::begin(site, request.resumption.clone())?;
+    context::write(&folder, site.maker.owner(user), &request.context)?;
+    let written = std::fs::write(folder.private().join(JOB).join("job.json"), &request.document);
     written.map_err(|source| RunError::WriteJob { source })?;
     belljar_failpoint::reached("run.job_written");
-    let (made, base) = Workspace::of_run_on_snapshot((&workspace, Cheap::FOR_LONG_RUN), Some(&folder), user)?;
-    let mut spec = SandboxSpec {
-        workspace: made,
-        job: Some(HostPath::resolve(folder.private().join(JOB))?),
-        is_runner: true,
-        lent,
-        env: with_identity(env, (&job.job_id, &job.task_id), &hatches),
-        home,
-        hatches,
-        programs,
-        limits,
-        required,
-        ..SandboxSpec::new(folder.id().clone(), user)
-    };
-    spec.lent.push(Lent { path: runner, inside: RUNNER_INSIDE.to_owned() });
+    let (spec, base) = specify(request, programs, (&folder, user), own_workspace)?;
     let program = Program {
         argv: [format!("/{RUNNER_INSIDE}").into(), "--progress".into()].into(),
         directory: WORKSPACE.to_owned(),
     };
     let job_folder = collect::job_folder(&folder)?;
-    record(admitted.job(), &folder, (&workspace, &spec.workspace), base.as_ref())?;
+    record(job, &folder, (&workspace, &spec.workspace), base.as_ref())?;
     let copy = collect::Copy::open(&spec.workspace, since)?;
     let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
-    let mut enclosure = place::begin(site, (&folder, &spec), &program, stdio)?;
+    let mut enclosure = match place::begin(site, (&folder, &spec), &program, stdio) {
+        Err(error)
+            if job.constraints.allowed_commands.is_some() && allowed_programs::cannot_be_held(&error) =>
+        {
+            return Ok(Finished::of_refused(not_held(job, &error), Some(folder)));
+        }
+        begun => begun?,
+    };
     belljar_failpoint::reached("run.launched");
     let limit =
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
@@ -267,11 +268,12 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     let (isolation, timings, workspace) =
         (enclosure.isolation().clone(), enclosure.timings(), enclosure.take_workspace());
     let is_gone = enclosure.end();
-    let (errors, reported) = hearing.finish();
+    let Heard { errors, reported, steps } = hearing.finish();
     let mut result = collect::result(&folder, &admitted, (&ended, &errors), reported);
     if let Some(limit) = exceeded {
         collect::exceeded(&mut result, limit, &spec.limits);
     }
+    steps.complete(&mut result, job, collect::job_folder(&folder).ok().as_ref());
     collect_artifacts(&mut result, site.state, &folder, &admitted, workspace);
     if let Err(error) = is_gone {
         collect::fail(&mut result, FailureCode::NodeFailure, &error);
@@ -279,8 +281,60 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
     result.isolation = Some(isolation);
     // What the runner says of it counts for nothing: whoever serves the web knows.
     result.web = None;
+    // Where the job is from its host knows, too.
+    result.skill_id.clone_from(&job.skill_id);
+    result.persona_id.clone_from(&job.persona_id);
     let changes = copy.and_then(|copy| copy.changes(&mut result));
     Ok(Finished { result, changes, folder: Some(folder), timings })
+}
+
+/// The sandbox of a job, and the snapshot that its copy of a workspace lies on, if it does.
+fn specify(
+    request: Request,
+    programs: Option<ProgramList>,
+    (folder, user): (&RunFolder, HostUser),
+    own_workspace: Option<HostPath>,
+) -> Result<(SandboxSpec, Option<HostPath>), RunError> {
+    let Request { job, workspace, lent, env, home, limits, required, hatches, runner, .. } = request;
+    let (made, base) = Workspace::of_run_on_snapshot((&workspace, Cheap::FOR_LONG_RUN), Some(folder), user)?;
+    let has_own_workspace = own_workspace.is_some();
+    let mut spec = SandboxSpec {
+        workspace: own_workspace.map_or(made, Workspace::Direct),
+        has_own_workspace,
+        job: Some(HostPath::resolve(folder.private().join(JOB))?),
+        is_runner: true,
+        lent,
+        env: with_tools(with_identity(env, (&job.job_id, &job.task_id), &hatches), &hatches),
+        home,
+        hatches,
+        programs,
+        limits,
+        required,
+        ..SandboxSpec::new(folder.id().clone(), user)
+    };
+    spec.lent.push(Lent { path: runner, inside: RUNNER_INSIDE.to_owned() });
+    Ok((spec, base))
+}
+
+/// The folder of a run, and the user of its sandbox.
+struct RunPlace {
+    folder: RunFolder,
+    user: HostUser,
+    /// The workspace that goes to the next attempt should this host die.
+    own_workspace: Option<HostPath>,
+}
+
+impl RunPlace {
+    fn begin(site: &Site<'_>, resumption: Option<Resumption>) -> Result<Self, StateError> {
+        let resumption = resumption.filter(|_| !matches!(site.maker, Maker::Docker(_)));
+        let left = resumption.as_ref().and_then(|resumption| resumption.left(site.state));
+        let user = left.as_ref().map_or_else(HostUser::choose, Left::user);
+        let folder = site.state.begin_run(site.maker.owner(user))?;
+        let prepare =
+            |resumption: Resumption| resumption.prepare(site.state, (&folder, user.identity()), left);
+        let own_workspace = resumption.map(prepare).transpose()?;
+        Ok(Self { folder, user, own_workspace })
+    }
 }
 
 /// Writes down what it takes to keep the changes to a copy, whatever ends the run.
@@ -315,6 +369,14 @@ fn with_identity(
     env
 }
 
+/// What the runner is told besides: where there are tools. A job that is a command has none.
+fn with_tools(mut env: BTreeMap<String, String>, hatches: &[Hatch]) -> BTreeMap<String, String> {
+    if hatches.contains(&Hatch::Status) {
+        env.insert("MCP_GATEWAY_URL".to_owned(), hatch::tools_url());
+    }
+    env
+}
+
 fn collect_artifacts(
     result: &mut JobResult,
     state: &State,
@@ -335,6 +397,13 @@ fn collect_artifacts(
         }
         Err(error) => collect::fail(result, FailureCode::InternalError, &error),
     }
+}
+
+/// The result of a job whose restrictions can't be held here.
+fn not_held(job: &Job, why: &dyn std::error::Error) -> JobResult {
+    let failure = Failure::new(FailureCode::PolicyViolation, with_causes(why));
+    let now = Timestamp::now();
+    JobResult::begun(job, now).failed(failure, now)
 }
 
 /// The result of a job that may not start.

@@ -26,6 +26,8 @@ pub struct SandboxSpec {
     pub user: HostUser,
     /// What is at `/workspace`.
     pub workspace: Workspace,
+    /// Whether a workspace that is changed in place was made for this run and belongs to its user.
+    pub has_own_workspace: bool,
     /// The directory that is `/job`, if a job runs.
     pub job: Option<HostPath>,
     /// Whether the program is the runner, which is allowed one call more than any other.
@@ -116,6 +118,7 @@ impl SandboxSpec {
             user,
             workspace: Workspace::Empty,
             job: None,
+            has_own_workspace: false,
             is_runner: false,
             lent: Vec::new(),
             unlisted_scratch: None,

@@ -18,7 +18,7 @@ mod room;
 mod submission;
 
 pub use callbacks::{Callback, Heard};
-pub use claim::Claimed;
+pub use claim::{Claimed, Fits};
 pub use ending::{Ended, Left, Report};
 pub use error::{ChangeError, ClaimError, SubmitError};
 pub use events::{Started, Told};
@@ -32,12 +32,15 @@ use crate::database::{self, Database, DatabaseError, Value};
 use room::Room;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The jobs of a database. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Jobs {
     database: Database,
     room: Arc<Room>,
+    /// The last claim passed over jobs that don't fit: the next one looks for one that fits from the beginning.
+    passes_over: Arc<AtomicBool>,
 }
 
 // === impl Jobs ===
@@ -45,7 +48,7 @@ pub struct Jobs {
 impl Jobs {
     /// Those of that database.
     pub fn new(database: Database) -> Self {
-        Self { database, room: Arc::default() }
+        Self { database, room: Arc::default(), passes_over: Arc::default() }
     }
 
     /// Returns true if something in the database was found to be damaged since it was opened.

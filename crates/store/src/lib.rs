@@ -8,6 +8,7 @@ pub mod artifacts;
 pub mod audit;
 pub mod database;
 pub mod edit;
+pub mod grants;
 pub mod images;
 pub mod jobs;
 pub mod memory;

@@ -60,7 +60,7 @@ pub struct NewSkill {
 pub struct SkillChange {
     /// What it is called.
     pub name: Option<Label>,
-    /// Whom it is for: a scope that whoever changes it is in.
+    /// Its scope. The caller decides whether it may be changed to that.
     pub scope: Option<Scope>,
     /// What is in it.
     pub content: Option<String>,
@@ -93,6 +93,8 @@ macro_rules! columns {
 
 const FIND: Sql =
     in_scopes!(concat!("SELECT ", columns!(), ", content FROM skills WHERE id = $2 AND"), "1", "");
+
+const SCOPE_OF: &str = "SELECT scope FROM skills WHERE id = $1";
 
 const BY_NAME: Sql = in_scopes!(concat!("SELECT ", columns!(), " FROM skills WHERE name = $2 AND"), "1", "");
 
@@ -157,9 +159,6 @@ impl Skills {
         scopes: &Scopes,
         edit: Edit,
     ) -> Result<Skill, SkillError> {
-        if change.scope.as_ref().is_some_and(|scope| scopes.nearness(scope).is_none()) {
-            return Err(SkillError::NotTheirs);
-        }
         let (database, id, seen) = (self.database.clone(), id.clone(), listed(scopes));
         to_the_end(async move {
             let mut transaction = database.begin().await?;
@@ -219,6 +218,15 @@ impl Skills {
     ) -> Result<Option<(Skill, String)>, DatabaseError> {
         let rows = self.database.fetch(FIND, values![listed(scopes), id.as_str()]).await?;
         rows.first().map(with_content).transpose()
+    }
+
+    /// The scope of a skill, in whatever scope that is.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be read.
+    pub async fn scope_of(&self, id: &SkillId) -> Result<Option<Scope>, DatabaseError> {
+        let rows = self.database.fetch(SCOPE_OF, values![id.as_str()]).await?;
+        rows.first().map(|row| row.parsed("scope", Scope::parse)).transpose()
     }
 
     /// The skill that somebody in these scopes means by a text: the one with that id, or the nearest of that name.

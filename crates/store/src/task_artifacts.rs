@@ -130,6 +130,12 @@ const LIST: &str = concat!(
      ORDER BY path LIMIT $4"
 );
 
+const OF_JOB: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM task_artifacts WHERE task_key = $1 AND lower(job_id) = $2 ORDER BY path"
+);
+
 const DELETE: &str = "DELETE FROM task_artifacts WHERE task_key = $1 AND path = $2";
 
 const DELETE_ALL: &str = "DELETE FROM task_artifacts WHERE task_key = $1";
@@ -217,6 +223,15 @@ impl TaskArtifacts {
         let rows = self.database.fetch(LIST, values![task_id.key(), after, prefix, size.to_fetch]).await?;
         let entries = rows.iter().map(TaskArtifact::read).collect::<Result<_, _>>()?;
         Ok(Page::cut(entries, size, |artifact: &TaskArtifact| artifact.path.clone()))
+    }
+
+    /// The files of a task that one of its jobs has put there last, by path.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be read.
+    pub async fn of_job(&self, task_id: &TaskId, job_id: &JobId) -> Result<Vec<TaskArtifact>, DatabaseError> {
+        let rows = self.database.fetch(OF_JOB, values![task_id.key(), job_id.key()]).await?;
+        rows.iter().map(TaskArtifact::read).collect()
     }
 
     /// Keeps a file no longer; whether there was one. Its content is removed when nobody else wants it.

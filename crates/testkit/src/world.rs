@@ -89,6 +89,10 @@ impl World {
             self.give(made);
         }
         std::fs::write(&path, content).expect("a file");
+        // Servers refuse a token that other users can read.
+        if name == "token" || name.ends_with("-token") {
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("a private file");
+        }
         self.give(&path);
         path
     }

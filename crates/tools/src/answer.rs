@@ -1,6 +1,6 @@
 //! What comes of a call.
 
-use belljar_contract::tool::{DomainCode, Envelope, Pagination};
+use belljar_contract::tool::{DomainCode, Envelope, Pagination, Redacted};
 use belljar_store::database::{DatabaseError, Failing};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -17,6 +17,8 @@ pub struct Success {
     pub pagination: Option<Pagination>,
     /// What can't be said as JSON.
     pub attachments: Vec<Attachment>,
+    /// What the gateway took out of `data`. No tool sets it.
+    pub redacted: Option<Redacted>,
 }
 
 /// An image, a sound, or a file that has an address.
@@ -60,7 +62,7 @@ pub const LARGEST_LIMIT: usize = 200;
 impl Success {
     /// That and nothing else.
     pub fn of(data: Value) -> Self {
-        Self { data, pagination: None, attachments: Vec::new() }
+        Self { data, pagination: None, attachments: Vec::new(), redacted: None }
     }
 
     /// One part of that list.
@@ -126,7 +128,7 @@ fn kind_of(code: DomainCode) -> &'static str {
 /// The answer on the wire.
 pub fn envelope(answer: Answer) -> Envelope {
     match answer {
-        Ok(Success { data, pagination, .. }) => Envelope::Ok { data, pagination },
+        Ok(Success { data, pagination, redacted, .. }) => Envelope::Ok { data, pagination, redacted },
         Err(Failure { code, error_type, message }) => {
             Envelope::Error { error_type, message, domain_code: code }
         }

@@ -70,13 +70,13 @@ impl Caller {
         }
     }
 
-    /// Whose skills and preferences count when it works on that task.
-    pub fn scopes(&self, task_id: &TaskId) -> Scopes {
+    /// Whose skills and preferences count when it works on that task, or on the one that it is bound to.
+    pub fn scopes(&self, task_id: Option<&TaskId>) -> Scopes {
         Scopes {
             groups: self.group_ids.iter().filter_map(|id| GroupId::parse(id).ok()).collect(),
             user: self.user_id.as_deref().and_then(|id| UserId::parse(id).ok()),
             project: self.project_id.as_deref().and_then(|id| ProjectId::parse(id).ok()),
-            task: Some(task_id.clone()),
+            task: task_id.or(self.task_id.as_ref()).cloned(),
         }
     }
 

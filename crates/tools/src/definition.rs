@@ -1,6 +1,7 @@
 //! What is known of a tool without calling it, in three levels: enough to choose it by, to call it by, and to look things up
 //! (`spec/3 §Progressive Tool Disclosure`).
 
+use crate::guide::{self, Usage};
 use belljar_contract::action::ActionType;
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName, ToolScope};
@@ -39,12 +40,18 @@ pub struct Definition {
     pub is_verbatim: bool,
     /// So long a call may take.
     pub within: Duration,
+    /// An example of a call and how calls fail (level 2), for tools of the host.
+    pub usage: Option<Usage>,
     /// What can be looked up about it (level 3).
     pub resources: Vec<Resource>,
 }
 
 /// The member of a schema that marks what must not be recorded.
 pub const SECRET_MARK: &str = "x-belljar-secret";
+
+/// The member of a schema that says in words what its value should be, as in `expected an absolute path`. Callers are told it where they
+/// would otherwise be shown a regular expression.
+pub const EXPECTED_MARK: &str = "x-belljar-expected";
 
 /// What a call does to what is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +108,8 @@ impl Definition {
     /// One that is read only, cheap, of this host and for either side, until something else is said.
     pub fn new(name: ToolName, category: Category, summary: &str, input: Value) -> Self {
         Self {
+            usage: guide::usage(name.as_str()),
+            resources: guide::resources(name.as_str()),
             name,
             summary: summary.to_owned(),
             description: summary.to_owned(),
@@ -115,8 +124,13 @@ impl Definition {
             is_installed: false,
             is_verbatim: false,
             within: WITHIN,
-            resources: Vec::new(),
         }
+    }
+
+    /// The description with an example and the failures.
+    pub fn described(&self) -> String {
+        let usage = self.usage.filter(|_| !self.is_installed);
+        usage.map_or_else(|| self.description.clone(), |usage| usage.appended_to(&self.description))
     }
 }
 

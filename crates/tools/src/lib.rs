@@ -13,6 +13,7 @@ pub mod builtin;
 pub mod caller;
 pub mod canonical;
 pub mod definition;
+pub mod guide;
 pub mod page;
 pub mod registry;
 pub mod schema;
@@ -46,6 +47,19 @@ pub trait Tool: Send + Sync {
     /// [`Failure`] when the call can't be made: no approval is asked for then.
     fn scope<'a>(&'a self, _: &'a Caller, _: Arguments) -> BoxFuture<'a, Result<CallScope, Failure>> {
         std::future::ready(Ok(CallScope::new())).boxed()
+    }
+
+    /// Returns what a configuration would say so that a call takes no approval, where the tool itself asks for one. `None` where it
+    /// asks for none.
+    ///
+    /// # Errors
+    /// [`Failure`] when the call can't be made.
+    fn takes_approval<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: Arguments,
+    ) -> BoxFuture<'a, Result<Option<String>, Failure>> {
+        std::future::ready(Ok(None)).boxed()
     }
 
     /// Does what a person has approved in that scope. A tool whose scope can change between [`Tool::scope`] and this checks it again.

@@ -5,6 +5,7 @@
 //! arguments ─► work, counted: bounded for the call ─► validated
 //! ```
 
+mod expected;
 mod graph;
 mod patterns;
 mod stack;
@@ -24,6 +25,8 @@ pub struct ArgumentSchema {
     /// Taken when it is dropped.
     validator: Option<Validator>,
     graph: Graph,
+    /// The schema itself, for what it says of its values in words.
+    schema: Value,
 }
 
 /// A schema that has been judged and not been compiled: compiling it takes bounded time and memory.
@@ -127,7 +130,7 @@ impl JudgedSchema {
     pub fn compile(self) -> Result<ArgumentSchema, InvalidSchemaError> {
         let compiled = stack::enough_for(self.graph.nodes.len(), || patterns::compile(&self.schema));
         let validator = compiled.map_err(InvalidSchemaError::Thread)??;
-        Ok(ArgumentSchema { validator: Some(validator), graph: self.graph })
+        Ok(ArgumentSchema { validator: Some(validator), graph: self.graph, schema: self.schema })
     }
 }
 
@@ -168,8 +171,7 @@ impl ArgumentSchema {
             .map(|error| {
                 let at = error.instance_path().to_string();
                 let at = if at.is_empty() { "the arguments".to_owned() } else { at };
-                // Values may be secret, and long: what was expected says enough.
-                told(&format!("{at}: {}", error.masked()))
+                told(&format!("{at}: {}", expected::described(&self.schema, &error)))
             })
             .collect();
         if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Failure};
 use crate::caller::Caller;
-use crate::definition::Definition;
+use crate::definition::{Definition, EXPECTED_MARK};
 use crate::{Arguments, Tool};
 use belljar_contract::approval::CallScope;
 use futures_util::FutureExt;
@@ -31,6 +31,15 @@ pub trait TypedTool: Send + Sync + 'static {
         std::future::ready(Ok(CallScope::new()))
     }
 
+    /// [`Tool::takes_approval`].
+    fn takes_approval(
+        &self,
+        _: &Caller,
+        _: Self::Arguments,
+    ) -> impl Future<Output = Result<Option<String>, Failure>> + Send {
+        std::future::ready(Ok(None))
+    }
+
     /// [`Tool::call_approved`].
     fn call_approved(
         &self,
@@ -50,6 +59,9 @@ struct Typed<H> {
 
 /// What a tool takes that can't be undone, besides its own.
 const GUARDS: [&str; 2] = ["confirm", "reason"];
+
+/// What a text with the pattern `\S` should be.
+pub const NOT_BLANK: &str = "a text that is not blank";
 
 /// The schema of arguments of a type: an object, all of it in one document.
 pub fn schema_of<A: JsonSchema>() -> Value {
@@ -78,7 +90,8 @@ pub fn guard(schema: &mut Value) {
         "type": "boolean", "enum": [true], "description": "Must be true: this can't be undone."
     });
     schema["properties"]["reason"] = json!({
-        "type": "string", "minLength": 1, "maxLength": 1000, "pattern": r"\S", "description": "Why; it is recorded."
+        "type": "string", "minLength": 1, "maxLength": 1000, "pattern": r"\S", EXPECTED_MARK: NOT_BLANK,
+        "description": "Why; it is recorded."
     });
     let required = schema.as_object_mut().map(|schema| schema.entry("required").or_insert_with(|| json!([])));
     if let Some(required) = required.and_then(Value::as_array_mut) {
@@ -101,6 +114,14 @@ impl<H: TypedTool> Tool for Typed<H> {
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<CallScope, Failure>> {
         async move { self.does.scope(caller, self.typed(arguments)?).await }.boxed()
+    }
+
+    fn takes_approval<'a>(
+        &'a self,
+        caller: &'a Caller,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Option<String>, Failure>> {
+        async move { self.does.takes_approval(caller, self.typed(arguments)?).await }.boxed()
     }
 
     fn call_approved<'a>(

@@ -7,6 +7,7 @@
 
 use crate::error::CliError;
 use crate::lending::AllowanceArguments;
+use belljar_contract::access::CodeIsolation;
 use belljar_contract::category::Category;
 use belljar_contract::isolation::Required;
 use belljar_contract::programs::ProgramList;
@@ -27,6 +28,19 @@ pub(crate) struct Quarters {
     quarters: Vec<Quarter>,
     /// Which tools work in which, if there are several.
     divisions: Vec<Division>,
+    /// For each of them, the one that takes its place where its backend can't hold what an agent is held to.
+    substitutes: Vec<Substitute>,
+    /// What was moved to native sandboxes, and why, for people.
+    moved: Vec<String>,
+}
+
+/// A native sandbox in the place of one whose backend can't hold what an agent is held to.
+#[derive(Debug, Clone)]
+struct Substitute {
+    /// It, or why there is none.
+    quarter: Result<Quarter, String>,
+    /// The tools of which categories work in it, if the configuration says so.
+    categories: BTreeSet<Category>,
 }
 
 /// What one of a session's sandboxes is made by, and has for itself.
@@ -51,6 +65,11 @@ pub(crate) struct Quarter {
 /// What tools in a workspace are of. The first is what people's commands are of, too.
 const OF_WORKSPACES: [Category; 4] =
     [Category::Terminal, Category::CodeExecution, Category::FileSystem, Category::VersionControl];
+
+/// Returns true if tools of that category work in a sandbox of a session. All others are the host's own, whatever an override says.
+pub(crate) fn has_sandbox(category: Category) -> bool {
+    OF_WORKSPACES.contains(&category)
+}
 
 /// What two categories must have in common to work in one sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,8 +103,17 @@ impl Quarters {
     /// One, for all categories.
     pub(crate) fn of_one(backend: Chosen, allowance: &AllowanceArguments) -> Result<Self, CliError> {
         let (limits, required) = (allowance.limits(&backend)?, allowance.required_of(&backend)?);
+        let name = backend.name();
         let quarter = Quarter { limits, required, ..Quarter::of(backend) };
-        Ok(Self { quarters: vec![quarter], divisions: Vec::new() })
+        // What was asked for by name is not replaced.
+        let substitute = match name {
+            BackendName::Native => Ok(quarter.clone()),
+            name => Err(format!(
+                "--backend {name}: a list of programs (--programs, or a level of access) holds in native sandboxes alone; leave --backend out, or say --backend native"
+            )),
+        };
+        let substitutes = vec![Substitute { quarter: substitute, categories: BTreeSet::new() }];
+        Ok(Self { quarters: vec![quarter], divisions: Vec::new(), substitutes, moved: Vec::new() })
     }
 
     /// Those that a configuration names. What was said on the command line of limits and layers counts for all of them.
@@ -102,13 +130,17 @@ impl Quarters {
                 None => kinds.push((kind, BTreeSet::from([category]))),
             }
         }
-        let quarter =
-            |(kind, categories): &(Kind, _)| quarter((sandboxing, socket), (kind, categories), allowance);
+        let quarter = |(kind, _): &(Kind, _)| quarter((sandboxing, socket), kind, allowance);
         let quarters = kinds.iter().map(quarter).collect::<Result<Vec<_>, _>>()?;
+        let substitutes = kinds.iter().zip(&quarters).map(|((kind, categories), quarter)| {
+            let quarter = substitute((sandboxing, kind), quarter, allowance)?;
+            Ok::<_, CliError>(Substitute { quarter, categories: categories.clone() })
+        });
+        let substitutes = substitutes.collect::<Result<Vec<_>, _>>()?;
         let is_alone = quarters.len() == 1;
         let division = |(Kind { backend, .. }, categories)| Division { backend, categories };
         let divisions = kinds.into_iter().map(division).filter(|_| !is_alone).collect();
-        Ok(Self { quarters, divisions })
+        Ok(Self { quarters, divisions, substitutes, moved: Vec::new() })
     }
 
     /// Whether that backend makes one of them.
@@ -121,19 +153,45 @@ impl Quarters {
         (self.quarters.clone(), self.divisions.clone())
     }
 
-    /// A list of programs must hold wherever tools work.
+    /// Those that can hold a list of programs, if there is one, and in which code runs contained, if it has to: a native sandbox, with the
+    /// limits of the one that it replaces, wherever the configuration has a backend that can't do that.
     ///
     /// # Errors
-    /// Usage, with those in which it would not.
-    pub(crate) fn hold(&self, programs: Option<&ProgramList>) -> Result<(), CliError> {
-        let holds = |division: &&Division| division.backend == BackendName::Native;
-        match (programs, self.divisions.iter().find(|division| !holds(division))) {
-            (Some(_), Some(Division { backend, categories })) => Err(CliError::usage(format!(
-                "a list of programs holds in the native backend alone, and the configuration has {} in {backend} (sandboxing.default_backend, .overrides)",
-                in_words(categories)
-            ))),
-            _ => Ok(()),
+    /// Usage, where there can be no native sandbox instead.
+    pub(crate) fn holding(
+        &self,
+        programs: Option<&ProgramList>,
+        isolation: Option<CodeIsolation>,
+    ) -> Result<Self, CliError> {
+        // What was replaced before was reported then.
+        let mut held = Self { moved: Vec::new(), ..self.clone() };
+        for (number, Substitute { quarter, categories }) in self.substitutes.iter().enumerate() {
+            let Some(place) = held.quarters.get_mut(number) else { continue };
+            let was = place.backend.name();
+            let runs_code =
+                [Category::Terminal, Category::CodeExecution].iter().any(|code| categories.contains(code));
+            let why = match was {
+                BackendName::Native => continue,
+                _ if programs.is_some() => "can't hold a list of programs (--programs, or a level of access)",
+                BackendName::Subprocess if isolation == Some(CodeIsolation::Containerized) && runs_code => {
+                    "doesn't contain the code that runs there (code_execution: containerized)"
+                }
+                BackendName::Docker | BackendName::Subprocess => continue,
+            };
+            *place = quarter.clone().map_err(CliError::usage)?;
+            if let Some(division) = held.divisions.get_mut(number) {
+                division.backend = BackendName::Native;
+            }
+            held.moved.push(format!("{} in native, because {was} {why}", in_words(categories)));
         }
+        Ok(held)
+    }
+
+    /// Which categories work in native sandboxes though the configuration has another backend for them, and why; nothing if none does.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let moved = self.moved.join("; ");
+        (!moved.is_empty())
+            .then(|| format!("tools work in other sandboxes than the configuration says: {moved}"))
     }
 
     /// Where tools of each category work.
@@ -169,7 +227,7 @@ fn works_in(backend_for: impl Fn(Category) -> BackendName) -> BTreeMap<Category,
 
 fn quarter(
     (sandboxing, socket): (&Sandboxing, &Path),
-    (kind, categories): (&Kind, &BTreeSet<Category>),
+    kind: &Kind,
     allowance: &AllowanceArguments,
 ) -> Result<Quarter, CliError> {
     let docker = &sandboxing.docker;
@@ -188,32 +246,38 @@ fn quarter(
             is_seen: docker.mount_mode == MountMode::ReadOnly,
             lifecycle: docker.lifecycle,
             longest_call: docker.timeout,
-            ..Quarter::of(container((docker, socket), (kind, categories))?)
+            ..Quarter::of(container(docker, socket, kind))
         },
-        BackendName::Kubernetes => {
-            return Err(CliError::usage(format!(
-                "the configuration has {} in k8s, and this version makes no pods (sandboxing.default_backend, .overrides); --backend says what makes the sandbox instead",
-                in_words(categories)
-            )));
-        }
     };
-    let limits = allowance.limits_over(sandboxing.limits_of(kind.backend).unwrap_or_default());
+    let limits = allowance.limits_over(sandboxing.limits_of(kind.backend));
     let required = allowance.required_of(&quarter.backend)?.and(&sandboxing.required_of(kind.backend));
     Ok(Quarter { limits, required, ..quarter })
 }
 
-fn container(
-    (docker, socket): (&DockerConfig, &Path),
-    (kind, categories): (&Kind, &BTreeSet<Category>),
-) -> Result<Chosen, CliError> {
-    if kind.network == Network::Bridge && !docker.allowed_hosts.is_empty() {
-        return Err(CliError::usage(format!(
-            "sandboxing.docker.allowed_hosts: what runs in a container reaches the web by rules alone (--egress), and never a host and port past them; the containers for {} would",
-            in_words(categories)
+/// A native sandbox instead of that one, with its limits and layers as far as it has any, and with what the house requires of native ones.
+fn substitute(
+    (sandboxing, kind): (&Sandboxing, &Kind),
+    quarter: &Quarter,
+    allowance: &AllowanceArguments,
+) -> Result<Result<Quarter, String>, CliError> {
+    if let Some(runtime) = &kind.runtime {
+        return Ok(Err(format!(
+            "a list of programs (--programs, or a level of access) holds in native sandboxes alone, and sandboxing.docker asks for the runtime {runtime}"
         )));
     }
+    // A backend without limits of its own says nothing about what a sandbox with limits may have.
+    let limits = match kind.backend {
+        BackendName::Docker => quarter.limits,
+        _ => allowance.limits_over(sandboxing.native.limits),
+    };
+    let required = quarter.required.clone().and(&sandboxing.required_of(BackendName::Native));
+    let required = required.and(&allowance.required_of(&Chosen::Native)?);
+    Ok(Ok(Quarter { backend: Chosen::Native, limits, required, ..quarter.clone() }))
+}
+
+fn container(docker: &DockerConfig, socket: &Path, kind: &Kind) -> Chosen {
     let config = DockerConfig { runtime: kind.runtime.clone(), ..docker.clone() };
-    Ok(Chosen::Docker { config: Box::new(config), socket: socket.to_owned() })
+    Chosen::Docker { config: Box::new(config), socket: socket.to_owned() }
 }
 
 fn in_words(categories: &BTreeSet<Category>) -> String {

@@ -8,12 +8,13 @@ use super::Subcommand;
 use super::git::outcome::Outcome;
 use crate::configuration::catalogue;
 use crate::error::{CliError, OUT_OF_TIME, OWN_FAILURE};
+use crate::grants::{GrantInputError, ShownGrant};
 use crate::lending::AllowanceArguments;
 use crate::models::{LOCAL, ModelArguments};
 use crate::progress::harmless;
 use crate::state;
 use crate::web::{self, WebArguments};
-use belljar_contract::grant::ExecutionGrant;
+use belljar_contract::agent::{AgentFailure, GraphCode};
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_node::agent::catalogue::Agent;
@@ -30,6 +31,7 @@ use belljar_policy::grant::GrantRefusal;
 use belljar_sandbox::backend::Backend;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::config::BackendName;
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::limits::{Bytes, Limits};
@@ -39,6 +41,7 @@ use belljar_trusted::input;
 use jiff::Timestamp;
 use report::Report;
 use shown::{Manner, Shown};
+use std::cell::Cell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -61,9 +64,6 @@ pub(crate) struct AgentArguments {
     /// The socket of the container engine, for agents of an image
     #[arg(long, value_name = "PATH", default_value = Here::DOCKER_SOCKET)]
     docker_socket: PathBuf,
-    /// The grant that the agent is run with; without it whoever may write the state directory has one
-    #[arg(long, value_name = "FILE")]
-    grant: Option<PathBuf>,
     /// What the agent is told, as an array of OpenAI's messages; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
@@ -91,12 +91,14 @@ struct Wanted {
     models: InferenceConfig,
     messages: Messages,
     web: Option<OnceWeb>,
-    grant: Option<ExecutionGrant>,
+    grant: ShownGrant,
     origin: Option<Origin>,
 }
 
 /// What can't be read or isn't there; nothing was run.
 enum Malformed {
+    /// There is no such agent.
+    NoAgent(String),
     /// What is wrong with it.
     Input(String),
     Own(CliError),
@@ -111,18 +113,27 @@ const FAILED: u8 = 1;
 /// How long an agent may work if nothing is said.
 const USUAL_RUNTIME: Duration = Duration::from_secs(1800);
 
-/// A grant is a few lines.
-const LARGEST_GRANT: u64 = 64 << 10;
-
 impl Subcommand for AgentArguments {
     const NAME: &'static str = "agent";
     const ABOUT: &'static str =
         "Run an agent in a sandbox, on a copy, with models and nothing else of the outside";
 
     fn run(&self) -> Result<ExitCode, CliError> {
-        match self.wanted() {
-            Ok(wanted) => self.carry_out(wanted),
+        // Whether events tell of the run: from then on they also tell of its end.
+        let is_told = Cell::new(false);
+        let done = self.wanted();
+        let done = done.and_then(|wanted| self.carry_out(wanted, &is_told).map_err(Malformed::from));
+        if let (Err(malformed), Manner::Events, false) = (&done, self.manner(), is_told.get()) {
+            let mut tell = shown::teller(Manner::Events);
+            Telling::to(&mut tell).end_text().fail(malformed.failure());
+        }
+        match done {
+            Ok(code) => Ok(code),
             Err(Malformed::Own(error)) => Err(error),
+            Err(Malformed::NoAgent(message)) => {
+                crate::output::errln!("belljar: not_found: {}", harmless(&message));
+                Ok(ExitCode::from(MALFORMED))
+            }
             Err(Malformed::Input(message)) => {
                 for line in message.lines() {
                     crate::output::errln!("belljar: {}", harmless(line));
@@ -142,8 +153,8 @@ impl AgentArguments {
             let near = catalogue.nearest(&self.name).map(|near| format!(" Did you mean {near}?"));
             let names: Vec<&str> = catalogue.iter().map(|agent| agent.name.as_str()).collect();
             let near = near.unwrap_or_default();
-            Malformed::Input(format!(
-                "not_found: there is no agent {:?}.{near} There are: {}",
+            Malformed::NoAgent(format!(
+                "there is no agent {:?}.{near} There are: {}",
                 self.name,
                 names.join(", ")
             ))
@@ -156,17 +167,7 @@ impl AgentArguments {
             Some(_) => Installed::in_image(agent.program().into()),
             None => Installed::find(agent.program().as_ref(), &search_path).map_err(CliError::from)?,
         };
-        let grant = match &self.grant {
-            Some(path) => grant(path)?,
-            None => Some(of_operator(self.models.billing_account().unwrap_or(LOCAL))),
-        };
-        if let (Some(account), Some(grant)) = (self.models.billing_account(), &grant)
-            && account != grant.billing_account_id
-        {
-            let message =
-                format!("--billing-account {account}, but the grant is of {}", grant.billing_account_id);
-            return Err(CliError::usage(message).into());
-        }
+        let grant = self.models.grant()?.unwrap_or_else(|| Ok(of_operator(LOCAL)));
         let origin = self.workspace.origin(self.models.config())?;
         // It works on a copy, and what it writes there is nobody's policy while it runs.
         let policy = self.web.policy(&WorkspaceChoice::Empty)?;
@@ -189,14 +190,17 @@ impl AgentArguments {
         messages.map_err(|error| Malformed::Input(error.to_string()))
     }
 
-    fn carry_out(&self, wanted: Wanted) -> Result<ExitCode, CliError> {
+    fn carry_out(&self, wanted: Wanted, is_told: &Cell<bool>) -> Result<ExitCode, CliError> {
         let mut shown = Shown::begin(self.manner())?;
         let state = state::open();
         let docker = wanted.agent.image.as_ref().map(|image| self.docker(image, &state)).transpose()?;
         let site = Site { state: &state, maker: docker.as_ref().map_or(Maker::Itself, Maker::Docker) };
         let place = Place::begin(&site)?;
         let granted = match granted(&state, &place, (&self.name, wanted.grant)) {
-            Err(GrantError::Refused { refusal }) => return self.refuse(&refusal, place.run_id(), &shown),
+            Err(GrantError::Refused { refusal }) => {
+                is_told.set(true);
+                return self.refuse(&refusal, place.run_id());
+            }
             Err(GrantError::Book(error)) => return Err(error.into()),
             Ok(granted) => granted,
         };
@@ -211,6 +215,7 @@ impl AgentArguments {
             messages: wanted.messages,
             model: self.models.first().unwrap_or_default().to_owned(),
             models: wanted.models,
+            metadata: self.models.metadata(),
             web: wanted.web,
             source,
             lent: self.allowance.lent()?,
@@ -225,10 +230,11 @@ impl AgentArguments {
             },
             required: match &docker {
                 None => self.allowance.required_of(&Chosen::Native)?,
-                Some(_) => self.allowance.required_with_limits()?,
+                Some(_) => self.allowance.required_in(BackendName::Docker)?,
             },
         };
-        let mut tell = shown.teller();
+        let mut tell = shown::teller(self.manner());
+        is_told.set(true);
         let telling = Telling::to(&mut tell);
         let (result, told) = run(place, (task, self.stream), granted, &site, (telling, &mut shown));
         let code = exit_code(&result, &told);
@@ -270,13 +276,13 @@ impl AgentArguments {
     }
 
     /// Says that there is no leave. Whoever reads a document or events gets one, too.
-    fn refuse(&self, refusal: &GrantRefusal, run_id: &RunId, shown: &Shown) -> Result<ExitCode, CliError> {
+    fn refuse(&self, refusal: &GrantRefusal, run_id: &RunId) -> Result<ExitCode, CliError> {
         crate::output::errln!("belljar: {}: {refusal}", refusal.code());
         let told = GraphFinal::refused(run_id.clone(), graph_id(&self.name), refusal);
         match self.manner() {
             Manner::People => {}
             Manner::Json => Report::of_refused(&self.name, told).print_json(&Settled::nothing())?,
-            Manner::Events => told.tell(Telling::to(&mut shown.teller()).end_text()),
+            Manner::Events => told.tell(Telling::to(&mut shown::teller(Manner::Events)).end_text()),
         }
         Ok(ExitCode::from(FAILED))
     }
@@ -306,11 +312,7 @@ impl AgentArguments {
 }
 
 /// Leave for this one run. No thread is left behind: the sandbox is made by this very process.
-fn granted(
-    state: &State,
-    place: &Place,
-    (name, grant): (&str, Option<ExecutionGrant>),
-) -> Result<Granted, GrantError> {
+fn granted(state: &State, place: &Place, (name, grant): (&str, ShownGrant)) -> Result<Granted, GrantError> {
     let book = Book::open(state.path())?;
     let run_id = place.run_id().clone();
     Granted::of(Presented { grant, graph_id: graph_id(name), run_id, now: Timestamp::now() }, &book)
@@ -325,19 +327,6 @@ fn exit_code(result: &OnceResult, told: &GraphFinal) -> u8 {
     }
 }
 
-/// The grant in a file; nothing if there is no such file.
-fn grant(path: &Path) -> Result<Option<ExecutionGrant>, Malformed> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    crate::obeyed::check(path)?;
-    let document = read(path, LARGEST_GRANT)?;
-    let grant = ExecutionGrant::parse(&document);
-    let malformed =
-        |problems| Malformed::Input(format!("{} is no grant:\n{problems}", crate::output::path(path)));
-    grant.map(Some).map_err(malformed)
-}
-
 /// A byte more than may be is enough to see that there is too much.
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     let source: Box<dyn Read> = match path.as_os_str() == "-" {
@@ -350,6 +339,31 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
 }
 
 // === impl Malformed ===
+
+impl Malformed {
+    /// The same as an event tells it.
+    fn failure(&self) -> AgentFailure {
+        match self {
+            Self::NoAgent(message) => AgentFailure::new(GraphCode::NotFound, "agent_not_found", message),
+            Self::Input(message) => AgentFailure::new(GraphCode::InvalidRequest, "invalid_input", message),
+            Self::Own(error)
+                if matches!(error, CliError::Usage { .. }) || error.exit_code() != OWN_FAILURE =>
+            {
+                AgentFailure::new(GraphCode::InvalidRequest, "invalid_input", &error.chain())
+            }
+            Self::Own(error) => AgentFailure::new(GraphCode::Internal, "internal", &error.chain()),
+        }
+    }
+}
+
+impl From<GrantInputError> for Malformed {
+    fn from(error: GrantInputError) -> Self {
+        match error {
+            GrantInputError::Malformed(message) => Self::Input(message),
+            GrantInputError::Own(error) => Self::Own(error),
+        }
+    }
+}
 
 impl From<CliError> for Malformed {
     fn from(error: CliError) -> Self {

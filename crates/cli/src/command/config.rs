@@ -2,6 +2,7 @@
 
 use super::Subcommand;
 use super::printing::print_json;
+use crate::backend::has_sandbox;
 use crate::configuration::{Configuration, read_bytes};
 use crate::error::CliError;
 use crate::output::quoted;
@@ -10,7 +11,7 @@ use belljar_contract::category::Category;
 use belljar_egress::inference::models::Model;
 use belljar_egress::web::config::WebConfig;
 use belljar_policy::egress::Rule;
-use belljar_sandbox::config::{BackendName, Config, Mistakes};
+use belljar_sandbox::config::{BackendName, Mistakes};
 use belljar_sandbox::limits::Limits;
 use belljar_trusted::input;
 use serde_json::{Map, Value, json};
@@ -91,7 +92,10 @@ fn refusal(mistakes: &Mistakes) -> Value {
 
 fn effective(config: &Configuration) -> Value {
     let sandboxing = &config.sandboxing.sandboxing;
-    let backend_of = |category: Category| (category.to_string(), json!(sandboxing.backend_for(category)));
+    let backend_of = |category: Category| {
+        let backend = has_sandbox(category).then(|| sandboxing.backend_for(category));
+        (category.to_string(), json!(backend.map_or(ON_HOST, BackendName::as_str)))
+    };
     let categories: Map<String, Value> = Category::ALL.into_iter().map(backend_of).collect();
     let settings_of = |backend: BackendName| {
         let required: Vec<String> = sandboxing.required_of(backend).names().map(str::to_owned).collect();
@@ -107,6 +111,7 @@ fn effective(config: &Configuration) -> Value {
     json!({
         "valid": true,
         "categories": categories,
+        "commands": config.backend_for_commands.unwrap_or(BackendName::Native),
         "backends": backends,
         "models": models,
         "egress": rules,
@@ -141,7 +146,7 @@ fn rule(rule: &Rule) -> Value {
 fn table(config: &Configuration) -> String {
     let mut text = String::new();
     if config.has_sandboxing {
-        text.push_str(&backends(&config.sandboxing));
+        text.push_str(&backends(config));
     }
     for Model { name, upstream_name, provider, stated_price } in
         config.inference.iter().flat_map(|inference| inference.models.iter())
@@ -184,19 +189,41 @@ fn web(egress: &WebConfig) -> String {
     text
 }
 
-fn backends(config: &Config) -> String {
-    let sandboxing = &config.sandboxing;
+/// What stands for tools that work in no sandbox.
+const ON_HOST: &str = "host";
+
+fn backends(config: &Configuration) -> String {
+    let sandboxing = &config.sandboxing.sandboxing;
     let mut text = String::new();
     for category in Category::ALL {
+        if !has_sandbox(category) {
+            let _ = writeln!(text, "{category:16} {ON_HOST}");
+            continue;
+        }
         let backend = sandboxing.backend_for(category);
         let network = match backend {
             BackendName::Docker => format!(", network {}", sandboxing.docker.network_for(category).as_str()),
-            BackendName::Subprocess | BackendName::Native | BackendName::Kubernetes => String::new(),
+            BackendName::Subprocess | BackendName::Native => String::new(),
         };
         let _ = writeln!(text, "{category:16} {backend}{network}");
     }
+    let commands = config.backend_for_commands.unwrap_or(BackendName::Native);
+    let _ = writeln!(text, "{:16} {commands}", "exec, session");
+    let _ = writeln!(
+        text,
+        "\nTools on the host need no workspace and reach what rules allow; overrides don't move them."
+    );
+    let _ = writeln!(
+        text,
+        "A list of programs (--programs, or a level's) moves tools in docker and subprocess to native sandboxes."
+    );
     for backend in sandboxing.named_backends() {
-        let limits = sandboxing.limits_of(backend).map_or_else(|| "limits unknown".to_owned(), limits);
+        let limits = match backend {
+            BackendName::Subprocess => {
+                "memory, processors, processes and scratch as the host has them".to_owned()
+            }
+            BackendName::Docker | BackendName::Native => limits(sandboxing.limits_of(backend)),
+        };
         let required: Vec<String> = sandboxing.required_of(backend).names().map(str::to_owned).collect();
         let _ = writeln!(text, "\n{backend}: {limits}");
         if !required.is_empty() {

@@ -69,7 +69,7 @@ impl Subcommand for ExecArguments {
         "Run a command in a fresh sandbox, with the terminal attached if there is one";
 
     fn run(&self) -> Result<ExitCode, CliError> {
-        match self.backend.chosen()? {
+        match self.backend.for_commands(self.sandbox.programs()?.as_ref())? {
             Chosen::Native => {
                 let choice = self.sandbox.workspace()?;
                 Ok(self.run_natively(self.ways_out(&choice)?, &choice)?.code)
@@ -94,6 +94,10 @@ impl ExecArguments {
             WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) | WorkspaceChoice::Seen(_) => None,
         };
         let (mut spec, base) = self.spec((choice, folder.as_ref()), user)?;
+        if let Err(refused) = ways_out.entitle(&spec.id, &state) {
+            folder.map_or(Ok(()), RunFolder::remove)?;
+            return Err(refused);
+        }
         spec.hatches.extend(ways_out.hatches());
         ways_out.furnish(&mut spec.env, &mut spec.home)?;
         if let (Some(folder), WorkspaceChoice::Copy(source), Workspace::Copy { upper, .. }) =
@@ -167,8 +171,8 @@ impl ExecArguments {
 
     /// The ways out that were asked for.
     fn ways_out(&self, workspace: &WorkspaceChoice) -> Result<WaysOut<'_>, CliError> {
-        let (models, web) = (self.models.chosen()?, self.web.policy(workspace)?);
-        Ok(WaysOut { models, arguments: &self.models, web, inspection: None })
+        let (models, grant, web) = (self.models.chosen()?, self.models.grant()?, self.web.policy(workspace)?);
+        Ok(WaysOut { models, arguments: &self.models, grant, granted: None, web, inspection: None })
     }
 
     fn spec(
@@ -207,8 +211,14 @@ pub(super) fn watched(
         timings: false,
         command: command.to_vec(),
     };
-    let ways_out =
-        WaysOut { models: None, arguments: &arguments.models, web: Some(policy), inspection: None };
+    let ways_out = WaysOut {
+        models: None,
+        arguments: &arguments.models,
+        grant: None,
+        granted: None,
+        web: Some(policy),
+        inspection: None,
+    };
     let choice = arguments.sandbox.workspace()?;
     arguments.run_natively(ways_out, &choice)
 }

@@ -35,7 +35,7 @@ pub(crate) struct JobArguments {
 
 /// Which node.
 #[derive(Debug, clap::Args)]
-struct Reach {
+pub(super) struct Reach {
     /// The node, such as http://127.0.0.1:12090; without one, jobs are run here and kept in this machine's own state
     #[arg(long, global = true, value_name = "URL", env = "BELLJAR_NODE", value_parser = Place::parse)]
     node: Option<Place>,
@@ -109,7 +109,10 @@ impl Reach {
     }
 
     /// Does something that begins no job.
-    fn read(&self, act: impl FnOnce(&Client) -> Result<ExitCode, CliError>) -> Result<ExitCode, CliError> {
+    pub(super) fn read(
+        &self,
+        act: impl FnOnce(&Client) -> Result<ExitCode, CliError>,
+    ) -> Result<ExitCode, CliError> {
         self.with(Purpose::Reading, act)
     }
 

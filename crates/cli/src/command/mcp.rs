@@ -18,6 +18,7 @@ mod output;
 mod registration;
 mod scope;
 mod serving;
+mod shipping;
 mod token_file;
 mod tools;
 mod web;
@@ -118,14 +119,17 @@ impl Offer {
     /// A session that works on that.
     fn opening(&self, workspace: WorkspaceChoice, access: Option<Compiled>) -> Result<Opening, CliError> {
         let programs = self.programs.listed_with(self.own_programs, access.as_ref())?;
-        self.quarters.hold(programs.as_ref())?;
-        let (quarters, divisions) = self.quarters.all();
+        // An agent may have come to a level with a list since this began, and was told of nothing then.
+        let isolation = access.as_ref().map(|access| access.isolation);
+        let holding = self.quarters.holding(programs.as_ref(), isolation)?;
+        holding.notice().iter().for_each(|notice| tell(notice));
+        let (quarters, divisions) = holding.all();
         Ok(Opening {
             quarters,
             divisions,
             workspace,
             lent: self.lent.clone(),
-            env: self.env.clone(),
+            env: self.correlation.env().into_iter().chain(self.env.clone()).collect(),
             name: None,
             egress: self.egress.clone(),
             access,

@@ -1,11 +1,12 @@
 //! `belljar node`
 
+mod reloading;
 mod traces;
 
 use super::Subcommand;
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
-use crate::{obeyed, state, web};
+use crate::{listening, obeyed, state, web};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
 use belljar_egress::callback::SigningKey;
@@ -15,6 +16,7 @@ use belljar_node::api::token::Token;
 use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, MOST_SESSION_COMMANDS, Settings};
 use belljar_node::delivery::Callbacks;
 use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::config::BackendName;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
 use belljar_trusted::input;
@@ -40,7 +42,10 @@ pub(crate) struct NodeArguments {
     /// state]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
-    /// The file with the token that its orchestrator shows
+    /// Serve at an address that other machines reach, without encryption
+    #[arg(long)]
+    allow_remote: bool,
+    /// The file with the token that its orchestrator shows; other users of this machine may not read it
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,
     /// Where its jobs are kept: `sqlite:PATH` or `postgres://USER@HOST/DATABASE` [default: a file in its state]
@@ -87,7 +92,7 @@ impl Subcommand for NodeArguments {
         let settings = self.settings()?;
         // While this process is small and has one thread.
         let launcher = Launcher::start()?;
-        runtime(&settings)?.block_on(serve(settings, launcher))
+        runtime(&settings)?.block_on(self.serve(settings, launcher))
     }
 }
 
@@ -95,9 +100,10 @@ impl Subcommand for NodeArguments {
 
 impl NodeArguments {
     fn settings(&self) -> Result<Settings, CliError> {
+        listening::check_address(self.listen, self.allow_remote)?;
         let state = cleared(self.state_dir.as_ref().map_or_else(usual_state, State::at))?;
         state.begin_use();
-        obeyed::check_secret(&self.token_file)?;
+        listening::check_token_file(&self.token_file)?;
         let token = Token::read(&self.token_file)?;
         let runner = HostPath::resolve(state::own_program()?)?;
         let mut settings = Settings::new(self.listen, state, token, runner);
@@ -107,6 +113,10 @@ impl NodeArguments {
         }
         settings.bucket = self.artifacts.clone().map(|url| Bucket { url, variables: of_aws() });
         configure(&mut settings, self.config.as_deref())?;
+        if let Some(config) = &settings.models {
+            // Jobs that call models would fail one by one.
+            config.models.check_credentials()?;
+        }
         if let Some(path) = &self.egress {
             settings.egress = Some(web::of_rules(path)?);
         }
@@ -115,6 +125,32 @@ impl NodeArguments {
         settings.max_concurrency = self.max_concurrency.map_or(settings.max_concurrency, usize::from);
         settings.max_waiting = self.max_waiting.unwrap_or(settings.max_waiting);
         Ok(settings)
+    }
+
+    async fn serve(&self, settings: Settings, launcher: Launcher) -> Result<ExitCode, CliError> {
+        let failed = |source| CliError::Runtime { source };
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
+        let (gone, mut launcher_is_gone) = oneshot::channel::<()>();
+        launcher.when_gone(move || drop(gone)).map_err(failed)?;
+        let mut daemon = Daemon::start(settings, launcher, Arc::new(jiff::Timestamp::now)).await?;
+        tracing::info!(address = %daemon.address(), "listening");
+        let is_asked_to = loop {
+            tokio::select! {
+                _ = terminate.recv() => break true,
+                _ = interrupt.recv() => break true,
+                _ = hangup.recv() => self.reload(&mut daemon).await,
+                _ = &mut launcher_is_gone => break false,
+            }
+        };
+        if !is_asked_to {
+            tracing::error!("the process that launches sandboxes is gone: nothing can be begun any more");
+        }
+        tracing::info!("stopping");
+        daemon.stop().await;
+        tracing::info!("stopped");
+        if is_asked_to { Ok(ExitCode::SUCCESS) } else { Err(CliError::LauncherGone) }
     }
 
     fn begin_log(&self) {
@@ -149,10 +185,10 @@ pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result
     configuration.node.apply(settings);
     let sandboxing = configuration.sandboxing.sandboxing;
     settings.images.limits = sandboxing.docker.limits();
-    settings.images.required = sandboxing.docker.required;
-    settings.images.runtime = sandboxing.docker.runtime;
+    settings.images.required = sandboxing.required_of(BackendName::Docker);
+    settings.images.runtime = sandboxing.docker.runtime.clone();
     settings.limits = sandboxing.native.limits;
-    settings.required = sandboxing.native.required;
+    settings.required = sandboxing.required_of(BackendName::Native);
     settings.models = configuration.inference;
     settings.mcp = configuration.mcp;
     settings.approvals = configuration.approvals;
@@ -193,26 +229,4 @@ fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
     let key = SigningKey::of(&secret).map_err(|error| wrong(&error))?;
     known::remember(secret);
     Ok(Callbacks { url, key, allowed_origins })
-}
-
-async fn serve(settings: Settings, launcher: Launcher) -> Result<ExitCode, CliError> {
-    let failed = |source| CliError::Runtime { source };
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let (gone, launcher_is_gone) = oneshot::channel::<()>();
-    launcher.when_gone(move || drop(gone)).map_err(failed)?;
-    let daemon = Daemon::start(settings, launcher, Arc::new(jiff::Timestamp::now)).await?;
-    tracing::info!(address = %daemon.address(), "listening");
-    let is_asked_to = tokio::select! {
-        _ = terminate.recv() => true,
-        _ = interrupt.recv() => true,
-        _ = launcher_is_gone => false,
-    };
-    if !is_asked_to {
-        tracing::error!("the process that launches sandboxes is gone: nothing can be begun any more");
-    }
-    tracing::info!("stopping");
-    daemon.stop().await;
-    tracing::info!("stopped");
-    if is_asked_to { Ok(ExitCode::SUCCESS) } else { Err(CliError::LauncherGone) }
 }

@@ -6,11 +6,11 @@ use super::Subcommand;
 use crate::error::CliError;
 use crate::kept::{Fate, FateArguments, RunEnd};
 use crate::lending::SandboxArguments;
+use crate::models::ModelArguments;
 use crate::progress::Progress;
 use crate::web::{self, WebArguments};
 use crate::{state, summary};
 use belljar_confine::plan::HostPath;
-use belljar_contract::failure::FailureCode;
 use belljar_contract::job::Job;
 use belljar_contract::result::{ChangesState, Failure, JobResult, JobStatus};
 use belljar_node::inspection::Inspection;
@@ -33,6 +33,8 @@ pub(crate) struct RunArguments {
     job: PathBuf,
     #[command(flatten)]
     sandbox: SandboxArguments,
+    #[command(flatten)]
+    models: ModelArguments,
     #[command(flatten)]
     web: WebArguments,
     /// Print the result as JSON, alone on standard output
@@ -70,7 +72,7 @@ impl Subcommand for RunArguments {
             Ok(code) => Ok(code),
             Err(error) if self.json => {
                 // Whoever reads the result gets one, whatever went wrong.
-                let failure = Failure::new(FailureCode::InternalError, error.chain());
+                let failure = Failure::new(error.failure_code(), error.chain());
                 summary::print_json(&JobResult::of_failure(ids, failure, jiff::Timestamp::now()))?;
                 Err(error)
             }
@@ -82,11 +84,13 @@ impl Subcommand for RunArguments {
 fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<ExitCode, CliError> {
     let workspace = arguments.sandbox.workspace()?;
     let web = job.constraints.ext_net_allowed.then(|| arguments.web.policy_of_job(&workspace)).transpose()?;
+    let (models, grant) = (arguments.models.chosen_of_job(&job)?, arguments.models.grant()?);
     let inspection = web.as_ref().map(|policy| Inspection::of_live(policy.live())).transpose()?.flatten();
     let (mut env, mut home) = (arguments.sandbox.env(), BTreeMap::new());
     inspection.iter().for_each(|inspection| inspection.furnish(&mut env, &mut home));
     let request = Request {
         document,
+        context: BTreeMap::new(),
         workspace,
         lent: arguments.sandbox.lent()?,
         env,
@@ -94,14 +98,20 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
         programs: arguments.sandbox.programs()?,
         limits: arguments.sandbox.limits(&Chosen::Native)?,
         required: arguments.sandbox.required_of(&Chosen::Native)?,
-        hatches: web.iter().map(|_| Hatch::Web).collect(),
+        hatches: [(Hatch::Web, web.is_some()), (Hatch::Inference, models.is_some())]
+            .into_iter()
+            .filter_map(|(hatch, is_wanted)| is_wanted.then_some(hatch))
+            .collect(),
         timeout: arguments.sandbox.timeout(),
         runner: HostPath::resolve(state::own_program()?)?,
+        resumption: None,
         job,
     };
     let state = state::open();
     let progress = Progress::new(&request.job, arguments.json)?;
-    let mut watched = Watched::new(progress, web.map(|policy| (policy, inspection)), &state);
+    let (web, models) =
+        (web.map(|policy| (policy, inspection)), models.map(|config| ((config, grant), &arguments.models)));
+    let mut watched = Watched::new(progress, (web, models), &state);
     let site = Site { state: &state, maker: Maker::Itself };
     let finished = carry_out(request, &site, &mut watched);
     let seen = watched.finish()?;

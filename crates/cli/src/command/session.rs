@@ -150,12 +150,13 @@ impl Subcommand for SessionArguments {
 fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
     let workspace = arguments.sandbox.workspace()?;
     must_be_free(arguments.name.as_deref())?;
-    let backend = arguments.backend.chosen()?;
     let (lent, egress) = (arguments.sandbox.lent()?, policy_file(&arguments.web, &workspace)?);
     let asked = (None, !lent.is_empty(), egress.as_deref());
     let identity = arguments.access.identity();
     let access =
         identity.map(|identity| crate::access::compiled(&identity, asked, &workspace)).transpose()?;
+    let programs = arguments.sandbox.programs_for(access.as_ref())?;
+    let backend = arguments.backend.for_commands(programs.as_ref())?;
     let quarter = Quarter {
         limits: arguments.sandbox.limits(&backend)?,
         required: arguments.sandbox.required_of(&backend)?,
@@ -168,7 +169,7 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
         env: arguments.sandbox.env(),
         name: arguments.name.clone(),
         egress,
-        programs: arguments.sandbox.programs_for(access.as_ref())?,
+        programs,
         access,
         idle_limit: arguments.idle,
         lifetime_limit: arguments.sandbox.timeout(),

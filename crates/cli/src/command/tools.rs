@@ -8,7 +8,9 @@ use super::Subcommand;
 use super::mcp::{Offered, ToolSet, caller, gateway};
 use crate::approvals;
 use crate::error::CliError;
+use belljar_contract::tool::DomainCode;
 use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::guide::Usage;
 use belljar_tools::registry::Entry;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -65,7 +67,15 @@ fn described(definition: &Definition) -> Value {
         "reaches_out": definition.reaches_out,
         "timeout_seconds": definition.within.as_secs(),
         "input_schema": definition.input,
+        "example": definition.usage.map(|usage| usage.arguments()),
+        "failures": definition.usage.map(|usage| failures(&usage)),
+        "resources": definition.resources.iter().map(|resource| resource.uri(&definition.name)).collect::<Vec<_>>(),
     })
+}
+
+fn failures(usage: &Usage) -> Vec<Value> {
+    let told = |(code, when): &(DomainCode, &str)| json!({ "code": code.as_str(), "when": when });
+    usage.failures.iter().map(told).collect()
 }
 
 fn effect(effect: Effect) -> &'static str {

@@ -42,6 +42,8 @@ enum Command {
     Approve(decide::ApproveArguments),
     /// Say no to one
     Deny(decide::DenyArguments),
+    /// Say how hard a completed job of a node was, and how well it was done: once for each job
+    Assess(decide::AssessArguments),
     /// Say which level an agent is to have: down at once, and up to `elevated` as a proposal
     Set(decide::SetArguments),
     /// Say that an agent was looked at again, and is in order
@@ -62,6 +64,7 @@ impl Subcommand for TrustArguments {
             Command::Record(arguments) => arguments.run(&book),
             Command::Approve(arguments) => arguments.run(&book),
             Command::Deny(arguments) => arguments.run(&book),
+            Command::Assess(arguments) => arguments.run(&book),
             Command::Set(arguments) => arguments.run(&book),
             Command::Verify(arguments) => arguments.run(&book),
         }

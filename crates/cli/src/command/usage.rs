@@ -4,6 +4,7 @@ mod compared;
 mod list;
 
 use super::Subcommand;
+use super::node::usual_state;
 use crate::error::CliError;
 use crate::lending::parse_duration;
 use crate::models;
@@ -18,7 +19,7 @@ use belljar_node::usage::reconcile::{Reconciliation, reconcile};
 use belljar_store::audit::verify::{Demands, Verdict};
 use belljar_store::audit::{self, AuditError};
 use jiff::{SignedDuration, Timestamp};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,9 +103,13 @@ impl Subcommand for UsageArguments {
 impl ListArguments {
     fn list(&self) -> Result<ExitCode, CliError> {
         let calls = self.source.calls(|_, _| true)?;
+        let state = state::open();
         match self.json {
-            true => list::print_json(&calls)?,
+            true => list::print_json(&calls, state.path())?,
             false => list::print_table(&calls)?,
+        }
+        if calls.is_empty() {
+            crate::output::errln!("belljar: {}", empty(state.path()));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -147,7 +152,9 @@ impl ReconcileArguments {
 
     fn compare(&self, provider: &Provider, calls: &Calls) -> Result<Reconciliation, CliError> {
         let Some((begin, end)) = calls.time() else {
-            return Err(CliError::usage(format!("no calls of {} are recorded", self.provider)));
+            let state = state::open();
+            let message = format!("no calls of {} are recorded: {}", self.provider, empty(state.path()));
+            return Err(CliError::usage(message));
         };
         let days = Days::between(
             begin.saturating_sub(BESIDE).unwrap_or(Timestamp::MIN),
@@ -159,6 +166,17 @@ impl ReconcileArguments {
         let settled_until = Timestamp::now().saturating_sub(grace).unwrap_or(Timestamp::MIN);
         Ok(reconcile(calls, &rows, settled_until))
     }
+}
+
+/// Says which state has no calls, and where a node's are.
+fn empty(state: &Path) -> String {
+    let read = format!("no calls are found in the state directory {}", crate::output::path(state));
+    let node = usual_state();
+    let hint = match audit::folder_in(node.path()).exists() {
+        true => format!("a node keeps its own in {}", crate::output::path(node.path())),
+        false => "a node keeps its own in its --state-dir".to_owned(),
+    };
+    format!("{read}; {hint}: BELLJAR_STATE_DIR says which is read")
 }
 
 // === impl SourceArguments ===

@@ -29,11 +29,11 @@ impl Subcommand for ValidateArguments {
         let refused = match Job::parse(&document) {
             Err(invalid) => Some(JobResult::of_invalid_job(invalid, now)),
             Ok(job) => {
-                let steps = job.steps.len();
+                let (steps, models) = (job.steps.len(), models_of(&job));
                 match admit(job.clone(), WORKSPACE) {
                     Ok(_) => {
                         let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
-                        crate::output::outln!("{}: valid, {steps}", crate::output::path(&self.job));
+                        crate::output::outln!("{}: valid, {steps}{models}", crate::output::path(&self.job));
                         None
                     }
                     Err(refused) => Some(belljar_sandbox::run::refusal(&job, &refused)),
@@ -47,4 +47,11 @@ impl Subcommand for ValidateArguments {
         }
         Ok(ExitCode::from(result.exit_code()))
     }
+}
+
+/// What a job needs to run besides: a model that its agent may call, which is named where it is run.
+fn models_of(job: &Job) -> String {
+    let Some(inference) = &job.inference else { return String::new() };
+    let models = inference.allowed_models.iter().map(|name| crate::command::plain(name)).collect::<Vec<_>>();
+    format!("; its agent calls one of: {} (`belljar run --model NAME`, or a node with it)", models.join(", "))
 }

@@ -26,7 +26,7 @@ pub(super) const LIVING_HINT: &str = "stop the other node first; if this state d
 pub(super) const NO_BASIS_HINT: &str =
     "`belljar audit verify` tells what is wrong with it; --unverified reads what comes before that";
 
-pub(super) const UNAVAILABLE_HINT: &str = "without --backend the sandbox is made by this kernel alone, and needs no engine; \
+pub(super) const UNAVAILABLE_HINT: &str = "with --backend native the sandbox is made by this kernel alone, and needs no engine; \
      `belljar doctor` tells what the kernel offers";
 
 pub(super) fn plan_hint(error: &PlanError) -> Option<&'static str> {

@@ -51,7 +51,6 @@ fn a_level_is_shown_with_what_it_means_for_sandboxes() {
     }
     configured(&world, HOUSE);
     assert_eq!(shown(&world, &["--agent", "looker"])["level"], "sandboxed");
-    assert_eq!(shown(&world, &["--agent", "nobody-said"])["level"], "standard");
     for wrong in [&["--level", "root"][..], &[], &["--level", "standard", "--agent", "looker"]] {
         let ran = world.run(&[&["policy", "show"], wrong].concat());
         assert_eq!(ran.code, 125, "{wrong:?}: {ran:?}");
@@ -189,4 +188,31 @@ fn each_decision_can_be_asked_for_its_reason_and_tried_by_other_rules() {
     assert!(text.contains("1 of 3 calls would end otherwise"), "{text}");
     let wrong = world.run(&["policy", "check", "policy-that-is-not-there.yaml"]);
     assert_eq!(wrong.code, 125, "{wrong:?}");
+}
+
+#[test]
+fn agent_that_no_rule_knows_is_refused_with_the_name_that_was_meant() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    configured(&world, HOUSE);
+    let commands: [&[&str]; 4] = [
+        &["tools", "call", "read_file", r#"{"path": "a"}"#],
+        &["tools", "list"],
+        &["policy", "show"],
+        &["session", "create"],
+    ];
+    for command in commands {
+        let refused = world.run(&[command, &["--agent", "workr"]].concat());
+        let says_why = refused.stderr.contains("there is no agent workr")
+            && refused.stderr.contains("`worker`, perhaps");
+        assert!(refused.code == 125 && says_why, "{command:?}: {refused:?}");
+    }
+    // The control, and a house that says what agents may do that are not listed.
+    world.run(&["tools", "list", "--agent", "worker"]).succeeded();
+    configured(&world, &HOUSE.replace("tool_access:", "tool_access:\n  default_level: sandboxed"));
+    assert_eq!(shown(&world, &["--agent", "workr"])["level"], "sandboxed");
+    // One of whom something is recorded is no slip.
+    configured(&world, HOUSE);
+    world.run(&["trust", "record", "hired", r#"{"type": "agent_hired"}"#]).succeeded();
+    world.run(&["tools", "list", "--agent", "hired"]).succeeded();
 }

@@ -46,7 +46,9 @@ fn an_engine_that_is_not_there_is_said_with_a_way_out() {
         for (command, program) in [(CREATE, &[][..]), (EXEC, &["--", "true"])] {
             let ran = world.run(&[command, &docker, program].concat());
             refused(&ran, "the docker backend is not available: no engine answers at ");
-            assert!(ran.stderr.contains("/no-engine") && ran.stderr.contains("\nHint: without --backend"));
+            assert!(
+                ran.stderr.contains("/no-engine") && ran.stderr.contains("\nHint: with --backend native")
+            );
         }
     });
 }

@@ -1,4 +1,7 @@
-//! `belljar config`
+//! `belljar config`, and what comes of a configuration.
+
+mod effects;
+mod levels;
 
 use crate::BELLJAR;
 use belljar_testkit::world::World;
@@ -13,25 +16,29 @@ fn a_good_configuration_is_shown_as_what_it_means() {
     file_system      subprocess
     code_execution   docker, network none
     version_control  subprocess
-    web              docker, network bridge
-    database         docker, network bridge
+    web              host
+    database         host
     terminal         native
-    design           subprocess
-    communication    subprocess
-    analytics        subprocess
-    deployment       subprocess
-    mcp              subprocess
-    other            subprocess
-    memory           subprocess
-    ontology         subprocess
-    browser          docker, network none
-    external_data    subprocess
-    desktop          docker, network none
+    design           host
+    communication    host
+    analytics        host
+    deployment       host
+    mcp              host
+    other            host
+    memory           host
+    ontology         host
+    browser          host
+    external_data    host
+    desktop          host
+    exec, session    native
 
-    subprocess: memory as the host has it, processors as the host has it, 1024 processes, scratch 1g
+    Tools on the host need no workspace and reach what rules allow; overrides don't move them.
+    A list of programs (--programs, or a level's) moves tools in docker and subprocess to native sandboxes.
+
+    subprocess: memory, processors, processes and scratch as the host has them
       requires seccomp
 
-    docker: memory 512m, processors 1, 64 processes, scratch 64m
+    docker: memory 512m, processors 1, 64 processes, scratch 128m
       requires seccomp
 
     native: memory 4g, processors as the host has it, 1024 processes, scratch 1g
@@ -66,7 +73,8 @@ fn programs_are_told_the_same_as_json() {
     let world = World::new(BELLJAR);
     world.write("good.yaml", "sandboxing: {default_backend: native}");
     let told = world.run(&["config", "check", "--json", "good.yaml"]).succeeded().json();
-    assert_eq!((&told["valid"], &told["categories"]["mcp"]), (&json!(true), &json!("native")));
+    assert_eq!((&told["valid"], &told["categories"]["terminal"]), (&json!(true), &json!("native")));
+    assert_eq!((&told["categories"]["database"], &told["commands"]), (&json!("host"), &json!("native")));
     assert_eq!(told["backends"]["native"]["limits"]["memory_bytes"], json!(4_u64 << 30));
     world.write("bad.yaml", "sandboxing: {default_backend: nativ}");
     let ran = world.run(&["config", "check", "--json", "bad.yaml"]);
@@ -76,7 +84,7 @@ fn programs_are_told_the_same_as_json() {
       "mistakes": [
         {
           "column": 31,
-          "expected": "`native`, perhaps; known here: docker, k8s, native, subprocess",
+          "expected": "`native`, perhaps; known here: docker, native, subprocess",
           "found": "\"nativ\"",
           "line": 1,
           "path": "sandboxing.default_backend"

@@ -197,12 +197,22 @@ fn a_verdict_is_explained_with_its_rule_or_with_the_one_that_it_takes() {
       "reason": "no_rule_for_host",
       "detail": "no rule is for that host",
       "rule": null,
-      "rule_needed": "{host: \"169.254.169.254\", ports: [80], methods: [GET]}",
+      "rule_needed": null,
       "addresses": [],
       "inspected": false
     }
     "#);
     assert_eq!(code, 3);
+    // A rule that is proposed works: for an address, and for a name that leads to this machine.
+    for url in ["http://10.9.8.7/", "http://localhost:8080/"] {
+        let explained = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        let (code, told) = why(&[url, "--json"]);
+        let rule = explained(&told)["rule_needed"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+        assert!(code == 3 && rule.contains("networks: ["), "{told}");
+        policy(&world, &format!("[{rule}]"));
+        assert_eq!(why(&[url]).0, 0, "{rule}");
+        policy(&world, "[{host: 127.0.0.1, ports: [80], networks: [127.0.0.1]}]");
+    }
     assert_eq!(why(&["http://127.1/"]).0, 125);
 }
 

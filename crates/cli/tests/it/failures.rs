@@ -2,6 +2,7 @@
 
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
+use belljar_testkit::skip::skip;
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 
@@ -127,4 +128,41 @@ fn an_interrupt_cancels_the_job_and_leaves_nothing_behind() {
         child.try_wait().unwrap().is_some()
     });
     belljar_testkit::wait::until(|| std::fs::read_dir(&runs).is_ok_and(|mut runs| runs.next().is_none()));
+}
+
+#[test]
+fn missing_random_device_is_reported_and_no_panic() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("missing_random_device_is_reported_and_no_panic", "mounting over /dev takes root");
+    }
+    let world = World::new(BELLJAR);
+    let exec = |first: &str| {
+        let script = format!("{first}exec {BELLJAR} exec -- true");
+        let unshare = ["--mount", "--propagation", "private", "sh", "-c", &script];
+        Ran::from(world.command_of("unshare".as_ref(), &unshare).output().unwrap())
+    };
+    exec("").succeeded();
+    let ran = exec("mount -t tmpfs none /dev && ");
+    assert!(ran.code == 125 && ran.stderr.contains("/dev/random is missing"), "{ran:?}");
+    assert!(!ran.stderr.contains("panicked"), "{ran:?}");
+}
+
+#[test]
+fn amounts_and_workspaces_that_no_sandbox_can_have_are_refused_with_what_works() {
+    World::as_everyone(BELLJAR, |world| {
+        let exec = |options: &[&str]| world.run(&[&["exec"], options, &["--", "true"]].concat());
+        for (options, why) in [
+            (["--memory", "5"], "the least that works is 6m"),
+            (["--scratch", "5"], "the least that works is 1m"),
+            (["--workspace", "/"], "the root directory can't be a workspace"),
+            (["--workspace-copy", "/"], "the root directory can't be a workspace"),
+        ] {
+            let ran = exec(&options);
+            assert!(ran.code == 125 && ran.stderr.contains(why), "{options:?}: {ran:?}");
+            assert!(!ran.stderr.contains("identity-mapped"), "{options:?}: {ran:?}");
+        }
+        // The controls: the least works.
+        exec(&["--memory", "6m"]).succeeded();
+        exec(&["--scratch", "1m"]).succeeded();
+    });
 }

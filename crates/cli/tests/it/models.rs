@@ -76,7 +76,7 @@ fn a_program_inside_calls_models_and_only_those_by_every_socket_and_reaches_noth
         let ran =
             world.run(&["exec", "--model", "small", "--config", &config, "--", "python3", "-c", &script]);
         let expected = "chat hello\nbase True\nmessages True\nother 403 model_not_allowed\nsocket ['small']\n\
-                        ollama ['small']\nsealed\nkey False\n";
+                        ollama []\nsealed\nkey False\n";
         assert_eq!(ran.stdout, expected, "{ran:?}");
         assert!(ran.stderr.contains("3 calls of models, "), "{ran:?}");
         let requests = server.requests();

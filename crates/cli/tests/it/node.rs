@@ -1,16 +1,22 @@
 //! `belljar node`: the Worker API, as an orchestrator talks to it.
 
+mod able;
 mod agents;
+mod answers;
 mod asked;
+mod billed;
+mod billed_by_litellm;
 mod bridged;
 mod canceled;
 mod carried_out;
+mod context_files;
 mod counted;
 mod crowded;
 mod described;
 mod fetched;
 mod followed;
 mod followed_policy;
+mod grants;
 mod held_up;
 mod images;
 mod interrupted;
@@ -18,11 +24,16 @@ mod left;
 mod managed;
 mod many;
 mod modeled;
+mod operator;
 mod planned;
+mod planner_jobs;
+mod ready;
 mod refused;
+mod reloaded;
 pub(crate) mod remote_tools;
 mod repaired;
 mod reported;
+mod sandbox_tools;
 mod searched;
 mod sessions;
 mod slow;
@@ -32,6 +43,7 @@ mod terminals;
 mod told;
 mod tools;
 mod traces;
+mod unreached;
 mod web;
 
 use belljar_testkit::postgres::Postgres;

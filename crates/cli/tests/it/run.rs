@@ -143,3 +143,53 @@ fn a_job_is_told_whose_it_is_and_can_not_be_told_otherwise() {
         "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e /workspace\n"
     );
 }
+
+#[test]
+fn programs_and_paths_that_a_job_allows_are_held_by_the_kernel() {
+    let world = World::new(BELLJAR);
+    let run = |constraints: serde_json::Value, argv: serde_json::Value| {
+        let mut document = job(&json!([{ "type": "run_command", "args": { "argv": argv } }]));
+        for (name, value) in constraints.as_object().unwrap() {
+            document["constraints"][name] = value.clone();
+        }
+        world.write("job.json", document.to_string());
+        world.run(&["run", "--json", "job.json"]).json()
+    };
+    let script = json!(["sh", "-c", "touch /tmp/q && ls /tmp"]);
+    let programs = run(json!({ "allowed_commands": ["sh"] }), script.clone());
+    let said = &programs["steps"][0]["result"]["stderr"];
+    assert_eq!(programs["failure_code"], "step_failed", "{programs:#}");
+    assert!(said.as_str().unwrap().contains("touch: Permission denied"), "{said}");
+    let paths = run(json!({ "allowed_paths": ["/workspace"] }), script.clone());
+    let said = &paths["steps"][0]["result"]["stderr"];
+    assert_eq!(paths["failure_code"], "step_failed", "{paths:#}");
+    assert!(said.as_str().unwrap().contains("cannot touch '/tmp/q': Permission denied"), "{said}");
+    let both =
+        json!({ "allowed_commands": ["sh", "touch", "/bin/ls"], "allowed_paths": ["/workspace", "/tmp"] });
+    assert_eq!(run(both, script.clone())["status"], "success");
+    let by_path = run(json!({ "allowed_commands": ["./run.sh"] }), json!(["./run.sh"]));
+    assert_eq!(by_path["failure_code"], "policy_violation", "{by_path:#}");
+    assert!(by_path["failure_message"].as_str().unwrap().contains("./run.sh"), "{by_path:#}");
+    // The control.
+    let free = run(json!({}), script);
+    assert_eq!((&free["status"], &free["steps"][0]["result"]["stdout"]), (&json!("success"), &json!("q\n")));
+}
+
+#[test]
+fn job_whose_sandbox_is_killed_for_memory_keeps_the_steps_until_then() {
+    World::as_everyone(BELLJAR, |world| {
+        let steps = json!([shell("echo first"), shell("tail /dev/zero"), shell("echo never")]);
+        world.write("job.json", job(&steps).to_string());
+        let result = world.run(&["run", "--json", "--memory", "128m", "job.json"]).json();
+        assert_eq!(result["exceeded_limit"], "memory", "{result:#}");
+        let steps = result["steps"].as_array().unwrap();
+        assert_eq!(steps.len(), 2, "{result:#}");
+        assert_eq!(
+            (&steps[0]["status"], &steps[0]["result"]["stdout"]),
+            (&json!("success"), &json!("first\n"))
+        );
+        assert_eq!((&steps[1]["status"], &steps[1]["id"]), (&json!("failure"), &json!("step-2")));
+        assert_eq!(steps[1]["error"]["type"], "constraint_violation", "{result:#}");
+        assert!(steps[1]["error"]["message"].as_str().unwrap().contains("memory"), "{result:#}");
+    });
+}

@@ -1,5 +1,8 @@
 //! What a sandbox can't do, each with the same attempt made where nothing forbids it.
 
+mod local_sockets;
+mod preallocated;
+
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::world::{Ran, User, World};

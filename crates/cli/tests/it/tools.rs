@@ -49,6 +49,84 @@ fn whoever_is_named_is_shown_what_they_may_call() {
 }
 
 #[test]
+fn each_tool_has_an_example_that_it_takes_its_failures_and_a_guide() {
+    let (world, project) = project();
+    git(&world.path().join("project"), &["init", "--quiet"]);
+    let whose = ["--level", "elevated"];
+    let all = names(&world, &whose);
+    assert!(all.len() > 20, "{all:?}");
+    for name in &all {
+        let shown = world.run(&[&["tools", "show", name, "--json"], &whose[..]].concat()).succeeded().json();
+        let has = |member: &str| shown[member].as_array().is_some_and(|all| !all.is_empty());
+        assert!(has("failures") && has("resources"), "{shown}");
+        let (_, answer) =
+            called(&world, (name, &shown["example"]), &["--workspace", &project, "--level", "elevated"]);
+        assert_ne!(answer["domain_code"], "invalid_argument", "{name}: {answer}");
+    }
+    // A client of MCP is told of both, and reads the guide.
+    let mut talk = Talk::begin(&world, &["--tools", "builtin", "--level", "elevated"]);
+    let listed = talk.ask("tools/list", &json!({}))["result"]["tools"].clone();
+    let read_file = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "read_file").unwrap();
+    let description = read_file["description"].as_str().unwrap();
+    assert!(description.contains("Example: {") && description.contains("- not_found: "), "{description}");
+    let uri = &read_file["_meta"]["belljar/resources"][0];
+    let guide = talk.ask("resources/read", &json!({ "uri": uri }))["result"]["contents"][0].clone();
+    assert_eq!(guide["mimeType"], "text/markdown", "{guide}");
+    assert!(guide["text"].as_str().unwrap().starts_with("# Files of the workspace"), "{guide}");
+}
+
+#[test]
+fn program_that_is_ended_is_told_to_have_run_for_as_long_as_it_has() {
+    let (world, project) = project();
+    world.write(
+        ".config/belljar/config.yaml",
+        "sandboxing: {default_backend: native, native: {timeout_seconds: 2}}",
+    );
+    let slow = json!({ "command": "sleep 300", "timeout": 60 });
+    let (_, ran) = called(&world, ("shell_command", &slow), &["--workspace", &project]);
+    let notice = ran["data"]["notice"].as_str().unwrap_or_else(|| panic!("{ran}")).to_owned();
+    assert_eq!(ran["data"]["timed_out"], true, "{ran}");
+    let seconds: f64 = notice.split(' ').nth(2).unwrap().parse().unwrap();
+    let took = ran["data"]["duration_ms"].as_f64().unwrap() / 1_000.0;
+    assert!((seconds - took).abs() <= 0.1, "{notice}: {ran}");
+}
+
+#[test]
+fn directories_are_refused_to_a_caller_whose_workspaces_begin_empty() {
+    let (world, project) = project();
+    let read = json!({ "path": "notes.txt" }).to_string();
+    let call = |level: &str| {
+        world.run(&["tools", "call", "read_file", &read, "--level", level, "--workspace", &project])
+    };
+    let refused = call("sandboxed");
+    assert!(refused.code == 125 && refused.stderr.contains("--workspace: sandboxed"), "{refused:?}");
+    // The control.
+    assert!(call("restricted").succeeded().stdout.contains("one"));
+}
+
+#[test]
+fn what_is_said_to_help_against_a_question_names_the_list_that_asks() {
+    let world = World::new(BELLJAR);
+    let why = |yaml: &str| {
+        world.write(".config/belljar/config.yaml", yaml);
+        let arguments = json!({ "path": "a", "content": "x" });
+        let (code, _) = called(&world, ("write_file", &arguments), &["--agent", "writer"]);
+        assert_eq!(code, 3);
+        let last = recorded(&world.path().join("state/audit"), "tool_called").pop().unwrap();
+        let decision = last["call_id"].as_str().unwrap_or_else(|| panic!("{last}")).to_owned();
+        world.run(&["why", &decision]).succeeded().stdout
+    };
+    let agent = "tool_access: {agents: [{name: writer, level: standard, autonomy: full";
+    let by_house = why(&format!("{agent}}}]}}\nautonomy: {{human_approval: [code]}}\n"));
+    assert!(by_house.contains("the house's list `autonomy.human_approval`"), "{by_house}");
+    assert!(by_house.contains("human_approval:house") && !by_house.contains("allowed:"), "{by_house}");
+    let by_agent = why(&format!("{agent}, human_approval: [code]}}]}}\n"));
+    assert!(by_agent.contains("human_approval:agent"), "{by_agent}");
+    let by_autonomy = why("tool_access: {agents: [{name: writer, level: standard, autonomy: supervised}]}\n");
+    assert!(by_autonomy.contains("auto_approve: ['code:"), "{by_autonomy}");
+}
+
+#[test]
 fn what_calls_do_in_a_session_stays_there_until_a_person_takes_it_over() {
     let (world, project) = project();
     let session = create(&world, &["--workspace-copy", &project]);
@@ -68,6 +146,37 @@ fn what_calls_do_in_a_session_stays_there_until_a_person_takes_it_over() {
     assert_eq!(called(&world, ("write_file", &write), &["--workspace", &project]).0, 0);
     assert!(!world.path().join("project/more.txt").exists());
     assert_eq!(world.run(&["session", "list", "--json"]).succeeded().json().as_array().unwrap().len(), 1);
+}
+
+/// Source code in which names of secrets stand beside values that are none.
+const SOURCE: &str = "code: int = 3\npassword = getpass()\nPWD=/workspace\ntoken = next(tokens)\nnpm_config_registry = 'x'\n\
+    headers = {'Authorization': 'Bearer ' + key}\nCONSTRAINT pk_user_accounts_history\n";
+
+#[test]
+fn source_code_is_read_as_it_is_and_can_be_edited_as_it_was_read() {
+    let (world, project) = project();
+    world.write("project/settings.py", SOURCE);
+    let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    world.write("project/key.py", format!("KEY = '{token}'\nPWD = 1\n"));
+    let session = create(&world, &["--workspace-copy", &project]);
+    let _ended = Sessions(&world);
+    let with = ["--session", session.as_str(), "--level", "standard"];
+    let read = |path: &str| called(&world, ("read_file", &json!({ "path": path })), &with).1;
+    let content = read("settings.py")["data"]["content"].as_str().unwrap().to_owned();
+    assert_eq!(content, SOURCE);
+    for line in content.lines() {
+        let edit = json!({ "path": "settings.py", "old_text": line, "new_text": format!("{line} #") });
+        let (code, edited) = called(&world, ("edit_file", &edit), &with);
+        assert_eq!(code, 0, "{line}: {edited}");
+    }
+    assert_eq!(read("settings.py")["data"]["content"], SOURCE.replace('\n', " #\n"));
+    // The control: a token is taken out, and that is said.
+    let told = read("key.py");
+    assert_eq!(told["data"]["content"], "KEY = '***'\nPWD = 1\n");
+    assert_eq!((&told["redacted"]["texts"], &told["redacted"]["at"]), (&json!(1), &json!(["/content"])));
+    let call = ["tools", "call", "read_file", "{\"path\": \"key.py\"}"];
+    let ran = world.run(&[&call, &with[..]].concat()).succeeded();
+    assert!(ran.stderr.contains("at /content: `***` stands for a secret"), "{ran:?}");
 }
 
 #[test]

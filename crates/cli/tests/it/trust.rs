@@ -41,11 +41,6 @@ fn level(world: &World) -> Value {
     shown(world)["state"]["global_level"].clone()
 }
 
-/// Has somebody look at what was earned.
-fn look(world: &World) {
-    record(world, &json!({ "type": "evaluated" }));
-}
-
 #[test]
 fn a_level_is_earned_by_what_is_recorded_and_the_highest_by_a_persons_word() {
     let world = world();
@@ -53,7 +48,6 @@ fn a_level_is_earned_by_what_is_recorded_and_the_highest_by_a_persons_word() {
     let mut levels = vec![level(&world)];
     for _ in 0..5 {
         good_task(&world);
-        look(&world);
         levels.push(level(&world));
     }
     assert_eq!(
@@ -77,6 +71,77 @@ fn a_level_is_earned_by_what_is_recorded_and_the_highest_by_a_persons_word() {
     assert_eq!(told["changes"][2]["reason"], "human_approval");
     let listed = world.run(&["trust", "list"]).succeeded().stdout;
     assert!(listed.contains("worker") && listed.contains("elevated"), "{listed}");
+}
+
+#[test]
+fn looking_changes_neither_the_id_of_a_proposal_nor_a_level() {
+    let world = world();
+    record(&world, &json!({ "type": "agent_hired" }));
+    (0..4).for_each(|_| good_task(&world));
+    let pending = || shown(&world)["state"]["pending"].clone();
+    let first = pending();
+    assert_eq!((first.as_array().map(Vec::len), &pending()), (Some(1), &first));
+    let id = first[0]["proposal_id"].as_str().unwrap();
+    world.run(&["trust", "approve", "worker", id]).succeeded();
+    assert_eq!(level(&world), "elevated");
+}
+
+#[test]
+fn level_that_was_earned_and_lost_before_the_first_look_is_not_given_by_it() {
+    let world = world();
+    let lapsing = format!("{MILESTONES}  re_verification: {{enabled: true, decay_on_idle_days: 30}}\n");
+    world.write(".config/belljar/config.yaml", lapsing);
+    let long_ago = |event: Value, at: &str| {
+        world.run(&["trust", "record", "worker", &event.to_string(), "--at", at]).succeeded();
+    };
+    long_ago(json!({ "type": "agent_hired" }), "2026-01-01T00:00:00Z");
+    for at in ["2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"] {
+        long_ago(json!({ "type": "task_completed", "quality": 9.0 }), at);
+    }
+    let told = shown(&world);
+    let steps: Vec<_> =
+        told["changes"].as_array().unwrap().iter().map(|one| (&one["new"], &one["at"])).collect();
+    assert_eq!(
+        steps,
+        [
+            (&json!("restricted"), &json!("2026-01-03T00:00:00Z")),
+            (&json!("sandboxed"), &json!("2026-02-02T00:00:00Z"))
+        ]
+    );
+    assert_eq!(told["state"]["global_level"], "sandboxed");
+}
+
+#[test]
+fn category_with_a_higher_level_has_its_files_and_terminal_beside_one_at_the_lowest() {
+    let world = World::new(BELLJAR);
+    let configure = |file_system: &str| {
+        let yaml = format!(
+            "tool_access: {{agents: [{{name: worker, autonomy: full}}]}}
+trust:
+  strategy: per_category
+  initial_levels: {{file_system: {file_system}, terminal: standard, deployment: sandboxed}}
+  promotion_criteria: {{deployment: {{sandboxed_to_restricted: {{requires_human_approval: true}}}}}}
+"
+        );
+        world.write(".config/belljar/config.yaml", yaml);
+    };
+    world.write("project/a.txt", "what is in the project");
+    let call = |tool: &str, arguments: Value| {
+        let arguments = arguments.to_string();
+        world.run(&["tools", "call", tool, &arguments, "--agent", "worker", "--workspace", "project"])
+    };
+    configure("standard");
+    let read = call("read_file", json!({ "path": "a.txt" })).succeeded().stdout;
+    assert!(read.contains("what is in the project"), "{read}");
+    let printed = call("shell_command", json!({ "command": "cat a.txt" })).succeeded().stdout;
+    assert!(printed.contains("what is in the project"), "{printed}");
+    let shown = world.run(&["policy", "show", "--agent", "worker", "--json"]).succeeded().json();
+    assert_eq!(shown["sandbox"]["workspace"], "project", "{shown}");
+    assert_eq!(shown["by_category"]["deployment"]["level"], "sandboxed", "{shown}");
+    // The control: at the lowest level for files there are none of the project, and that is said.
+    configure("sandboxed");
+    let refused = call("read_file", json!({ "path": "a.txt" }));
+    assert!(refused.code != 0 && refused.stderr.contains("--workspace"), "{refused:?}");
 }
 
 #[test]
@@ -133,7 +198,6 @@ fn other_rules_are_tried_by_what_an_agent_had_earned_when_it_called() {
     assert_eq!(list(), 3);
     for _ in 0..3 {
         good_task(&world);
-        look(&world);
     }
     assert_eq!((level(&world), list()), (json!("standard"), 0));
     let check = |config: &str| {

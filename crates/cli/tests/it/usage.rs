@@ -48,8 +48,8 @@ fn configure(world: &World, name: &str, (url, key): (&str, &str), kind: &str) ->
 }
 
 fn call(world: &World, config: &str, arguments: &[&str]) -> Ran {
-    let exec =
-        ["exec", "--model", "small", "--model", "long", "--config", config, "--billing-account", "account-7"];
+    let grant = crate::grant::signed_file(world, "account-7");
+    let exec = ["exec", "--model", "small", "--model", "long", "--config", config, "--grant", &grant];
     world.run(&[&exec, &["--", "python3", "-c", CALLS][..], arguments].concat())
 }
 

@@ -7,12 +7,12 @@
 //! itself, the address, the directory that a relative path begins in. A path is opened, and what was opened is
 //! connected to, so that no name leads anywhere else in between.
 //!
-//! Local sockets are connected to if they lie in the sandbox's own memory or in an overlay. In a directory of the host a
-//! socket may be anybody's, and no path tells whose.
+//! Local sockets are connected to if they lie in the sandbox's own memory or in an overlay. In a directory of the host a socket may be
+//! anybody's: it is connected to if one of the sandbox's own listens at it ([`own_sockets`]).
 
 use super::caller::{self, open, read_memory};
 use super::own::Own;
-use super::{attributes, filters, linger, poll_tables, watches};
+use super::{attributes, filters, linger, own_sockets, poll_tables, reservation, watches};
 use crate::kernel;
 use crate::kernel::ask::{self, Question};
 use crate::wall;
@@ -20,6 +20,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
@@ -32,6 +33,10 @@ pub(super) struct Connector {
     own: Rc<Own>,
     /// Processes that answer, each with its question.
     workers: Vec<(i32, u64)>,
+    /// The worker that reserves space: one at a time, so that all together are no faster than one.
+    reserving: Option<i32>,
+    /// Questions for space that wait for it.
+    reservations: VecDeque<Question>,
 }
 
 /// What one `connect` is about.
@@ -45,6 +50,9 @@ struct Connection {
 /// The longest address that any family has (`sockaddr_storage`).
 const LONGEST_ADDRESS: u64 = 128;
 
+/// As many questions for space wait whose callers may be gone.
+const MOST_RESERVATIONS: usize = 1024;
+
 /// How long the family at the beginning of an address is, and where a path begins.
 const FAMILY_BYTES: usize = 2;
 
@@ -52,7 +60,7 @@ const FAMILY_BYTES: usize = 2;
 
 impl Connector {
     pub(super) fn new(listener: OwnedFd, own: Rc<Own>) -> Self {
-        Self { listener, own, workers: Vec::new() }
+        Self { listener, own, workers: Vec::new(), reserving: None, reservations: VecDeque::new() }
     }
 
     /// A child has ended. If it was one that connects, and was killed before it could answer, the question is answered now:
@@ -60,8 +68,14 @@ impl Connector {
     pub(super) fn child_ended(&mut self, pid: i32) {
         if let Some(at) = self.workers.iter().position(|(worker, _)| *worker == pid) {
             let (_, question) = self.workers.swap_remove(at);
+            let is_reservation = self.reserving == Some(pid);
+            let error = if is_reservation { Errno::NOMEM } else { Errno::CONNABORTED };
             // To what is answered already, nothing is said by this.
-            ask::answer_question(self.listener(), question, Err(Errno::CONNABORTED));
+            ask::answer_question(self.listener(), question, Err(error));
+            if is_reservation {
+                self.reserving = None;
+                self.reserve_next();
+            }
         }
     }
 
@@ -84,21 +98,49 @@ impl Connector {
                 // The size of a buffer: succeeds without effect.
                 ask::answer_question(self.listener(), question.id, Ok(()));
             }
-            _ => self.answer_in_worker(&question),
+            libc::SYS_fallocate => {
+                self.await_reservation(question);
+                self.reserve_next();
+            }
+            _ => drop(self.answer_in_worker(&question)),
+        }
+    }
+
+    fn await_reservation(&mut self, question: Question) {
+        if self.reservations.len() >= MOST_RESERVATIONS {
+            let listener = self.listener.as_fd();
+            self.reservations.retain(|waiting| ask::is_still_asked(listener, waiting.id));
+        }
+        match self.reservations.len() {
+            MOST_RESERVATIONS.. => ask::answer_question(self.listener(), question.id, Err(Errno::AGAIN)),
+            _ => self.reservations.push_back(question),
+        }
+    }
+
+    /// Has the next one that waits for space get it, unless another one does.
+    fn reserve_next(&mut self) {
+        while self.reserving.is_none()
+            && let Some(question) = self.reservations.pop_front()
+        {
+            self.reserving = self.answer_in_worker(&question);
         }
     }
 
     /// Answers in a process of its own, which alone takes what the caller names: a descriptor, a path, memory. Each of them
     /// can make a process wait for as long as the caller likes: the last `close` of a descriptor, a lookup in a file system
-    /// that doesn't answer. PID 1 has to go on.
-    fn answer_in_worker(&mut self, question: &Question) {
+    /// that doesn't answer. PID 1 has to go on. `None` if there can be no such process; then it is answered.
+    fn answer_in_worker(&mut self, question: &Question) -> Option<i32> {
         // SAFETY: PID 1 has a single thread.
         match unsafe { kernel::fork() } {
-            Ok(Some(worker)) => self.workers.push((worker, question.id)),
+            Ok(Some(worker)) => {
+                self.workers.push((worker, question.id));
+                Some(worker)
+            }
             Ok(None) => {
                 match i64::from(question.number) {
                     libc::SYS_inotify_add_watch => watches::answer(self.listener(), question, &self.own),
                     libc::SYS_setsockopt => linger::answer(self.listener(), question),
+                    libc::SYS_fallocate => reservation::answer(self.listener(), question),
                     libc::SYS_setxattr | libc::SYS_lsetxattr | libc::SYS_fsetxattr => {
                         attributes::answer(self.listener(), question);
                     }
@@ -107,7 +149,10 @@ impl Connector {
                 // Closes what was taken, too: the end of a process doesn't linger at a socket, `close` may.
                 kernel::exit_now(0)
             }
-            Err(_) => ask::answer_question(self.listener(), question.id, Err(Errno::AGAIN)),
+            Err(_) => {
+                ask::answer_question(self.listener(), question.id, Err(Errno::AGAIN));
+                None
+            }
         }
     }
 
@@ -133,9 +178,11 @@ impl Connector {
         if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
             return Err(Errno::CONNREFUSED);
         }
-        if wall!(OwnSockets: !self.own.has_device(stat.st_dev), else false) {
-            return Err(Errno::ACCESS);
-        }
+        let check = || match self.own.has_device(stat.st_dev) {
+            true => Ok(()),
+            false => own_sockets::check(&found, &stat),
+        };
+        wall!(OwnSockets: check()?, else ());
         let mut exactly_that = address[..FAMILY_BYTES].to_vec();
         exactly_that.extend_from_slice(format!("/proc/self/fd/{}\0", found.as_raw_fd()).as_bytes());
         kernel::connect(socket.as_fd(), &exactly_that)

@@ -14,8 +14,8 @@ pub struct Cost(String);
 pub struct ParseCostError;
 
 /// A sum of such amounts, exact to the last digit of each. Its text has no exponent, and no zero at an end that says nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(into = "String")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct CostTotal {
     /// Digits, the lowest first, without zeros at either end.
     digits: Vec<u8>,
@@ -72,6 +72,9 @@ impl From<Cost> for String {
 // === impl CostTotal ===
 
 impl CostTotal {
+    /// The longest text of a sum: the digits of the largest finite number, a point, and those down to [`LOWEST_EXPONENT`].
+    const LONGEST_BYTES: usize = 1_024;
+
     /// Adds an amount.
     pub fn add(&mut self, cost: &Cost) {
         *self = self.plus(&cost.to_total());
@@ -168,6 +171,17 @@ impl fmt::Display for CostTotal {
     }
 }
 
+impl TryFrom<String> for CostTotal {
+    type Error = ParseCostError;
+
+    fn try_from(text: String) -> Result<Self, ParseCostError> {
+        let is_plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (whole, fraction) = text.split_once('.').unwrap_or((text.as_str(), "0"));
+        let is_sum = text.len() <= Self::LONGEST_BYTES && is_plain(whole) && is_plain(fraction);
+        Some(text.as_str()).filter(|_| is_sum).and_then(Self::read).ok_or(ParseCostError)
+    }
+}
+
 impl From<CostTotal> for String {
     fn from(total: CostTotal) -> Self {
         total.to_string()
@@ -185,6 +199,17 @@ impl<'c> FromIterator<&'c Cost> for CostTotal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sum_comes_back_from_its_text_and_other_text_is_refused() {
+        let total: CostTotal = [Cost::parse("4e-7").unwrap(), Cost::parse("12.5").unwrap()].iter().collect();
+        assert_eq!(total.to_string(), "12.5000004");
+        assert_eq!(CostTotal::try_from(total.to_string()), Ok(total));
+        assert_eq!(CostTotal::try_from("0".to_owned()), Ok(CostTotal::default()));
+        for text in ["", ".", "1.", ".5", "-1", "1e3", "0.1.2", "abc", &"1".repeat(2_000)] {
+            assert!(CostTotal::try_from(text.to_owned()).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn micro_dollars_are_exact_and_rounded_up() {

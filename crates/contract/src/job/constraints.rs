@@ -20,12 +20,16 @@ pub struct Constraints {
     /// Whether destinations outside may be reached, through the web hatch. `network_allowed` is the older name.
     #[schemars(default)]
     pub ext_net_allowed: bool,
-    /// If present, the only programs a `run_command` step may name, letter by letter.
+    /// If present, the only programs a `run_command` step may name, letter by letter. Belljar's sandboxes start no others.
     #[schemars(default, with = "Vec<String>", skip_serializing_if = "Option::is_none")]
     pub allowed_commands: Option<Vec<String>>,
-    /// If present, the only directories or files that steps may name paths in.
+    /// If present, the only directories or files that steps may name paths in, and that programs may write in. An absolute
+    /// path outside of the workspace counts for commands.
     #[schemars(default, with = "Vec<StepPath>", skip_serializing_if = "Option::is_none")]
     pub allowed_paths: Option<Vec<StepPath>>,
+    /// Whether `write_file` may replace a file that exists. Unset: it may, unless `allowed_paths` is present.
+    #[schemars(default, with = "bool", skip_serializing_if = "Option::is_none")]
+    pub overwrite_allowed: Option<bool>,
 }
 
 // === impl Constraints ===
@@ -53,6 +57,7 @@ impl Decode for Constraints {
         };
         let allowed_commands = fields.optional("allowed_commands");
         let allowed_paths = fields.optional("allowed_paths");
+        let overwrite_allowed = fields.optional("overwrite_allowed");
         fields.finish()?;
         Some(Self {
             max_runtime_seconds: max_runtime_seconds?,
@@ -60,6 +65,7 @@ impl Decode for Constraints {
             ext_net_allowed: ext_net_allowed?,
             allowed_commands: allowed_commands?,
             allowed_paths: allowed_paths?,
+            overwrite_allowed: overwrite_allowed?,
         })
     }
 }

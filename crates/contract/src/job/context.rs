@@ -42,9 +42,9 @@ pub struct Inference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum InferenceSource {
-    /// Models on the node.
+    /// Models on the node: what is asked leaves that machine for none of them.
     Worker,
-    /// Models behind the orchestrator's API egress.
+    /// Models elsewhere, behind the host's egress.
     ApiEgress,
 }
 

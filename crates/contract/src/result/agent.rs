@@ -89,7 +89,7 @@ pub struct Verified {
     pub met: bool,
     /// Who says so.
     pub by: Verifier,
-    /// What shows it: the end of the command's output and its exit code, or what the model has said.
+    /// What shows it: the end of the command's output and its exit code, or what the model has said; or why nothing shows it.
     pub evidence: String,
 }
 
@@ -101,4 +101,6 @@ pub enum Verifier {
     Command,
     /// A model: it may be wrong, or have been misled by what it has read.
     Model,
+    /// Nothing: the criterion has no command, and the job has no model. Such a criterion is never met.
+    Unverified,
 }

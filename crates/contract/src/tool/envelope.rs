@@ -16,6 +16,9 @@ pub enum Envelope {
         /// Which part of a list that is.
         #[serde(skip_serializing_if = "Option::is_none")]
         pagination: Option<Pagination>,
+        /// What was taken out of `data`, if anything was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        redacted: Option<Redacted>,
     },
     /// It has not.
     Error {
@@ -38,6 +41,18 @@ pub struct Pagination {
     pub offset: usize,
     /// How many are in it at most.
     pub limit: usize,
+}
+
+/// Secrets that were taken out of an answer. `***` stands in place of each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Redacted {
+    /// Number of texts that a secret was taken out of.
+    pub texts: u64,
+    /// JSON pointers to the first of them, within `data`.
+    pub at: Vec<String>,
+    /// What that means for the caller.
+    pub notice: Cow<'static, str>,
 }
 
 /// The class of an error.
@@ -117,14 +132,24 @@ mod tests {
 
     #[test]
     fn data_is_always_there_and_pagination_only_with_lists() {
-        let none = Envelope::Ok { data: Value::Null, pagination: None };
+        let none = Envelope::Ok { data: Value::Null, pagination: None, redacted: None };
         assert_eq!(to_value(none).unwrap(), json!({ "status": "ok", "data": null }));
-        let page =
-            Envelope::Ok { data: json!([1]), pagination: Some(Pagination { total: 9, offset: 3, limit: 1 }) };
+        let pagination = Some(Pagination { total: 9, offset: 3, limit: 1 });
+        let page = Envelope::Ok { data: json!([1]), pagination, redacted: None };
         assert_eq!(
             to_value(page).unwrap(),
             json!({ "status": "ok", "data": [1], "pagination": { "total": 9, "offset": 3, "limit": 1 } })
         );
+    }
+
+    #[test]
+    fn what_was_taken_out_is_said_beside_the_data() {
+        let redacted = Redacted { texts: 1, at: vec!["/text".to_owned()], notice: "gone".into() };
+        let envelope =
+            Envelope::Ok { data: json!({ "text": "***" }), pagination: None, redacted: Some(redacted) };
+        let written = to_value(&envelope).unwrap();
+        assert_eq!(written["redacted"], json!({ "texts": 1, "at": ["/text"], "notice": "gone" }));
+        assert_eq!(serde_json::from_value::<Envelope>(written).unwrap(), envelope);
     }
 
     #[test]

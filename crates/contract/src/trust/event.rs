@@ -3,7 +3,7 @@
 use super::level::{Transition, TrustLevel};
 use super::measure::{Quality, Share};
 use crate::category::Category;
-use crate::id::{AgentId, TaskId, UserId};
+use crate::id::{AgentId, JobId, TaskId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -44,7 +44,7 @@ pub enum TrustEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quality: Option<Quality>,
     },
-    /// A job of the agent ended well at a node. Its difficulty and quality are unknown.
+    /// A job of the agent ended well at a node. Its difficulty and quality are unknown until it is assessed.
     JobCompleted {
         /// What kind of thing that was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,6 +55,19 @@ pub enum TrustEventKind {
         content: Uuid,
         /// Whether commands have checked what came of it, as the job's acceptance criteria say.
         is_checked: bool,
+    },
+    /// The orchestrator or a person said how hard a completed job was, and how well it was done: once for each job.
+    JobAssessed {
+        /// The job.
+        job_id: JobId,
+        /// How hard it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        difficulty: Option<Share>,
+        /// How well it was done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        quality: Option<Quality>,
+        /// Who said so.
+        by: UserId,
     },
     /// The agent did not do what it should.
     TaskFailed {
@@ -67,7 +80,7 @@ pub enum TrustEventKind {
         /// So content.
         score: Share,
     },
-    /// Somebody looked at what the agent has earned by now. Only where something came of it is it worth keeping.
+    /// A look at what the agent has earned. It changes nothing: what is due falls due without it.
     Evaluated,
     /// A person approved of a promotion that was proposed.
     PromotionApproved {

@@ -5,6 +5,7 @@ use super::level::TrustLevel;
 use super::measure::{Quality, Share};
 use crate::category::Category;
 use crate::decode::{At, Decode, Fields};
+use crate::id::{JobId, UserId};
 use crate::json::Node;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,6 +36,21 @@ pub enum ReportedEvent {
         #[schemars(default, with = "Quality")]
         quality: Option<Quality>,
     },
+    /// How hard a completed job was, and how well it was done: once for each job, one of both at least.
+    #[schemars(extend("anyOf" = [{ "required": ["difficulty"] }, { "required": ["quality"] }]))]
+    JobAssessed {
+        /// The job.
+        #[schemars(extend("format" = "uuid"), with = "String")]
+        job_id: JobId,
+        /// How hard it was.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(default, with = "Share")]
+        difficulty: Option<Share>,
+        /// How well it was done.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(default, with = "Quality")]
+        quality: Option<Quality>,
+    },
     /// The agent did not do what it should.
     TaskFailed {
         /// What kind of thing that was.
@@ -47,32 +63,36 @@ pub enum ReportedEvent {
         /// So content.
         score: Share,
     },
-    /// Somebody looked at what the agent has earned by now.
+    /// A look at what the agent has earned. It changes nothing.
     Evaluated {},
     /// The agent did what it must never do.
     SecurityIncident {},
 }
 
 /// The kinds, as they are told.
-const KINDS: &str =
-    "one of: agent_hired, task_completed, task_failed, human_feedback, evaluated, security_incident";
+const KINDS: &str = "one of: agent_hired, task_completed, job_assessed, task_failed, human_feedback, evaluated, security_incident";
 
 /// The kinds that are a person's word.
 const WORDS: [&str; 4] = ["promotion_approved", "promotion_denied", "level_set", "re_verified"];
 
 // === impl ReportedEvent ===
 
-impl From<ReportedEvent> for TrustEventKind {
-    fn from(event: ReportedEvent) -> Self {
-        match event {
-            ReportedEvent::AgentHired { level } => Self::AgentHired { level },
-            ReportedEvent::TaskCompleted { category, difficulty, quality } => {
-                Self::TaskCompleted { category, difficulty, quality }
+impl ReportedEvent {
+    /// The event as it is kept, where it is reported by them.
+    pub fn reported_by(self, by: UserId) -> TrustEventKind {
+        use TrustEventKind as Kind;
+        match self {
+            Self::AgentHired { level } => Kind::AgentHired { level },
+            Self::TaskCompleted { category, difficulty, quality } => {
+                Kind::TaskCompleted { category, difficulty, quality }
             }
-            ReportedEvent::TaskFailed { category } => Self::TaskFailed { category },
-            ReportedEvent::HumanFeedback { score } => Self::HumanFeedback { score },
-            ReportedEvent::Evaluated {} => Self::Evaluated,
-            ReportedEvent::SecurityIncident {} => Self::SecurityIncident,
+            Self::JobAssessed { job_id, difficulty, quality } => {
+                Kind::JobAssessed { job_id, difficulty, quality, by }
+            }
+            Self::TaskFailed { category } => Kind::TaskFailed { category },
+            Self::HumanFeedback { score } => Kind::HumanFeedback { score },
+            Self::Evaluated {} => Kind::Evaluated,
+            Self::SecurityIncident {} => Kind::SecurityIncident,
         }
     }
 }
@@ -84,6 +104,7 @@ impl Decode for ReportedEvent {
         let read = match kind.as_str() {
             "agent_hired" => fields.optional("level").map(|level| Self::AgentHired { level }),
             "task_completed" => completed(&mut fields),
+            "job_assessed" => assessed(&mut fields),
             "task_failed" => fields.optional("category").map(|category| Self::TaskFailed { category }),
             "human_feedback" => fields.required("score").map(|score| Self::HumanFeedback { score }),
             "evaluated" => Some(Self::Evaluated {}),
@@ -107,6 +128,16 @@ fn completed(fields: &mut Fields<'_, '_>) -> Option<ReportedEvent> {
     let difficulty = fields.optional("difficulty");
     let quality = fields.optional("quality");
     Some(ReportedEvent::TaskCompleted { category: category?, difficulty: difficulty?, quality: quality? })
+}
+
+fn assessed(fields: &mut Fields<'_, '_>) -> Option<ReportedEvent> {
+    let job_id = fields.required("job_id");
+    let (difficulty, quality) = (fields.optional("difficulty")?, fields.optional("quality")?);
+    if difficulty.is_none() && quality.is_none() {
+        fields.refuse("neither `difficulty` nor `quality`", "one of both at least");
+        return None;
+    }
+    Some(ReportedEvent::JobAssessed { job_id: job_id?, difficulty, quality })
 }
 
 impl Decode for Share {

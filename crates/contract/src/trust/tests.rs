@@ -17,6 +17,7 @@ fn each_event_is_read_back_as_it_was_written() {
         json!({ "type": "agent_hired", "level": "standard" }),
         json!({ "type": "task_completed" }),
         json!({ "type": "task_completed", "category": "web", "difficulty": 0.125, "quality": 8.5 }),
+        json!({ "type": "job_assessed", "job_id": ID, "quality": 8.5, "by": "grace" }),
         json!({ "type": "task_failed", "category": "version_control" }),
         json!({ "type": "human_feedback", "score": 1.0 }),
         json!({ "type": "evaluated" }),

@@ -1,6 +1,8 @@
 //! What a node is asked to carry out: `POST /v1/worker/jobs:run`.
 
 use super::ApiVersion;
+use super::context_files::ContextFiles;
+use super::traceparent::TraceParent;
 use crate::category::Category;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
 use crate::id::{AgentId, GroupId, JobId, ProjectId, TaskId, UserId};
@@ -65,6 +67,11 @@ pub struct Assignment {
     /// How often it may be begun, if the node dies under it. More than 1 says that its steps may be repeated.
     #[schemars(default = "one", range(min = 1, max = 10))]
     pub max_attempts: u32,
+    /// The trace that the job belongs to, which its calls of models are recorded under. Where it is absent the header
+    /// `traceparent` of the request counts.
+    #[schemars(default, with = "TraceParent")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceParent>,
     /// Where status and result are sent to; where the node's configuration says otherwise.
     #[schemars(default, with = "String", regex(pattern = URL_PATTERN))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,6 +96,10 @@ pub struct SandboxOrder {
     #[schemars(default, with = "Job")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_spec: Option<JobSpec>,
+    /// Files for the runner's agent, below `/job/context`; only beside `job_spec`.
+    #[schemars(default)]
+    #[serde(skip_serializing_if = "ContextFiles::is_empty")]
+    pub context_files: ContextFiles,
     /// Variables for its environment. Those that say which job this is are the node's.
     #[schemars(default, schema_with = "env_schema")]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -188,6 +199,18 @@ impl Assignment {
         job.inference.is_some() && criteria.any(|criterion| criterion.check.is_some())
     }
 
+    /// The assignment with its ids in lower case; `None` if they are. Two requests that differ in that alone ask for the same.
+    pub fn with_canonical_ids(&self) -> Option<Self> {
+        let (task_id, job_id) = (self.task_id.canonical(), self.job_id.canonical());
+        let job_spec = self.sandbox.job_spec.as_ref().map(JobSpec::with_canonical_ids);
+        let is_canonical =
+            task_id == self.task_id && job_id == self.job_id && job_spec == self.sandbox.job_spec;
+        (!is_canonical).then(|| {
+            let sandbox = SandboxOrder { job_spec, ..self.sandbox.clone() };
+            Self { task_id, job_id, sandbox, ..self.clone() }
+        })
+    }
+
     /// Whose preferences and skills count for it.
     pub fn scopes(&self) -> Scopes {
         Scopes {
@@ -234,6 +257,7 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
     let submitted_by = fields.optional("submitted_by");
     let task_category = fields.optional("task_category");
     let max_attempts = fields.or("max_attempts", Attempts(1)).map(|Attempts(number)| number);
+    let traceparent = fields.optional("traceparent");
     let callback_url = fields.optional("callback_url");
     let sandbox = fields.required("sandbox");
     fields.check(|at| ids_are_the_same(node, at));
@@ -247,6 +271,7 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
         submitted_by: submitted_by?,
         task_category: task_category?,
         max_attempts: max_attempts?,
+        traceparent: traceparent?,
         callback_url: callback_url?.map(|CallbackUrl(url)| url),
         sandbox: sandbox?,
     })
@@ -262,7 +287,7 @@ fn ids_are_the_same(node: &Node, at: &mut At<'_, '_>) -> bool {
         let (outer, inner) = (node.member(name), job.member(name));
         let texts = (outer.and_then(Node::as_str), inner.and_then(Node::as_str));
         if let (Some(outer), Some(inner)) = texts
-            && outer != inner
+            && !outer.eq_ignore_ascii_case(inner)
         {
             same = false;
             let expected = format!("the request's own {name}, {}", quoted(outer));
@@ -304,16 +329,21 @@ impl Decode for SandboxOrder {
         let image = fields.optional("image");
         let command = fields.optional("command");
         let job_spec = fields.optional("job_spec");
+        let context_files = fields.or("context_files", ContextFiles::default());
         let env = fields.or("env", Environment(BTreeMap::new()));
         let timeout_seconds = fields.optional("timeout_seconds");
         let network_policy = fields.optional("network_policy");
         let use_inference = fields.or("use_inference", false);
         fields.check(|at| has_one_program(node, at));
+        if fields.has("context_files") && !fields.has("job_spec") {
+            fields.refuse("`context_files` without `job_spec`", "a job whose runner reads them");
+        }
         fields.finish()?;
         Some(Self {
             image: image?.map(|Image(image)| image),
             command: command?.map(|Command(argv)| argv).unwrap_or_default(),
             job_spec: job_spec?,
+            context_files: context_files?,
             env: env.map(|Environment(env)| env)?,
             timeout_seconds: timeout_seconds?.map(|Positive(seconds)| seconds),
             network_policy: network_policy?,
@@ -374,7 +404,7 @@ fn one_of_command_and_job_spec(schema: &mut Schema) {
             "properties": {
                 "command": { "minItems": 1, "prefixItems": [{ "type": "string", "pattern": "^[^\\u0000]+$" }] },
             },
-            "not": { "required": ["job_spec"] },
+            "not": { "anyOf": [{ "required": ["job_spec"] }, { "required": ["context_files"] }] },
         },
         { "required": ["job_spec"], "properties": { "command": { "maxItems": 0 } } },
     ]);
@@ -384,6 +414,18 @@ fn one_of_command_and_job_spec(schema: &mut Schema) {
 // === impl JobSpec ===
 
 impl JobSpec {
+    fn with_canonical_ids(&self) -> Self {
+        let mut spec = self.clone();
+        (spec.job.task_id, spec.job.job_id) = (self.job.task_id.canonical(), self.job.job_id.canonical());
+        let ids = [("task_id", spec.job.task_id.as_str()), ("job_id", spec.job.job_id.as_str())];
+        for (name, id) in ids {
+            if let Some(written) = spec.document.get_mut(name) {
+                *written = id.into();
+            }
+        }
+        spec
+    }
+
     /// The document, as the runner gets it.
     pub fn document(&self) -> String {
         self.document.to_string()

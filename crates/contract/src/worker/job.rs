@@ -7,6 +7,7 @@ use crate::failure::FailureCode;
 use crate::id::{JobId, RunId, TaskId};
 use crate::isolation::Isolation;
 use crate::result::{Artifact, JobResult, ResourceUsage};
+use crate::usage::UsageTotals;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,26 +87,15 @@ pub struct JobOutcome {
     pub artifacts: Vec<Artifact>,
     /// What it used.
     pub resource_usage: ResourceUsage,
-    /// What it has had of models, if it might call any.
+    /// What its last attempt has used of models, if it might call any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inference: Option<InferenceUsage>,
+    pub inference: Option<UsageTotals>,
     /// What it has had of the web, if it might reach any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebUsage>,
     /// What stood between the job and the node; absent when there was no sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-}
-
-/// What a job has had of models, as their providers told it.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct InferenceUsage {
-    /// Calls that were let through.
-    pub calls: u64,
-    /// Tokens, of what went in and what came out.
-    pub tokens: u64,
-    /// US dollars.
-    pub cost_usd: f64,
 }
 
 /// Whether output was cut, at 262,144 bytes each.

@@ -4,6 +4,10 @@ use super::acknowledgement::AcknowledgeRequest;
 use super::approval::{ApprovalListResponse, ApprovalResponse, ApproveRequest, DenyRequest};
 use super::assignment::RunJobRequest;
 use super::event::JobEvent;
+use super::grant::{
+    GrantListResponse, IssueGrantRequest, IssueGrantResponse, RevokeGrantResponse, ValidateGrantRequest,
+    ValidateGrantResponse,
+};
 use super::job::{JobListResponse, JobResponse};
 use super::managed::{ProxyHttpRequest, ProxyHttpResponse};
 use super::operation::{Method, Operation};
@@ -21,6 +25,7 @@ use super::telemetry::{
     ContainerResponse, ContainerStatus, ContainersResponse, LogsResponse, NodeInfoResponse, NodeStatsResponse,
 };
 use super::token::{IssueTokenRequest, IssueTokenResponse, RevokeTokenRequest, RevokeTokenResponse};
+use super::tool_call::{CallToolRequest, CallToolResponse};
 use super::trust::{
     RecordEventRequest, SetLevelRequest, TrustEventResponse, TrustListResponse, TrustResponse,
     TrustWordRequest,
@@ -129,6 +134,9 @@ fn body_of(operation: Operation, types: &mut Types) -> Body {
         Operation::ProxyHttp => Body::Json(types.sent::<ProxyHttpRequest>()),
         Operation::IssueToken => Body::Json(types.sent::<IssueTokenRequest>()),
         Operation::RevokeToken => Body::Json(types.sent::<RevokeTokenRequest>()),
+        Operation::CallTool => Body::Json(types.sent::<CallToolRequest>()),
+        Operation::IssueGrant => Body::Json(types.sent::<IssueGrantRequest>()),
+        Operation::ValidateGrant => Body::Json(types.sent::<ValidateGrantRequest>()),
         Operation::ApproveCall => Body::Maybe(types.sent::<ApproveRequest>()),
         Operation::DenyCall => Body::Json(types.sent::<DenyRequest>()),
         Operation::RecordTrustEvent => Body::Json(types.sent::<RecordEventRequest>()),
@@ -190,6 +198,11 @@ fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
         Operation::ProxyHttp => one(types.answered::<ProxyHttpResponse>()),
         Operation::IssueToken => vec![(201, "It is good", JSON, types.answered::<IssueTokenResponse>())],
         Operation::RevokeToken => one(types.answered::<RevokeTokenResponse>()),
+        Operation::CallTool => one(types.answered::<CallToolResponse>()),
+        Operation::IssueGrant => vec![(201, "It is valid", JSON, types.answered::<IssueGrantResponse>())],
+        Operation::ListGrants => one(types.answered::<GrantListResponse>()),
+        Operation::RevokeGrant => one(types.answered::<RevokeGrantResponse>()),
+        Operation::ValidateGrant => one(types.answered::<ValidateGrantResponse>()),
         Operation::ListApprovals => one(types.answered::<ApprovalListResponse>()),
         Operation::ShowApproval | Operation::ApproveCall | Operation::DenyCall => {
             one(types.answered::<ApprovalResponse>())
@@ -225,7 +238,11 @@ fn problems(operation: Operation) -> Vec<ProblemKind> {
     let mut problems = vec![Authentication, Internal, Unavailable];
     let has_body = !matches!(
         operation,
-        Operation::CancelJob | Operation::Describe | Operation::NodeInfo | Operation::NodeStats
+        Operation::CancelJob
+            | Operation::RevokeGrant
+            | Operation::Describe
+            | Operation::NodeInfo
+            | Operation::NodeStats
     ) && operation.route().0 == Method::Post;
     if has_body {
         problems.extend([Validation, MediaType, TooLarge]);
@@ -247,6 +264,15 @@ fn problems(operation: Operation) -> Vec<ProblemKind> {
     }
     if operation == Operation::IssueToken {
         problems.extend([NotFound, ProblemKind::Limit]);
+    }
+    if operation == Operation::CallTool {
+        problems.extend([NotFound, Authorization, ProblemKind::Limit]);
+    }
+    if operation == Operation::IssueGrant {
+        problems.push(ProblemKind::Limit);
+    }
+    if operation == Operation::ValidateGrant {
+        problems.push(Authorization);
     }
     if operation == Operation::ProxyHttp {
         problems.push(ProblemKind::Upstream);
@@ -322,6 +348,9 @@ fn query_of(operation: Operation) -> Vec<Parameter> {
                 limit(100, 1_000),
                 page(),
             ]
+        }
+        Operation::ListGrants => {
+            vec![limit(100, 500), ("page_token", false, uuid(), "The `next_page_token` of the page before")]
         }
         Operation::ListApprovals => {
             let all = ApprovalStatus::ALL.iter().map(|status| status.as_str()).collect();

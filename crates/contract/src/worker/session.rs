@@ -2,16 +2,18 @@
 
 use super::ApiVersion;
 use super::assignment::NetworkPolicy;
-use super::job::{InferenceUsage, Truncated};
+use super::job::Truncated;
+use super::traceparent::TraceParent;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
 use crate::egress::WebUsage;
 use crate::failure::FailureCode;
-use crate::id::{AgentId, RunId, SessionId, TaskId};
+use crate::id::{AgentId, RunId, SessionId, TaskId, UserId};
 use crate::image;
 use crate::job::constraints::Positive;
 use crate::job::step::run_command::{Argv, Environment};
 use crate::json::{self, Node};
 use crate::problem::Problems;
+use crate::usage::UsageTotals;
 use crate::worker::assignment::{Image, argv_schema, env_schema};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -28,6 +30,13 @@ pub struct OpenSessionRequest {
     pub task_id: TaskId,
     /// The session. A node has one of that id, however often it is asked.
     pub session_id: SessionId,
+    /// The person that it is for, whom its calls of models are recorded for.
+    #[schemars(default, with = "UserId")]
+    pub user_id: Option<UserId>,
+    /// The trace that it belongs to, which its calls of models are recorded under. Where it is absent the header
+    /// `traceparent` of the request counts.
+    #[schemars(default, with = "TraceParent")]
+    pub traceparent: Option<TraceParent>,
     /// For which agent it is: by whose rules its sandbox is made, where the node has rules.
     #[schemars(default, with = "AgentId")]
     pub agent_id: Option<AgentId>,
@@ -85,7 +94,7 @@ pub struct Session {
     pub running: u64,
     /// What it has had of models, if it might call any and is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inference: Option<InferenceUsage>,
+    pub inference: Option<UsageTotals>,
     /// What it has had of the web, if it might reach any and is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebUsage>,
@@ -213,6 +222,8 @@ impl Decode for OpenSessionRequest {
         let version = fields.required("version");
         let task_id = fields.required("task_id");
         let session_id = fields.required("session_id");
+        let user_id = fields.optional("user_id");
+        let traceparent = fields.optional("traceparent");
         let agent_id = fields.optional("agent_id");
         let image = fields.optional("image");
         let env = fields.or("env", Environment(BTreeMap::new()));
@@ -225,6 +236,8 @@ impl Decode for OpenSessionRequest {
             version: version?,
             task_id: task_id?,
             session_id: session_id?,
+            user_id: user_id?,
+            traceparent: traceparent?,
             agent_id: agent_id?,
             image: image?.map(|Image(image)| image),
             env: env.map(|Environment(env)| env)?,

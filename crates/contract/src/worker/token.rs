@@ -29,7 +29,7 @@ pub struct IssueTokenRequest {
     /// The project that it is bound to.
     #[schemars(default, with = "ProjectId")]
     pub project_id: Option<ProjectId>,
-    /// The person for whom it works. An analyst has one, and a manager none.
+    /// The person for whom it works. An analyst has one, and a manager none; an operator's is its own name.
     #[schemars(default, with = "UserId")]
     pub user_id: Option<UserId>,
     /// As which agent it calls, where the node has rules for agents. One in a sandbox calls as its job says.
@@ -50,6 +50,8 @@ pub enum RemoteAgent {
     ProjectManager,
     /// One that looks into what has been done for somebody.
     ProjectAnalyst,
+    /// The node's operator, by a client: no rules for agents hold for it, and it writes what counts for groups and for all.
+    Operator,
 }
 
 /// A token. It is told here, and never again; so there is no form of this to be shown by accident.
@@ -99,8 +101,10 @@ fn of_each_kind() -> Value {
     let of = |kind: RemoteAgent, rest: (&str, Value)| json!({ "properties": { "kind": { "const": kind } }, rest.0: rest.1 });
     let mut sandbox = of(RemoteAgent::Sandbox, ("required", json!(["task_id", "job_id"])));
     sandbox["not"] = json!({ "required": ["agent_id"] });
+    let bound = ["task_id", "job_id", "project_id", "agent_id"].map(|name| json!({ "required": [name] }));
     json!([
         sandbox,
+        of(RemoteAgent::Operator, ("not", json!({ "anyOf": bound }))),
         of(RemoteAgent::ProjectManager, ("not", json!({ "required": ["user_id"] }))),
         of(RemoteAgent::ProjectAnalyst, ("required", json!(["user_id"]))),
     ])
@@ -154,14 +158,17 @@ impl Decode for IssueTokenRequest {
 
 /// What is wrong with the members that are there, for somebody of that kind.
 fn missing(fields: &Fields<'_, '_>, kind: RemoteAgent) -> Option<&'static str> {
-    let [has_task, has_job, has_user, has_agent] =
-        ["task_id", "job_id", "user_id", "agent_id"].map(|name| fields.has(name));
+    let [has_task, has_job, has_project, has_user, has_agent] =
+        ["task_id", "job_id", "project_id", "user_id", "agent_id"].map(|name| fields.has(name));
     match kind {
         _ if has_job && !has_task => Some("a job without its task"),
         RemoteAgent::Sandbox if !has_job => Some("a sandbox without a task and a job"),
         RemoteAgent::Sandbox if has_agent => Some("a sandbox with an agent_id besides that of its job"),
         RemoteAgent::ProjectManager if has_user => Some("a project manager with a user"),
         RemoteAgent::ProjectAnalyst if !has_user => Some("a project analyst without a user"),
+        RemoteAgent::Operator if has_task || has_job || has_project || has_agent => {
+            Some("an operator with a task, a job, a project or an agent_id")
+        }
         _ => None,
     }
 }
@@ -177,7 +184,7 @@ impl Decode for Life {
 // === impl RemoteAgent ===
 
 impl RemoteAgent {
-    const ALL: [Self; 3] = [Self::Sandbox, Self::ProjectManager, Self::ProjectAnalyst];
+    const ALL: [Self; 4] = [Self::Sandbox, Self::ProjectManager, Self::ProjectAnalyst, Self::Operator];
 
     /// The kind that it is for whoever decides what it may do.
     pub const fn agent(self) -> AgentKind {
@@ -185,6 +192,7 @@ impl RemoteAgent {
             Self::Sandbox => AgentKind::Sandbox,
             Self::ProjectManager => AgentKind::ProjectManager,
             Self::ProjectAnalyst => AgentKind::ProjectAnalyst,
+            Self::Operator => AgentKind::Operator,
         }
     }
 }
@@ -192,7 +200,7 @@ impl RemoteAgent {
 impl Decode for RemoteAgent {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
         let found = Self::ALL.into_iter().find(|kind| node.as_str() == Some(kind.agent().as_str()));
-        found.or_else(|| at.mistyped(node, "one of sandbox, project_manager and project_analyst"))
+        found.or_else(|| at.mistyped(node, "one of sandbox, project_manager, project_analyst and operator"))
     }
 }
 
@@ -235,6 +243,7 @@ mod tests {
         assert_eq!(parse(sandbox).unwrap().expires_in_seconds, LIFE_SECONDS);
         assert!(parse(json!({ "kind": "project_manager", "task_id": TASK, "project_id": "p-1" })).is_ok());
         assert!(parse(json!({ "kind": "project_analyst", "user_id": "ada@example" })).is_ok());
+        assert!(parse(json!({ "kind": "operator", "user_id": "ada@example" })).is_ok());
         let named = parse(json!({ "kind": "project_manager", "agent_id": "lead" })).unwrap();
         assert_eq!(named.agent_id.map(String::from).as_deref(), Some("lead"));
         for refused in [
@@ -246,7 +255,9 @@ mod tests {
             json!({ "kind": "project_manager", "agent_id": "" }),
             json!({ "kind": "sandbox", "task_id": TASK, "job_id": TASK, "agent_id": "boss" }),
             json!({ "kind": "project_analyst" }),
-            json!({ "kind": "operator" }),
+            json!({ "kind": "operator", "project_id": "p-1" }),
+            json!({ "kind": "operator", "task_id": TASK }),
+            json!({ "kind": "operator", "agent_id": "lead" }),
             json!({ "kind": "project_manager", "expires_in_seconds": 0 }),
             json!({ "kind": "project_manager", "expires_in_seconds": 86_401 }),
             json!({ "kind": "project_manager", "project_id": "" }),

@@ -203,6 +203,7 @@ mod tests {
         for event in [
             json!({ "type": "agent_hired", "level": "restricted" }),
             json!({ "type": "task_completed", "category": "git", "difficulty": 0.5, "quality": 8.5 }),
+            json!({ "type": "job_assessed", "job_id": ID, "quality": 8.5 }),
             json!({ "type": "task_failed" }),
             json!({ "type": "human_feedback", "score": 1 }),
             json!({ "type": "evaluated" }),
@@ -214,6 +215,8 @@ mod tests {
             (json!({ "type": "level_set", "level": "standard", "reason": "x", "by": "me" }), "$.event"),
             (json!({ "type": "re_verified", "by": "me" }), "$.event"),
             (json!({ "type": "task_completed", "quality": 11 }), "$.event.quality"),
+            (json!({ "type": "job_assessed", "job_id": ID }), "$.event"),
+            (json!({ "type": "job_assessed", "quality": 8 }), "$.event.job_id"),
             (json!({ "type": "task_failed", "category": "gardening" }), "$.event.category"),
             (json!({ "type": "human_feedback" }), "$.event.score"),
             (json!({ "type": "security_incident", "level": "standard" }), "$.event.level"),

@@ -255,6 +255,13 @@ impl Open {
 // === impl Node ===
 
 impl Node {
+    /// The node that names lead to from here, one mapping after the other, if it is there.
+    pub fn member(&self, names: &[&str]) -> Option<&Self> {
+        let Some((first, rest)) = names.split_first() else { return Some(self) };
+        let Value::Mapping(members) = &self.value else { return None };
+        members.iter().find(|(key, _)| key.name == *first)?.1.member(rest)
+    }
+
     /// What it is, as mistakes say it.
     pub fn describe(&self) -> String {
         match &self.value {

@@ -113,6 +113,19 @@ pub fn list<T>(
     Some(items.iter().filter_map(|item| read(item, log)).collect())
 }
 
+/// A value that can be no other than `value`: what `expected` says, which also gives the reason.
+pub fn only<T: PartialEq>(
+    node: &Node,
+    log: &mut Log,
+    (value, expected): (&T, &str),
+    read: impl FnOnce(&Node, &mut Log) -> Option<T>,
+) {
+    let mut unreported = Log::default();
+    if read(node, &mut unreported).is_none_or(|found| found != *value) {
+        log.note(node.position, place(node), node.describe(), expected);
+    }
+}
+
 /// What to write instead of an unknown name.
 pub fn instead_of(name: &str, known: &[&str]) -> String {
     let mut known = known.to_vec();

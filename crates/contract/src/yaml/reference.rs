@@ -67,17 +67,14 @@ pub const ROOT: &[Member] = &[
     Member {
         name: "sandboxing",
         takes: Takes::Section(sandboxing::SANDBOXING),
-        unsaid: Unsaid::Means(
-            "as its members say; required beside `log`, and where there is no other section",
-            "{}",
-        ),
+        unsaid: Unsaid::Means("as its members say; required where there is no other section", "{}"),
         meaning: "which backend for which category of tools, and the settings of each",
     },
     Member {
         name: "log",
         takes: Takes::Section(sandboxing::LOG),
         unsaid: Unsaid::Members,
-        meaning: "what is told of a run",
+        meaning: "what the log of `belljar mcp` says of programs that tools have run",
     },
     Member {
         name: "inference",

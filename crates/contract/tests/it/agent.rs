@@ -2,14 +2,14 @@
 
 use crate::records::call;
 use belljar_contract::agent::{
-    AgentChanges, AgentFailure, AgentHandoff, AgentPullRequest, AgentPush, AgentResult, AgentTotals,
-    AuditSpan, FinishReason, GraphCode,
+    AgentChanges, AgentFailure, AgentHandoff, AgentPullRequest, AgentPush, AgentResult, AuditSpan,
+    FinishReason, GraphCode,
 };
 use belljar_contract::id::RunId;
 use belljar_contract::inference::CallOutcome;
 use belljar_contract::result::{Change, ChangedFile, ChangesState};
 use belljar_contract::schema;
-use belljar_contract::usage::UsageReport;
+use belljar_contract::usage::{UsageReport, UsageTotals};
 use serde_json::{Value, json};
 
 const ID: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
@@ -28,13 +28,7 @@ fn failed() -> AgentResult {
         stderr: String::new(),
         output_truncated: false,
         usage: vec![UsageReport::of(&call(CallOutcome::Completed)).unwrap()],
-        totals: AgentTotals {
-            calls: 1,
-            input_tokens: 1,
-            output_tokens: 0,
-            cost_usd: "0".to_owned(),
-            degraded_calls: 1,
-        },
+        totals: UsageTotals { calls: 1, cost_usd: None, degraded_calls: 1, ..UsageTotals::default() },
         unlisted_calls: 0,
         files: vec![ChangedFile { path: "a".to_owned(), change: Change::Created, unshown: None }],
         diff: "diff --git a/a b/a\n".to_owned(),

@@ -21,6 +21,7 @@ pub(crate) fn full_job() -> Value {
             "ext_net_allowed": true,
             "allowed_commands": ["git"],
             "allowed_paths": ["src", "/workspace/docs"],
+            "overwrite_allowed": true,
         },
         "inference": {
             "allowed_models": ["llama3.2"], "source": "worker", "max_turns": 20, "context_tokens": 16_384,

@@ -48,6 +48,7 @@ const MEMBERS: &[Member] = &[
     ("Constraints", "network_allowed", Bool, false),
     ("Constraints", "allowed_commands", Array, false),
     ("Constraints", "allowed_paths", Array, false),
+    ("Constraints", "overwrite_allowed", Bool, false),
     ("Inference", "allowed_models", Array, true),
     ("Inference", "source", Text, false),
     ("Context", "baseline_context", Text, false),

@@ -81,3 +81,27 @@ fn the_table_of_outcomes_is_what_results_say() {
         );
     }
 }
+
+/// The names of `spec/5 §11`, in its order.
+const OF_THE_DRAFT: [&str; 6] = [
+    "schema_error",
+    "policy_violation",
+    "execution_failure",
+    "timeout",
+    "resource_limit_exceeded",
+    "internal_error",
+];
+
+#[test]
+fn each_failure_of_the_older_draft_is_mapped_and_each_code_is_one_of_them() {
+    let (_, table) = RESULT.split_once("\n| draft | `failure_code` |\n").unwrap();
+    let rows: Vec<&str> = table.lines().skip(1).take_while(|line| line.starts_with("| ")).collect();
+    let names: Vec<&str> = rows.iter().map(|row| row.split('`').nth(1).unwrap()).collect();
+    assert_eq!(names, OF_THE_DRAFT);
+    let codes: Vec<&str> = rows.iter().flat_map(|row| row.split('`').skip(3).step_by(2)).collect();
+    let mut mapped: Vec<&str> = FailureCode::ALL.iter().map(|code| code.as_str()).collect();
+    mapped.sort_unstable();
+    let mut found = codes.clone();
+    found.sort_unstable();
+    assert_eq!(found, mapped, "each code once");
+}

@@ -27,7 +27,9 @@ pub enum ApiError {
         reason: &'static str,
     },
     /// It changes something, and nobody has said yes to it.
-    #[error("{method} changes something, and takes an approval")]
+    #[error(
+        "{method} changes something, and takes an approval; it is made without one where the connection says `writes: allow`"
+    )]
     ApprovalNeeded {
         /// The method.
         method: String,
@@ -117,7 +119,9 @@ impl ApiError {
         match error {
             DialAllowedError::Denied(_) => Self::NoAddress,
             DialAllowedError::NoAnswer => Self::OutOfTime,
-            DialAllowedError::Failed { .. } | DialAllowedError::Refused { .. } => Self::Unreachable,
+            DialAllowedError::Failed { .. }
+            | DialAllowedError::Refused { .. }
+            | DialAllowedError::NoProxy { .. } => Self::Unreachable,
         }
     }
 

@@ -5,7 +5,7 @@ use super::refusal::Refusal;
 use super::route::Route;
 use crate::http1::{BodyLength, ResponseHead};
 use belljar_contract::id::RunId;
-use belljar_contract::inference::Excerpt;
+use belljar_contract::inference::{Excerpt, Surface};
 use serde::Deserialize;
 use serde_json::json;
 use std::borrow::Cow;
@@ -79,19 +79,24 @@ pub(crate) fn without_body(status: u16) -> Vec<u8> {
         .into_bytes()
 }
 
-/// What the host answers by itself.
-pub(crate) fn told(route: Route, models: &Models, run_id: &RunId, body: &[u8]) -> Result<String, Refusal> {
+/// What the host answers by itself. Models are listed for clients that speak the dialect of `surface`: those that they can call.
+pub(crate) fn told(
+    (route, surface): (Route, Surface),
+    models: &Models,
+    run_id: &RunId,
+    body: &[u8],
+) -> Result<String, Refusal> {
     let told = match route {
         Route::Health => json!({"status": "ok", "runId": run_id.as_str()}),
         Route::Version => json!({"version": env!("CARGO_PKG_VERSION")}),
         Route::Models => {
             let one =
                 |name: &str| json!({"id": name, "object": "model", "created": 0, "owned_by": "belljar"});
-            let all: Vec<_> = models.names().into_iter().map(one).collect();
+            let all: Vec<_> = models.names_on(surface).map(one).collect();
             json!({"object": "list", "data": all})
         }
         Route::Tags => {
-            let all: Vec<_> = models.names().into_iter().map(tag).collect();
+            let all: Vec<_> = models.names_on(Surface::Ollama).map(tag).collect();
             json!({"models": all})
         }
         Route::Show => show(models, body)?,
@@ -114,12 +119,17 @@ struct Asked<'a> {
     name: Option<Cow<'a, str>>,
 }
 
+const SHOW: &str = "/api/show";
+
 fn show(models: &Models, body: &[u8]) -> Result<serde_json::Value, Refusal> {
     let asked: Asked<'_> = serde_json::from_slice(body).map_err(|error| Refusal::not_json(&error))?;
     let name = asked.model.or(asked.name).ok_or(Refusal::NoModel)?;
-    if models.get(&name).is_none() {
+    let Some(model) = models.get(&name) else {
         let allowed = models.names().into_iter().map(str::to_owned).collect();
         return Err(Refusal::ModelNotAllowed { asked: Excerpt::of(&name), allowed });
+    };
+    if !model.provider.kind.speaks(Surface::Ollama) {
+        return Err(Refusal::wrong_surface(model, SHOW));
     }
     let mut told = tag(&name);
     told["capabilities"] = json!(["completion", "tools"]);

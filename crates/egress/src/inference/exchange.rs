@@ -62,7 +62,12 @@ where
     };
     draft.request_bytes = body.len() as u64;
     let Route::Call(call) = route else {
-        return match answer::told(route, &run.models, &run.identity.run_id, &body) {
+        // Both list models at one path, and Anthropic's clients name their version in every request.
+        let asks_as = match head.header("anthropic-version") {
+            Some(_) => Surface::Anthropic,
+            None => surface,
+        };
+        return match answer::told((route, asks_as), &run.models, &run.identity.run_id, &body) {
             Ok(told) => tell(client, &told, (draft, head.keeps_alive), served).await,
             Err(refusal) => refuse(client, draft, &refusal, (served, surface, head.keeps_alive)).await,
         };

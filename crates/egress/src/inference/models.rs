@@ -1,11 +1,13 @@
 //! Which models a run may use, and who answers for each.
 
-use crate::credential::Credential;
+use crate::credential::{Credential, CredentialError};
 use crate::upstream::Upstream;
+use belljar_contract::job::context::InferenceSource;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use belljar_contract::inference::ProviderKind;
+use belljar_contract::inference::Surface;
 
 /// Somebody who answers calls.
 pub struct Provider {
@@ -53,6 +55,17 @@ pub struct UnknownModel {
     pub name: String,
     /// What there is.
     pub known: Vec<String>,
+}
+
+/// A provider of a model has a credential that can't be used. What it says is for the host.
+#[derive(Debug, thiserror::Error)]
+#[error("the credential of the provider {provider:?} can't be used")]
+pub struct NoCredentialError {
+    /// Its name in the configuration.
+    pub provider: String,
+    /// Why not.
+    #[source]
+    pub source: CredentialError,
 }
 
 // === impl Model ===
@@ -104,14 +117,43 @@ impl Models {
         names.iter().map(find).collect()
     }
 
+    /// Those of that source: `worker` means providers on this machine, `api_egress` all others (`spec/1 §Inference Models`).
+    #[must_use]
+    pub fn of_source(&self, source: InferenceSource) -> Self {
+        let is_wanted = |model: &&Model| match source {
+            InferenceSource::Worker => model.provider.upstream.is_on_this_machine(),
+            InferenceSource::ApiEgress => !model.provider.upstream.is_on_this_machine(),
+        };
+        self.iter().filter(is_wanted).cloned().collect()
+    }
+
     fn unknown(&self, name: &str) -> UnknownModel {
         let known = self.names().into_iter().map(str::to_owned).collect();
         UnknownModel { name: name.to_owned(), known }
     }
 
+    /// Checks that every provider of these has the credential that its configuration names. A credential by a command is asked for,
+    /// and waited for.
+    ///
+    /// # Errors
+    /// [`NoCredentialError`] for the first provider that has none.
+    pub fn check_credentials(&self) -> Result<(), NoCredentialError> {
+        for provider in self.providers() {
+            let checked = provider.credential.as_ref().map_or(Ok(()), |credential| credential.check());
+            checked.map_err(|source| NoCredentialError { provider: provider.name.clone(), source })?;
+        }
+        Ok(())
+    }
+
     /// Whoever answers for one of them.
     pub fn providers(&self) -> Vec<&Arc<Provider>> {
         self.0.values().map(|model| &model.provider).collect()
+    }
+
+    /// The names of those whose provider understands calls of that dialect.
+    pub(crate) fn names_on(&self, surface: Surface) -> impl Iterator<Item = &str> {
+        let speaks = move |model: &&Model| model.provider.kind.speaks(surface);
+        self.0.values().filter(speaks).map(|model| model.name.as_str())
     }
 
     /// Their names, as they are told to whoever asked for another one.

@@ -1,5 +1,6 @@
 //! What is said when a call isn't answered by a provider, in the words of whoever's client it is.
 
+use super::models::{Model, ProviderKind};
 use crate::client::Fault;
 use crate::upstream::{AnswerError, ConnectError};
 use belljar_contract::inference::{Excerpt, Surface};
@@ -24,8 +25,8 @@ pub(crate) enum Refusal {
     NoModel,
     #[error("the model {:?} is not allowed in this run; allowed are: {}", asked.as_str(), allowed.join(", "))]
     ModelNotAllowed { asked: Excerpt, allowed: Vec<String> },
-    #[error("the model {:?} can't be called at {path}", model.as_str())]
-    WrongSurface { model: Excerpt, path: &'static str },
+    #[error("the model {:?} can't be called at {path}: its provider takes calls at {instead}", model.as_str())]
+    WrongSurface { model: Excerpt, path: &'static str, instead: &'static str },
     #[error("`{}` can't be set from here: {why}", member.as_str())]
     Forbidden { member: Excerpt, why: &'static str },
     #[error("this run's budget of {what} is used up")]
@@ -110,6 +111,17 @@ impl From<AnswerError> for Refusal {
 }
 
 impl Refusal {
+    /// Of a model whose provider doesn't understand what is asked for at a path.
+    pub(crate) fn wrong_surface(model: &Model, path: &'static str) -> Self {
+        let instead = match model.provider.kind {
+            ProviderKind::LiteLlm => "/v1/chat/completions and /v1/messages",
+            ProviderKind::OpenAi => "/v1/chat/completions",
+            ProviderKind::Anthropic => "/v1/messages",
+            ProviderKind::Ollama => "/api/chat and /v1/chat/completions",
+        };
+        Self::WrongSurface { model: Excerpt::of(&model.name), path, instead }
+    }
+
     pub(crate) fn not_json(error: &serde_json::Error) -> Self {
         Self::NotJson { why: Excerpt::of(&error.to_string()) }
     }

@@ -69,7 +69,7 @@ fn model<'m>(members: &Members<'_>, call: Call, models: &'m Models) -> Result<&'
     };
     match model.provider.kind.speaks(call.surface) {
         true => Ok(model),
-        false => Err(Refusal::WrongSurface { model: Excerpt::of(&asked), path: call.path }),
+        false => Err(Refusal::wrong_surface(model, call.path)),
     }
 }
 

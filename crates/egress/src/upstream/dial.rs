@@ -51,6 +51,11 @@ pub(crate) enum DialAllowedError {
     NoAnswer,
     #[error("the proxy has answered {status}")]
     Refused { status: u16 },
+    #[error("the proxy can't be used")]
+    NoProxy {
+        #[source]
+        source: io::Error,
+    },
     #[error("no connection")]
     Failed {
         #[source]

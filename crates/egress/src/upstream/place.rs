@@ -97,6 +97,15 @@ impl Upstream {
         self.tls.is_some() || is_of_this_machine
     }
 
+    /// Returns true if it is a socket, a loopback address or `localhost` of this machine.
+    pub fn is_on_this_machine(&self) -> bool {
+        match &self.place {
+            Place::Address { address } => address.ip().to_canonical().is_loopback(),
+            Place::Local { .. } => true,
+            Place::Name { name, .. } => name.eq_ignore_ascii_case("localhost"),
+        }
+    }
+
     /// Its address as a URL: scheme, host, port and prefix, or the path of a socket. It contains no credential.
     pub fn address(&self) -> String {
         match (&self.place, &self.tls) {

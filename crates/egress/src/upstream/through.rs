@@ -1,15 +1,20 @@
-//! Through a proxy of the house, or an orchestrator's: what it is asked for is an address that was looked at here, unless it is the
-//! one who resolves names.
+//! Through a proxy of the house, or an orchestrator's. For a tunnel it is asked for an address that was looked at here, unless it is the
+//! one who resolves names. A request of plain HTTP goes to it with its whole URL, as proxies expect it: many tunnel to TLS ports alone.
+//!
+//! A proxy that is asked for a URL resolves the name in it. So where names are resolved here, a request to a name goes by a tunnel to the
+//! address that was looked at; one to an address goes as a URL.
 
-use super::dial::{DialAllowedError, DialError, Dialed, Patience, dial, vetted};
+use super::dial::{DialAllowedError, Dialed, Patience, dial, vetted};
 use super::names::Names;
 use super::place::Upstream;
 use super::stream::Stream;
 use crate::credential::Credential;
 use crate::http1::limits::RESPONSE_HEAD_BYTES;
 use crate::http1::{ResponseHead, head};
+use crate::identity::RunOwner;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use belljar_contract::id::{JobId, TaskId};
 use belljar_policy::egress::{Allowed, Destination, Host, HostPattern};
 use bytes::{Buf, BytesMut};
 use std::io;
@@ -29,8 +34,32 @@ pub(crate) struct Through {
     pub(crate) credential: Option<Arc<Credential>>,
     /// Who says where names lead.
     pub(crate) names: Resolver,
+    /// Whether it is told for which task and job something is asked.
+    pub(crate) tells_owner: bool,
     /// Who is reached without it.
     pub(crate) except: Vec<HostPattern>,
+}
+
+/// What is wanted of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// Bytes both ways, to the destination itself.
+    Tunnel,
+    /// One request of plain HTTP.
+    Request,
+}
+
+/// A connection, and what has to be said on it.
+pub(crate) struct Reached {
+    pub(crate) dialed: Dialed,
+    /// Of a connection to the proxy itself, which is asked for a whole URL. `None` where the other end is the destination.
+    pub(crate) proxy: Option<Introduction>,
+}
+
+/// Lines of a head that tell a proxy who asks.
+pub(crate) struct Introduction {
+    lines: Zeroizing<Vec<u8>>,
+    names: Vec<&'static str>,
 }
 
 /// Who says where names lead.
@@ -50,15 +79,34 @@ impl Through {
         !self.except.iter().any(|pattern| pattern.matches(host))
     }
 
-    /// Opens a tunnel by it.
-    pub(crate) async fn dial(
+    /// Opens a connection by it.
+    pub(crate) async fn reach(
         &self,
-        allowed: Allowed<Destination>,
-        names: &Names,
-        patience: Patience,
-    ) -> Result<Dialed, DialAllowedError> {
+        (allowed, wants): (Allowed<Destination>, Wants),
+        (names, patience): (&Names, Patience),
+        owner: &RunOwner,
+    ) -> Result<Reached, DialAllowedError> {
+        let introduction = self.introduction(owner).await?;
         let destination = allowed.value().clone();
-        let by_name = self.names == Resolver::There && matches!(destination.host, Host::Name(_));
+        let is_named = matches!(destination.host, Host::Name(_));
+        let by_name = self.names == Resolver::There && is_named;
+        if wants == Wants::Request && (by_name || !is_named) {
+            let address = match by_name {
+                true => None,
+                false => vetted(allowed, names, patience.names)
+                    .await?
+                    .value()
+                    .addresses()
+                    .first()
+                    .map(SocketAddr::ip),
+            };
+            let stream = match timeout(patience.connect, self.connect(names)).await {
+                Ok(connected) => connected?,
+                Err(_) => return Err(DialAllowedError::NoProxy { source: io::ErrorKind::TimedOut.into() }),
+            };
+            let dialed = Dialed { stream, address, early: BytesMut::new() };
+            return Ok(Reached { dialed, proxy: Some(introduction) });
+        }
         let asked = match by_name {
             true => vec![(destination.to_string(), None)],
             false => {
@@ -70,8 +118,8 @@ impl Through {
         // It tries for as long as it likes: another address is for when it has said no.
         let mut last = DialAllowedError::NoAnswer;
         for (authority, address) in asked.into_iter().take(MOST_ASKED) {
-            match timeout(patience.connect, self.tunnel(&authority, names)).await {
-                Ok(Ok((stream, early))) => return Ok(Dialed { stream, address, early }),
+            match timeout(patience.connect, self.tunnel(&authority, names, &introduction)).await {
+                Ok(Ok((stream, early))) => return Ok(Dialed { stream, address, early }.into()),
                 Ok(Err(error)) => last = error,
                 Err(_) => last = DialAllowedError::Failed { source: io::ErrorKind::TimedOut.into() },
             }
@@ -79,46 +127,109 @@ impl Through {
         Err(last)
     }
 
+    /// A connection to the proxy itself.
+    async fn connect(&self, names: &Names) -> Result<TcpStream, DialAllowedError> {
+        match dial(&self.upstream, names).await {
+            Ok(Stream::Tcp(stream)) => Ok(stream),
+            Ok(_) => Err(no_proxy(io::Error::other("the proxy is no TCP server"))),
+            Err(error) => Err(no_proxy(io::Error::other(error))),
+        }
+    }
+
+    /// What it is told of who asks.
+    async fn introduction(&self, owner: &RunOwner) -> Result<Introduction, DialAllowedError> {
+        let mut introduction =
+            Introduction { lines: Zeroizing::new(Vec::with_capacity(ROOM)), names: Vec::new() };
+        if let Some(credential) = &self.credential {
+            let known = credential.get_beside().await.map_err(|error| no_proxy(io::Error::other(error)))?;
+            let encoded = Zeroizing::new(STANDARD.encode(known.secret.expose()));
+            introduction.say(b"Proxy-Authorization", &[b"Basic ", encoded.as_bytes()]);
+        }
+        let RunOwner { task_id, job_id } = owner;
+        let told =
+            [(TASK_ID, task_id.as_ref().map(TaskId::as_str)), (JOB_ID, job_id.as_ref().map(JobId::as_str))];
+        for (name, id) in told {
+            if !self.tells_owner {
+                break;
+            }
+            // A run never says it for itself.
+            introduction.names.push(name);
+            if let Some(id) = id {
+                introduction.say(name.as_bytes(), &[id.as_bytes()]);
+            }
+        }
+        Ok(introduction)
+    }
+
     async fn tunnel(
         &self,
         authority: &str,
         names: &Names,
+        introduction: &Introduction,
     ) -> Result<(TcpStream, BytesMut), DialAllowedError> {
-        let failed = |source| DialAllowedError::Failed { source };
-        let mut stream = match dial(&self.upstream, names).await {
-            Ok(Stream::Tcp(stream)) => stream,
-            Err(error @ DialError::OtherUser { .. }) => return Err(failed(io::Error::other(error))),
-            Ok(_) | Err(_) => return Err(failed(io::Error::other("the proxy can't be reached"))),
-        };
-        let mut asked = Zeroizing::new(Vec::with_capacity(1024));
+        let mut stream = self.connect(names).await?;
+        let mut asked = Zeroizing::new(Vec::with_capacity(ROOM + introduction.lines.len()));
         asked.extend_from_slice(format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n").as_bytes());
-        if let Some(credential) = &self.credential {
-            let known = credential.get_beside().await.map_err(|error| failed(io::Error::other(error)))?;
-            let encoded = Zeroizing::new(STANDARD.encode(known.secret.expose()));
-            asked.extend_from_slice(b"Proxy-Authorization: Basic ");
-            asked.extend_from_slice(encoded.as_bytes());
-            asked.extend_from_slice(b"\r\n");
-        }
+        asked.extend_from_slice(&introduction.lines);
         asked.extend_from_slice(b"\r\n");
-        stream.write_all(&asked).await.map_err(failed)?;
+        stream.write_all(&asked).await.map_err(no_proxy)?;
         let mut inbox = BytesMut::with_capacity(ROOM);
         let end = loop {
             if let Some(end) = head::end(&inbox) {
                 break end;
             }
-            if inbox.len() > RESPONSE_HEAD_BYTES || stream.read_buf(&mut inbox).await.map_err(failed)? == 0 {
-                return Err(failed(io::ErrorKind::InvalidData.into()));
+            if inbox.len() > RESPONSE_HEAD_BYTES || stream.read_buf(&mut inbox).await.map_err(no_proxy)? == 0
+            {
+                return Err(no_proxy(io::ErrorKind::InvalidData.into()));
             }
         };
         let head = ResponseHead::parse(inbox.get(..end).unwrap_or_default());
         inbox.advance(end);
-        match head.map_err(|error| failed(io::Error::other(error)))?.status {
+        match head.map_err(|error| no_proxy(io::Error::other(error)))?.status {
             // What stands behind the head is of whoever is at the other end.
             200..=299 => Ok((stream, inbox)),
             status => Err(DialAllowedError::Refused { status }),
         }
     }
 }
+
+// === impl Introduction ===
+
+impl Introduction {
+    fn say(&mut self, name: &[u8], value: &[&[u8]]) {
+        let parts = [name, b": "].into_iter().chain(value.iter().copied()).chain([&b"\r\n"[..]]);
+        parts.for_each(|part| self.lines.extend_from_slice(part));
+    }
+
+    /// Lines of a head. A credential may be in them.
+    pub(crate) fn lines(&self) -> &[u8] {
+        &self.lines
+    }
+
+    /// The headers that are for the proxy alone, besides those that every proxy keeps.
+    pub(crate) fn names(&self) -> &[&'static str] {
+        &self.names
+    }
+
+    /// Whether it is what a header is for.
+    pub(crate) fn says(&self, name: &[u8]) -> bool {
+        self.names.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name))
+    }
+}
+
+impl From<Dialed> for Reached {
+    fn from(dialed: Dialed) -> Self {
+        Self { dialed, proxy: None }
+    }
+}
+
+fn no_proxy(source: io::Error) -> DialAllowedError {
+    DialAllowedError::NoProxy { source }
+}
+
+/// The headers by which a proxy is told for what something is asked.
+const TASK_ID: &str = "X-CyNode-Task-Id";
+const JOB_ID: &str = "X-CyNode-Job-Id";
 
 /// So many addresses of a name it is asked for.
 const MOST_ASKED: usize = 3;

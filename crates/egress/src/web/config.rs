@@ -21,6 +21,7 @@
 //!     url: http://proxy.house:3128
 //!     credential: {file: /etc/house/proxy}   # USER:PASSWORD
 //!     names: here                        # who resolves them: here, or there
+//!     identity: false                    # whether it is told the task and the job
 //!     except: ["*.house.example"]
 //!   connections: []                      # interfaces that the host calls (`api::config`)
 //!   search:                              # where agents search the web
@@ -33,7 +34,7 @@ use crate::api::{ApiConnection, Connections};
 use crate::audit_quota::{self, AuditLimits};
 use crate::credential::{Credential, read_source};
 use crate::upstream::{Resolver, Through, Upstream, read_user};
-use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text};
+use belljar_contract::yaml::{Log, Members, Node, boolean, list, one_of, place, quoted, text};
 use belljar_policy::egress::{CREDENTIAL_NAME, EgressPolicy, HostPattern, is_credential_name};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -178,6 +179,7 @@ fn through(node: &Node, log: &mut Log) -> Option<Through> {
     let upstream = read_user(&mut members, upstream);
     let credential = members.optional("credential", source);
     let names = members.or("names", Resolver::Here, |node, log| one_of(node, log, &NAMES));
+    let tells_owner = members.or("identity", false, boolean);
     let except = members.or("except", Vec::new(), |node, log| {
         list(node, log, |node, log| {
             text(node, log, "a name, *.NAME, **.NAME or an address", |text| HostPattern::parse(text).ok())
@@ -188,7 +190,7 @@ fn through(node: &Node, log: &mut Log) -> Option<Through> {
         Some(_) => upstream?,
         None => upstream?.without_credential(),
     };
-    Some(Through { upstream, credential, names, except })
+    Some(Through { upstream, credential, names, tells_owner, except })
 }
 
 type Read = fn(&Node, &mut Log) -> Option<(String, Held)>;

@@ -34,7 +34,7 @@ pub struct Explanation {
     pub rule: Option<usize>,
     /// The smallest rule that would allow it; null where none would, or it is allowed.
     pub rule_needed: Option<String>,
-    /// Where the name leads, once a rule allows it: before, nobody is asked.
+    /// Where the name leads; empty for what no rule could allow.
     pub addresses: Vec<IpAddr>,
     /// Whether rules want to look into the tunnel.
     pub inspected: bool,
@@ -99,7 +99,7 @@ impl Question {
     pub fn ask(self, policy: &EgressPolicy, names: NameSource) -> io::Result<Explanation> {
         let allowed = match self.decide(policy) {
             Ok(allowed) => allowed,
-            Err(denied) => return Ok(Explanation::denied(&denied, None, Vec::new())),
+            Err(denied) => return Explanation::leading_on(denied, names),
         };
         let addresses = match &allowed.value().host {
             Host::Address(address) => vec![*address],
@@ -162,6 +162,22 @@ impl Explanation {
             addresses,
             inspected: allowed.is_inspected(),
         }
+    }
+
+    /// That of what no rule allows: the rule that it takes is one for where the name leads, too.
+    fn leading_on(denied: Denied, names: NameSource) -> io::Result<Self> {
+        let addresses = match (&denied.destination.host, denied.needed()) {
+            (Host::Name(name), Some(_)) => resolve(name.as_str(), names)?,
+            _ => Vec::new(),
+        };
+        let own: Vec<_> = addresses.iter().copied().filter(|&address| is_of_this_machine(address)).collect();
+        let denied = if addresses.is_empty() { denied } else { denied.leading_to(&addresses, &own) };
+        let mut explanation = Self::denied(&denied, None, addresses);
+        if denied.needed().is_none() && !explanation.addresses.is_empty() {
+            let detail = explanation.detail.get_or_insert_default();
+            detail.push_str("; and no rule leads to where its name leads");
+        }
+        Ok(explanation)
     }
 
     fn denied(denied: &Denied, rule: Option<usize>, addresses: Vec<IpAddr>) -> Self {

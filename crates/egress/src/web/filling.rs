@@ -57,7 +57,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let Some(placeholder) = first_of(head) else {
-        return Ok(watched(head, must_not_come_back(gate, allowed, config).await));
+        return Ok(watched(head, must_not_come_back(gate, (allowed, way), config).await));
     };
     // Never where it could be read on the way, or by whoever only says to be the host; and a path is told to everybody.
     if !way.is_secure() || is_in(head.path.as_bytes()) {
@@ -91,7 +91,7 @@ where
     }
     filling.used = filler.used;
     filling.used.iter().for_each(|(_, injected)| gate.run.fill_in(injected));
-    filling.watched = must_not_come_back(gate, allowed, config).await;
+    filling.watched = must_not_come_back(gate, (allowed, way), config).await;
     Ok(filling)
 }
 
@@ -114,14 +114,21 @@ fn watched<'g>(head: &RequestHead, watched: Vec<Arc<Injected>>) -> Filling<'g> {
 }
 
 /// What no answer to a request may say: all that any rule for that host has filled in, whether it allows this request or not, and all
-/// that was filled in for the run, wherever that was.
+/// that was filled in for the run, wherever that was. A proxy that is asked for the whole URL is shown its own credential, and may pass
+/// it on.
 async fn must_not_come_back(
     gate: &Gate,
-    allowed: &Allowed<Destination>,
+    (allowed, way): (&Allowed<Destination>, Way<'_>),
     config: &WebConfig,
 ) -> Vec<Arc<Injected>> {
-    let mut all = gate.run.filled_in();
     let host = &allowed.value().host;
+    let through = config.through.as_ref().filter(|through| !way.is_secure() && through.leads_to(host));
+    if let Some(credential) = through.and_then(|through| through.credential.as_ref())
+        && let Ok(injected) = credential.get_beside().await
+    {
+        gate.run.fill_in(&injected);
+    }
+    let mut all = gate.run.filled_in();
     let there = config.policy.rules().iter().filter(|rule| rule.host.matches(host));
     let mut names: Vec<&String> = there.flat_map(|rule| &rule.credentials).collect();
     names.sort_unstable();

@@ -10,7 +10,7 @@ use super::run::WebRun;
 use crate::client::{Client, Stop};
 use crate::http1::limits::REQUEST_HEAD_BYTES;
 use crate::http1::{BodyLength, Chunks, Malformed, RequestHead, ResponseHead};
-use crate::upstream::{AnswerError, Connection};
+use crate::upstream::{AnswerError, Connection, Introduction};
 use crate::within::within;
 use belljar_policy::egress::Destination;
 use bytes::Buf;
@@ -41,6 +41,8 @@ pub(super) struct Outgoing<'o, 'g> {
     /// Whether it goes by TLS.
     pub(super) is_secure: bool,
     pub(super) filling: Filling<'g>,
+    /// Who asks, where it goes to a proxy that is asked for the whole URL.
+    pub(super) proxy: Option<Introduction>,
 }
 
 /// Passes it on, and its answer back, as long as the policy allows it.
@@ -106,6 +108,8 @@ where
     let answer = upstream.head_counted(times.idle, |bytes| received += bytes).await;
     count(run, &passage.received, received, WebRun::may_receive)?;
     let answer = answer.map_err(|error| Failed::Refused(of_answer(&error, &host)))?;
+    let noted = passage.note_answer(outgoing.destination, outgoing.proxy.as_ref(), &answer);
+    noted.map_err(Failed::Refused)?;
     let guard = guard(&outgoing.filling, &answer).map_err(|Repeated| {
         let host = host.clone();
         Failed::Refused(Refusal::Repeated { host })
@@ -139,18 +143,32 @@ pub(super) fn request(head: &RequestHead, outgoing: &Outgoing<'_, '_>) -> Zeroiz
     let filled: usize =
         filling.headers.iter().flatten().map(|(name, value)| name.len() + value.len() + 4).sum();
     let query = filling.query.as_ref().map_or(0, |query| query.len());
-    let room = filled + query + (REQUEST_HEAD_BYTES << 1);
+    let introduction = outgoing.proxy.as_ref().map_or(0, |proxy| proxy.lines().len());
+    let room = filled + query + introduction + (REQUEST_HEAD_BYTES << 1);
     let mut out = Zeroizing::new(Vec::with_capacity(room));
     let query = filling.query.as_ref().map(|query| query.as_str()).or(head.query.as_deref());
     let (mark, query) = query.map_or(("", ""), |query| ("?", query));
-    for part in [&head.method, " ", &head.path, mark, query, " HTTP/1.1\r\nhost: "] {
+    let authority = authority(outgoing.destination, outgoing.is_secure);
+    let (scheme, whole) = if outgoing.proxy.is_some() { ("http://", authority.as_str()) } else { ("", "") };
+    for part in [&head.method, " ", scheme, whole, &head.path, mark, query, " HTTP/1.1\r\nhost: ", &authority]
+    {
         out.extend_from_slice(part.as_bytes());
     }
-    out.extend_from_slice(authority(outgoing.destination, outgoing.is_secure).as_bytes());
     out.extend_from_slice(b"\r\n");
+    // What introduces this host to a proxy is not for a run to say.
+    let goes_on = |name: &[u8]| outgoing.proxy.as_ref().is_none_or(|proxy| !proxy.says(name));
     match &filling.headers {
-        Some(headers) => headers.iter().for_each(|(name, value)| put(&mut out, name, value)),
-        None => passed_on(&head.headers).for_each(|(name, value)| put(&mut out, name, value)),
+        Some(headers) => {
+            let headers = headers.iter().filter(|(name, _)| goes_on(name));
+            headers.for_each(|(name, value)| put(&mut out, name, value));
+        }
+        None => {
+            let headers = passed_on(&head.headers).filter(|(name, _)| goes_on(name));
+            headers.for_each(|(name, value)| put(&mut out, name, value));
+        }
+    }
+    if let Some(proxy) = &outgoing.proxy {
+        out.extend_from_slice(proxy.lines());
     }
     match (head.body, &filling.body) {
         (_, Some(body)) => put(&mut out, b"content-length", body.len().to_string().as_bytes()),
@@ -161,7 +179,11 @@ pub(super) fn request(head: &RequestHead, outgoing: &Outgoing<'_, '_>) -> Zeroiz
         }
         (BodyLength::UntilClose, None) => {}
     }
-    out.extend_from_slice(b"connection: close\r\n\r\n");
+    // The proxy keeps to itself what it is told of who asks.
+    let between = outgoing.proxy.as_ref().map(Introduction::names).unwrap_or_default();
+    let between = between.iter().flat_map(|name| [", ", *name]).collect::<String>();
+    put(&mut out, b"connection", format!("close{between}").as_bytes());
+    out.extend_from_slice(b"\r\n");
     out
 }
 

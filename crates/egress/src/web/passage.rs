@@ -1,6 +1,7 @@
 //! One who wants to get through, from the head of what they ask to the record of what became of it.
 
 mod fetched;
+mod kept_out;
 
 pub(super) use fetched::{Asking, Fetched, Taken};
 
@@ -17,7 +18,9 @@ use super::tunnel;
 use super::tunnel::socket::Socket;
 use crate::client::Client;
 use crate::http1::{BodyLength, RequestHead, Target};
-use crate::upstream::{Connection, Dialed, Patience, dial_allowed, is_of_this_machine, secure};
+use crate::upstream::{
+    Connection, Introduction, Patience, Reached, Wants, dial_allowed, is_of_this_machine, secure,
+};
 use belljar_contract::egress::{Asked, PassageBegun, PassageOutcome, PassageRecord};
 use belljar_contract::id::PassageId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
@@ -43,6 +46,8 @@ pub(super) struct Passage<'g> {
     /// The one that has decided.
     generation: Arc<Generation>,
     asked: Option<Asked>,
+    /// Where that leads.
+    destination: Option<Destination>,
     /// Of a request: its method, and its path with the query.
     request: Option<(String, String)>,
     /// Whether it says more than its head.
@@ -60,6 +65,15 @@ pub(super) struct Passage<'g> {
     outcome: PassageOutcome,
     /// Whether it stands in the audit that they are let through.
     has_begun: bool,
+}
+
+/// A connection to where a request wants to get to.
+struct Opened<'g> {
+    connection: Connection,
+    filling: Filling<'g>,
+    destination: Destination,
+    /// Of a connection to a proxy that is asked for the whole URL.
+    proxy: Option<Introduction>,
 }
 
 /// What is recorded of one whose run has ended under it.
@@ -80,6 +94,7 @@ impl<'g> Passage<'g> {
             since: Instant::now(),
             generation,
             asked: None,
+            destination: None,
             request: None,
             has_content: false,
             rule: None,
@@ -104,7 +119,10 @@ impl<'g> Passage<'g> {
             Ok(allowed) if allowed.is_inspected() => {
                 self.can_look_into(&allowed).await.map(|()| (allowed, None))
             }
-            Ok(allowed) => self.reach(allowed.clone()).await.map(|dialed| (allowed, Some(dialed))),
+            Ok(allowed) => {
+                let reached = self.reach(allowed.clone(), Wants::Tunnel).await;
+                reached.map(|reached| (allowed, Some(reached.dialed)))
+            }
             Err(refusal) => Err(refusal),
         };
         let (allowed, dialed) = match opened {
@@ -139,7 +157,7 @@ impl<'g> Passage<'g> {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let has_body = head.method != "HEAD";
-        let (connection, filling, destination) = match self.open(client, head, way).await {
+        let Opened { connection, filling, destination, proxy } = match self.open(client, head, way).await {
             Ok(opened) => opened,
             Err(refusal) => {
                 // Whoever says what can't be read in one way is not listened to any further.
@@ -148,7 +166,8 @@ impl<'g> Passage<'g> {
                 return self.refuse(client, refusal, (keeps_alive, has_body)).await;
             }
         };
-        let outgoing = forward::Outgoing { destination: &destination, is_secure: way.is_secure(), filling };
+        let (destination, is_secure) = (&destination, way.is_secure());
+        let outgoing = forward::Outgoing { destination, is_secure, filling, proxy };
         match forward::run(client, head, (outgoing, connection), &self).await {
             Ok(forward::Passed { status, keeps_alive }) => {
                 (self.status, self.outcome) = (Some(status), PassageOutcome::Completed);
@@ -156,6 +175,7 @@ impl<'g> Passage<'g> {
             }
             Err(forward::Failed::Refused(refusal)) => {
                 let code = refusal.recorded_code();
+                self.note_kept_out(&refusal);
                 self.tell(client, &refusal, (false, has_body)).await;
                 self.outcome = failed(code);
                 false
@@ -173,7 +193,7 @@ impl<'g> Passage<'g> {
         client: &mut Client<S>,
         head: &RequestHead,
         way: Way<'_>,
-    ) -> Result<(Connection, Filling<'g>, Destination), Refusal>
+    ) -> Result<Opened<'g>, Refusal>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -183,9 +203,10 @@ impl<'g> Passage<'g> {
         let filling = fill((client, self.gate), head, (&allowed, way), config).await?;
         self.credentials = filling.names();
         let destination = allowed.value().clone();
-        let dialed = self.reach(allowed).await?;
+        let wants = if way.is_secure() { Wants::Tunnel } else { Wants::Request };
+        let Reached { dialed, proxy } = self.reach(allowed, wants).await?;
         if !way.is_secure() {
-            return Ok((Connection::of(dialed), filling, destination));
+            return Ok(Opened { connection: Connection::of(dialed), filling, destination, proxy });
         }
         // What comes before TLS has begun is of nobody who is known.
         if !dialed.early.is_empty() {
@@ -198,7 +219,7 @@ impl<'g> Passage<'g> {
         let host = || destination.host.to_string();
         let connection = secured.map_err(|error| Refusal::of_connect(&error, host()))?;
         self.tls_name = Some(host());
-        Ok((connection, filling, destination))
+        Ok(Opened { connection, filling, destination, proxy: None })
     }
 
     /// Whether that is allowed; what was asked for is known for the record from here on.
@@ -211,6 +232,7 @@ impl<'g> Passage<'g> {
             port: found.port,
             path,
         });
+        self.destination = Some(found.clone());
         self.request = way.is_request().then(|| (head.method.clone(), decision::path(head)));
         self.generation = Arc::clone(&self.policy.borrow_and_update());
         let decided = self.generation.config.policy.decide(found, self.wanted());
@@ -264,7 +286,7 @@ impl<'g> Passage<'g> {
 
     /// A connection to where they want to get to, once it is on the disk that they are let through: before that, not even a
     /// name is asked for.
-    async fn reach(&mut self, allowed: Allowed<Destination>) -> Result<Dialed, Refusal> {
+    async fn reach(&mut self, allowed: Allowed<Destination>, wants: Wants) -> Result<Reached, Refusal> {
         let gate = self.gate;
         self.can_be_recorded()?;
         if !gate.run.may_send(0) || !gate.run.may_receive(0) {
@@ -277,18 +299,21 @@ impl<'g> Passage<'g> {
         }
         let limits = gate.run.limits;
         let patience = Patience { names: limits.names, connect: limits.times.connect };
-        let host = allowed.value().host.to_string();
+        let destination = allowed.value().clone();
         let generation = Arc::clone(&self.generation);
-        let dialed = match &generation.config.through {
-            Some(through) if through.leads_to(&allowed.value().host) => {
-                through.dial(allowed, &gate.names, patience).await
+        let reached = match &generation.config.through {
+            Some(through) if through.leads_to(&destination.host) => {
+                through.reach((allowed, wants), (&gate.names, patience), &gate.run.owner).await
             }
-            _ => dial_allowed(allowed, &gate.names, patience).await,
+            _ => dial_allowed(allowed, &gate.names, patience).await.map(Reached::from),
         };
-        let dialed = dialed.map_err(|error| Refusal::of_dial(error, &host))?;
-        self.address = dialed.address;
-        self.is_named_elsewhere = dialed.address.is_none();
-        Ok(dialed)
+        let reached = reached.map_err(|error| Refusal::of_dial(error, &destination.host.to_string()))?;
+        self.address = reached.dialed.address;
+        self.is_named_elsewhere = self.address.is_none();
+        if reached.proxy.is_none() {
+            gate.run.reached(&destination);
+        }
+        Ok(reached)
     }
 
     /// Whether there is a place for their records, on the disk and in the run's quota.
@@ -352,9 +377,7 @@ impl<'g> Passage<'g> {
 
     /// Takes down why they aren't let through.
     fn note(&mut self, refusal: &Refusal) {
-        if let Refusal::Denied(denied) = refusal {
-            self.gate.run.deny(denied);
-        }
+        self.note_kept_out(refusal);
         let reason = ReasonCode::of(refusal.recorded_code());
         self.outcome = match refusal.status() {
             502.. => failed(refusal.recorded_code()),

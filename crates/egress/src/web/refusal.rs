@@ -3,7 +3,8 @@
 use crate::client::Fault;
 use crate::http1::Malformed;
 use crate::upstream::{ConnectError, DialAllowedError};
-use belljar_policy::egress::{Denied, DenyReason, InvalidHost};
+use belljar_contract::egress::UNREACHED;
+use belljar_policy::egress::{Denied, DenyReason, Host, InvalidHost};
 
 /// Why somebody isn't let through. What it says is for whoever is in the sandbox: nothing of the rules, and nothing of where
 /// names lead.
@@ -53,6 +54,8 @@ pub(crate) enum Refusal {
     NoAnswer { host: String },
     #[error("a proxy behind this one doesn't let anybody through to {host}")]
     RefusedElsewhere { host: String },
+    #[error("the proxy behind this one, by which {host} is reached, can't be used")]
+    NoUpstreamProxy { host: String },
     #[error("{host} can't be reached")]
     Unreachable { host: String },
     #[error("{host} gave no answer that can be understood")]
@@ -106,6 +109,7 @@ impl Refusal {
             DialAllowedError::NoAnswer => Self::NoAnswer { host },
             DialAllowedError::Failed { .. } => Self::Unreachable { host },
             DialAllowedError::Refused { .. } => Self::RefusedElsewhere { host },
+            DialAllowedError::NoProxy { .. } => Self::NoUpstreamProxy { host },
         }
     }
 
@@ -148,6 +152,7 @@ impl Refusal {
             Self::NoSuchHost { .. } => "no_such_host",
             Self::NoAnswer { .. } => "name_timeout",
             Self::RefusedElsewhere { .. } => "refused_by_upstream_proxy",
+            Self::NoUpstreamProxy { .. } => "upstream_proxy_unavailable",
             Self::Unreachable { .. } => "unreachable",
             Self::BadAnswer { .. } => "answer_malformed",
             Self::Silent { .. } => "answer_timeout",
@@ -185,6 +190,7 @@ impl Refusal {
             Self::NoSuchHost { .. }
             | Self::Unreachable { .. }
             | Self::RefusedElsewhere { .. }
+            | Self::NoUpstreamProxy { .. }
             | Self::Untrusted { .. }
             | Self::Repeated { .. }
             | Self::AnswerTooLarge { .. }
@@ -194,11 +200,43 @@ impl Refusal {
         }
     }
 
+    /// Whether it keeps a run from a destination that it wants: by the rules, by a proxy behind this one, or because nothing there is
+    /// reached. What a run has used up, and what can't be read, does not.
+    pub(crate) fn keeps_out(&self) -> bool {
+        match self {
+            Self::Denied(_)
+            | Self::Uninspected { .. }
+            | Self::OtherResource { .. }
+            | Self::Unfilled { .. }
+            | Self::NoLongerAllowed { .. } => true,
+            other => UNREACHED.contains(&other.code()),
+        }
+    }
+
     /// The smallest rule that would allow it, if it takes one and whoever asked may know of it: not where a name leads.
     pub(crate) fn needed(&self) -> Option<&str> {
-        match self {
-            Self::Denied(denied) if self.code() != "address_not_allowed" => denied.needed(),
-            _ => None,
-        }
+        let Self::Denied(denied) = self else { return None };
+        let is_plain = matches!(denied.destination.host, Host::Address(_));
+        denied.needed().filter(|_| is_plain || self.code() != "address_not_allowed")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_for_not_reaching_a_host_keeps_out() {
+        let host = || "a.example".to_owned();
+        let all = [
+            Refusal::NoSuchHost { host: host() },
+            Refusal::NoAnswer { host: host() },
+            Refusal::Unreachable { host: host() },
+            Refusal::RefusedElsewhere { host: host() },
+            Refusal::NoUpstreamProxy { host: host() },
+        ];
+        assert_eq!(all.each_ref().map(Refusal::code), UNREACHED);
+        assert!(all.iter().all(Refusal::keeps_out));
+        assert!(!Refusal::Spent.keeps_out() && !Refusal::Silent { host: host() }.keeps_out());
     }
 }

@@ -7,8 +7,11 @@ use super::limits::WebLimits;
 use super::live::LivePolicy;
 use crate::audit_quota::AuditQuota;
 use crate::credential::Injected;
+use crate::identity::RunOwner;
+use belljar_contract::egress::UNREACHED;
 use belljar_contract::id::RunId;
-use belljar_policy::egress::{Denied, Destination};
+use belljar_policy::egress::Destination;
+use jiff::Timestamp;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +25,8 @@ pub struct WebRun {
     pub limits: WebLimits,
     /// Where it is written down.
     pub ledger: Arc<dyn WebLedger>,
+    /// For which task and job it is.
+    pub(super) owner: RunOwner,
     /// Who shows itself to the run for others, where rules have connections looked into.
     pub(super) authority: Option<Arc<Authority>>,
     pub(super) asked_names: AskedNames,
@@ -33,7 +38,7 @@ pub struct WebRun {
     filled_in: Mutex<Vec<Arc<Injected>>>,
 }
 
-/// What was denied to a run, for whoever tells of it.
+/// What a run wanted and did not get, for reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Denials {
     /// Each destination once, in the order in which they were asked for.
@@ -42,7 +47,7 @@ pub struct Denials {
     pub unlisted: u64,
 }
 
-/// Something that was denied.
+/// A destination that was denied or not reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
     /// Where somebody wanted to get to.
@@ -51,6 +56,8 @@ pub struct Denial {
     pub reason: &'static str,
     /// The smallest rule that would allow it; nothing where no rule would.
     pub needed: Option<String>,
+    /// When it was asked for in vain for the last time.
+    pub last_at: Timestamp,
 }
 
 /// Bytes, both ways.
@@ -84,6 +91,7 @@ impl WebRun {
             policy,
             limits,
             ledger,
+            owner: RunOwner::default(),
             authority: None,
             asked_names,
             audit,
@@ -99,6 +107,12 @@ impl WebRun {
         Self { authority: Some(authority), ..self }
     }
 
+    /// Says for which task and job it is.
+    #[must_use]
+    pub fn owned_by(self, owner: RunOwner) -> Self {
+        Self { owner, ..self }
+    }
+
     /// Has records that were only counted so far written as one. Called when the run has ended.
     pub fn flush_audit(&self) {
         if let Some(folded) = self.audit.flush(&self.run_id) {
@@ -111,18 +125,29 @@ impl WebRun {
         self.locked().clone()
     }
 
-    pub(crate) fn deny(&self, denied: &Denied) {
+    /// Notes what it wanted and did not get. A destination is listed once, with its first reason; a denial goes before a reason that
+    /// may be over in a moment.
+    pub(super) fn keep_out(&self, denial: Denial) {
         let mut denials = self.locked();
-        if denials.listed.iter().any(|denial| denial.destination == denied.destination) {
-            return;
+        let is_full = denials.listed.len() >= MOST_LISTED;
+        let known = denials.listed.iter_mut().find(|known| known.destination == denial.destination);
+        match known {
+            Some(known) => {
+                let last_at = known.last_at.max(denial.last_at);
+                if known.is_unreached() && !denial.is_unreached() {
+                    *known = denial;
+                }
+                known.last_at = last_at;
+            }
+            None if is_full => denials.unlisted += 1,
+            None => denials.listed.push(denial),
         }
-        if denials.listed.len() >= MOST_LISTED {
-            denials.unlisted += 1;
-            return;
-        }
-        let needed = denied.needed().map(str::to_owned);
-        let (destination, reason) = (denied.destination.clone(), denied.reason.code());
-        denials.listed.push(Denial { destination, reason, needed });
+    }
+
+    /// Notes that it has reached a destination: that it could not a moment ago is over.
+    pub(super) fn reached(&self, destination: &Destination) {
+        let is_over = |denial: &Denial| denial.is_unreached() && denial.destination == *destination;
+        self.locked().listed.retain(|denial| !is_over(denial));
     }
 
     /// Notes what is filled in for it.
@@ -155,6 +180,15 @@ impl WebRun {
     }
 }
 
+// === impl Denial ===
+
+impl Denial {
+    /// Whether the rules allow it, and it was not reached.
+    fn is_unreached(&self) -> bool {
+        UNREACHED.contains(&self.reason)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,11 +210,39 @@ mod tests {
         }
     }
 
-    #[test]
-    fn latest_values_that_were_filled_in_are_known_each_once() {
+    fn run() -> WebRun {
         let run_id = RunId::parse("01a20073-e9f5-7598-b496-5102b8186da2").unwrap();
         let policy = LivePolicy::new(belljar_policy::egress::EgressPolicy::default());
-        let run = WebRun::new(run_id, Arc::new(policy), WebLimits::default(), Arc::new(Nothing));
+        WebRun::new(run_id, Arc::new(policy), WebLimits::default(), Arc::new(Nothing))
+    }
+
+    #[test]
+    fn destination_that_is_reached_after_all_is_listed_no_more_and_a_denied_one_is() {
+        let run = run();
+        let keep_out = |port, reason, second| {
+            let host = belljar_policy::egress::Host::parse("a.example").unwrap();
+            let last_at = Timestamp::from_second(second).unwrap();
+            let destination = Destination { host, port };
+            run.keep_out(Denial { destination: destination.clone(), reason, needed: None, last_at });
+            destination
+        };
+        let listed = || {
+            let of = |denial: Denial| (denial.destination.port, denial.reason, denial.last_at.as_second());
+            run.denials().listed.into_iter().map(of).collect::<Vec<_>>()
+        };
+        keep_out(1, "unreachable", 10);
+        let denied = keep_out(2, "no_such_host", 11);
+        keep_out(2, "no_rules", 12);
+        keep_out(2, "unreachable", 13);
+        assert_eq!(listed(), [(1, "unreachable", 10), (2, "no_rules", 13)]);
+        run.reached(&keep_out(1, "unreachable", 14));
+        run.reached(&denied);
+        assert_eq!(listed(), [(2, "no_rules", 13)]);
+    }
+
+    #[test]
+    fn latest_values_that_were_filled_in_are_known_each_once() {
+        let run = run();
         let fill_in = |text: String| run.fill_in(&Arc::new(Injected::of(Secret::parse(text).unwrap())));
         assert!(run.filled_in().is_empty());
         for _ in 0..2 {

@@ -1,10 +1,8 @@
-//! What agents have earned, followed while they call: what is recorded of one counts within a moment, and so does what is lost because time
-//! passes.
+//! What agents have earned, followed while they call: what is recorded of one counts within a moment, and so does what is gained or lost
+//! because time passes. Nothing is recorded by it: levels follow from the events alone, so another process comes to the same ones.
 //!
 //! ```text
 //! TrustBook ──► replay ─► HouseAccess::set_earned
-//!      ▲            │
-//!      └─ a look ◄──┘ where something came of it: it is recorded, so that whoever replays finds it
 //! ```
 
 use super::{HouseAccess, TrustBook};
@@ -13,6 +11,7 @@ use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_policy::access::Earned;
 use belljar_policy::trust::replay;
+use belljar_store::database::DatabaseError;
 use belljar_store::trust::RecordError;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -42,7 +41,7 @@ struct Known {
 /// So often it is looked whether something was recorded.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// So often it is looked whether something is lost by the time that has passed.
+/// So often it is looked whether something is gained or lost by the time that has passed.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
 // === impl Earning ===
@@ -62,15 +61,16 @@ impl Earning {
         if self.book.config().is_disabled() || !self.book.events().of(agent).await?.is_empty() {
             return Ok(());
         }
-        self.record(agent, TrustEventKind::AgentHired { level: None }, now).await
+        let kind = TrustEventKind::AgentHired { level: None };
+        let event = TrustEvent { at: now, event_id: Uuid::now_v7(), agent_id: agent.clone(), kind };
+        self.book.events().record(&event).await.map(drop)
     }
 
-    /// Looks at what is recorded, and has that count. One of whom nothing more can be recorded has the lowest level, and keeps nobody else
-    /// from what they have.
+    /// Reads what is recorded, and has that count.
     ///
     /// # Errors
-    /// [`RecordError`] when it can't be read, or what came of it can't be recorded.
-    pub async fn look(&self, now: Timestamp) -> Result<(), RecordError> {
+    /// [`DatabaseError`] when it can't be read.
+    pub async fn look(&self, now: Timestamp) -> Result<(), DatabaseError> {
         let mut known = self.known.lock().await;
         for (agent, events) in self.book.events().agents().await? {
             let is_new = known
@@ -79,11 +79,6 @@ impl Earning {
             if is_new {
                 let events = match self.work_out(&agent, now).await {
                     Ok(events) => events,
-                    Err(error @ (RecordError::TooMany | RecordError::Another { .. })) => {
-                        tracing::error!(%agent, %error, "nothing more can be recorded of an agent: the lowest level counts");
-                        self.access.set_earned(&agent, Some(nothing()));
-                        events
-                    }
                     Err(error) => {
                         // It is one of those whom nobody knows anything about, also if it was none before.
                         known.entry(agent).or_insert(Known { events: 0, at: now });
@@ -96,25 +91,12 @@ impl Earning {
         Ok(())
     }
 
-    /// Works out what an agent has earned; how much is recorded of it by then. As if nothing were, where something came of the look: of the
-    /// next one more may come.
-    async fn work_out(&self, agent: &AgentId, now: Timestamp) -> Result<u64, RecordError> {
+    /// Works out what an agent has earned, and has that count. Returns the number of its events.
+    async fn work_out(&self, agent: &AgentId, now: Timestamp) -> Result<u64, DatabaseError> {
         let config = self.book.config();
-        let mut events = self.book.events().of(agent).await?;
-        let mut replayed = replay(config, agent, &events, now);
-        let has_changed = !replayed.at_last.is_empty();
-        if has_changed {
-            self.record(agent, TrustEventKind::Evaluated, now).await?;
-            events = self.book.events().of(agent).await?;
-            replayed = replay(config, agent, &events, now);
-        }
-        self.access.set_earned(agent, replayed.earned(config));
-        Ok(if has_changed { 0 } else { events.len() as u64 })
-    }
-
-    async fn record(&self, agent: &AgentId, kind: TrustEventKind, at: Timestamp) -> Result<(), RecordError> {
-        let event = TrustEvent { at, event_id: Uuid::now_v7(), agent_id: agent.clone(), kind };
-        self.book.events().record(&event).await.map(drop)
+        let events = self.book.events().of(agent).await?;
+        self.access.set_earned(agent, replay(config, agent, &events, now).earned(config));
+        Ok(events.len() as u64)
     }
 
     /// Does so again and again. While nobody knows what agents have earned, they have earned nothing.

@@ -4,7 +4,7 @@ use super::{Asking, of_approver};
 use crate::access::{ExactCall, of_place};
 use crate::arguments;
 use crate::recording::subject;
-use belljar_contract::action::ActionType;
+use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::approval::CallScope;
 use belljar_contract::category::Category;
 use belljar_contract::tool::{DomainCode, ToolName};
@@ -84,19 +84,33 @@ impl RequestHumanApproval {
                 Ok(Success::of(json!({ "approval_id": id, "status": "pending", "requires_parking": true })))
             }
             (None, Some(action), Some(title), Some(_)) => {
-                let action = ActionType::parse(action)
-                    .map_err(|error| Failure::argument(format!("action_type: {error}")))?;
+                let (action, risk) = self.known(caller, action)?;
                 arguments::reviewable(self.asking.secrets.as_ref(), &arguments)
                     .map_err(|why| Failure::new(DomainCode::PermissionDenied, why.to_string()))?;
                 let reason = title.to_owned();
                 let scopes = self.asking.scopes.as_deref();
                 let scope = of_place(scopes, caller, &self.definition).await?;
-                self.ask_freely(self.exact(caller, (action, reason), (arguments, scope))).await
+                self.ask_freely(self.exact(caller, (action, risk, reason), (arguments, scope))).await
             }
             _ => Err(Failure::argument(
                 "either `decision` alone, or `action_type`, `title` and `description` together".to_owned(),
             )),
         }
+    }
+
+    /// An action type that there is, with its risk: a person is asked about nothing that no rule knows.
+    fn known(&self, caller: &Caller, text: &str) -> Result<(ActionType, Risk), Failure> {
+        let stood = self.asking.access.as_deref().and_then(|access| access.standing(caller));
+        let built_in = ActionRegistry::default();
+        let actions = stood.as_ref().map_or(&built_in, |stood| stood.rules.actions());
+        let wrong = |why: String| Failure::argument(format!("/action_type: {why}"));
+        let action = ActionType::parse(text).map_err(|error| wrong(error.to_string()))?;
+        if let Err(error) = actions.expand(action.as_str()) {
+            let all: Vec<&str> = actions.all().map(ActionType::as_str).collect();
+            return Err(wrong(format!("{error}; there are: {}", all.join(", "))));
+        }
+        let risk = actions.risk(&action);
+        Ok((action, risk))
     }
 
     async fn ask_freely(&self, exact: ExactCall) -> Answer {
@@ -118,7 +132,7 @@ impl RequestHumanApproval {
     fn exact(
         &self,
         caller: &Caller,
-        (action, reason): (ActionType, String),
+        (action, risk, reason): (ActionType, Risk, String),
         (arguments, scope): (Arguments, CallScope),
     ) -> ExactCall {
         let agent_id = match &caller.identity {
@@ -130,7 +144,7 @@ impl RequestHumanApproval {
             agent_id,
             subject: subject(caller),
             tool: self.definition.name.clone(),
-            risk: ActionRegistry::default().risk(&action),
+            risk,
             action,
             arguments_sha256: canonical::digest(&arguments),
             arguments: Value::Object(arguments),

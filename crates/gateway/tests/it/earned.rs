@@ -1,4 +1,4 @@
-//! What agents have earned, followed for many of them: one of whom nothing more can be recorded is nobody else's affair.
+//! What agents have earned, followed for many of them: a full record of one agent has no effect on others.
 
 use crate::judged::milestones;
 use belljar_contract::access::AccessLevel;
@@ -21,7 +21,7 @@ const FILL: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM
     FROM n, (SELECT at_ms, event FROM trust_events WHERE agent_id = ?2 ORDER BY at_ms DESC LIMIT 1)";
 
 #[tokio::test]
-async fn one_whose_record_is_full_is_lowered_alone_and_what_others_have_goes_on_to_count() {
+async fn agent_with_a_full_record_keeps_its_level_and_others_go_on_to_earn() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agents.db");
     let events = TrustEvents::new(Database::open(&Location::File(path.clone())).await.unwrap());
@@ -51,8 +51,7 @@ async fn one_whose_record_is_full_is_lowered_alone_and_what_others_have_goes_on_
         done(name, after(3)).await;
         done(name, after(4)).await;
     }
-    // Something would come of a look at it, and can't be recorded.
+    // Nothing more can be recorded of it, and nothing has to be.
     earning.look(after(5)).await.unwrap();
-    assert_eq!(level("full"), AccessLevel::Sandboxed);
-    assert_eq!(["before", "later"].map(level), [AccessLevel::Standard; 2]);
+    assert_eq!(["before", "full", "later"].map(level), [AccessLevel::Standard; 3]);
 }

@@ -179,9 +179,7 @@ async fn an_agent_is_shown_what_it_may_call_and_told_why_it_may_not_call_the_res
     assert!(
         house.shown("free").contains(&"run".to_owned()) && house.shown("free").contains(&"tell".to_owned())
     );
-    assert!(
-        house.call("free", "tell", json!({})).await == Envelope::Ok { data: json!({}), pagination: None }
-    );
+    assert_eq!(data(house.call("free", "tell", json!({})).await), json!({}));
     assert!(
         !house.shown("low").contains(&"tell".to_owned()) && house.shown("low").contains(&"run".to_owned())
     );
@@ -217,7 +215,7 @@ async fn a_yes_is_good_for_the_very_call_it_was_asked_for_and_once() {
     let record = house.last();
     assert_eq!(
         (record["decision"].as_str(), record["judged"]["rule"].as_str()),
-        (Some("escalate"), Some("autonomy:full"))
+        (Some("escalate"), Some("human_approval:agent"))
     );
     let approval = record["judged"]["approval_id"].as_str().unwrap().to_owned();
     assert!(message(&asked).contains(&approval));
@@ -297,8 +295,12 @@ async fn an_agent_asks_about_what_it_says_and_is_told_of_a_yes_to_just_that_once
         |title: &str| json!({ "action_type": "deploy:production", "title": title, "description": "now" });
     let asked = data(house.call("low", ASK, about("release")).await);
     assert_eq!((&asked["status"], &asked["risk_level"]), (&json!("pending"), &json!("critical")));
-    let unknown = json!({ "action_type": "acme:rotate", "title": "keys", "description": "now" });
-    assert_eq!(data(house.call("free", ASK, unknown).await)["risk_level"], "high");
+    let unknown = json!({ "action_type": "deploy:prodcution", "title": "release", "description": "now" });
+    let refused = house.call("free", ASK, unknown).await;
+    assert_eq!(code(&refused), Some(DomainCode::InvalidArgument));
+    for part in ["/action_type", "deploy:production", "there are: "] {
+        assert!(message(&refused).contains(part), "{refused:?}");
+    }
     let again = data(house.call("low", ASK, about("release")).await);
     assert_eq!(again["approval_id"], asked["approval_id"]);
     house.say_yes();
@@ -360,16 +362,17 @@ async fn what_changes_counts_at_once_for_whoever_sits_there() {
 }
 
 #[tokio::test]
-async fn what_looks_like_a_secret_is_recorded_taken_out_or_withheld_by_autonomy() {
+async fn token_in_an_answer_is_recorded_taken_out_or_withheld_by_autonomy() {
     let house = House::new();
-    let said = json!({ "text": "password=hunter2hunter2" });
+    let said = json!({ "text": "password = getpass(); KEY = 'glpat-hunter2hunter2hunter2'" });
     let text = |envelope: &Envelope| serde_json::to_string(envelope).unwrap();
     let free = house.call("free", "artifact.get", told(&said)).await;
     assert!(text(&free).contains("hunter2"), "{free:?}");
     assert_eq!(house.last()["judged"]["secrets_found"], 1);
     house.access.set_rules(rules("tool_access: {agents: [{name: free, level: elevated, autonomy: semi}]}"));
     let redacted = house.call("free", "artifact.get", told(&said)).await;
-    assert!(code(&redacted).is_none() && !text(&redacted).contains("hunter2"), "{redacted:?}");
+    assert_eq!(serde_json::to_value(&redacted).unwrap()["redacted"]["at"], json!(["/text"]));
+    assert_eq!(data(redacted)["text"], "password = getpass(); KEY = '***'");
     house.access.set_rules(rules(
         "tool_access: {agents: [{name: free, level: elevated, autonomy: locked, auto_approve: [all]}]}",
     ));
@@ -460,9 +463,7 @@ async fn what_is_recorded_of_an_agent_counts_at_its_next_call() {
     // What a person has to say yes to is proposed, and no more than that.
     assert_eq!(code(&run("free").await), Some(DomainCode::PermissionDenied));
     let all = events.of(&agent).await.unwrap();
-    // A look is recorded where something came of it, so that whoever replays comes to the same.
-    let looks = all.iter().filter(|event| event.kind == TrustEventKind::Evaluated).count();
-    assert_eq!(looks, 3, "{all:?}");
+    assert_eq!(all.len(), 3, "following what is earned records nothing: {all:?}");
     let at = later() + SignedDuration::from_secs(120);
     let proposed = replay(&milestones(), &agent, &all, at).trust.state(&milestones()).pending.remove(0);
     let approved = TrustEventKind::PromotionApproved {

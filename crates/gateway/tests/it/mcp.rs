@@ -111,10 +111,19 @@ async fn tools_are_called_after_a_handshake_of_the_revision_before() {
 async fn what_may_not_be_called_is_an_error_of_the_protocol() {
     let rig = Rig::new();
     let router = router(&rig);
-    for (name, reason) in [("sandbox.exec", "never"), ("web.fetch", "no_reach"), ("nothing", "unknown")] {
+    for (name, reason) in [("sandbox.exec", "never"), ("web.fetch", "no_reach")] {
         let (_, refused) = ask(&router, "tools/call", json!({ "name": name, "arguments": {} })).await;
         assert_eq!(refused["error"]["data"]["reason"], reason, "{refused}");
     }
+    // Whoever has misread a name is told which there are, as a result that a model reads.
+    let (_, unknown) = ask(&router, "tools/call", json!({ "name": "artifact_get", "arguments": {} })).await;
+    let result = &unknown["result"];
+    assert_eq!(
+        (&result["isError"], &result["structuredContent"]["domain_code"]),
+        (&json!(true), &json!("not_found"))
+    );
+    let message = result["structuredContent"]["message"].as_str().unwrap();
+    assert!(message.contains("artifact.get") && !message.contains("sandbox.exec"), "{message}");
     assert_eq!(rig.called(), 0);
 }
 

@@ -9,13 +9,15 @@
 //!     files: {.config/agent.json: '{{"base": {json:base_url}}}'}   # below its home
 //! ```
 //! One whose program is in an image of containers says `image: NAME`, and runs in one.
+//! One that prints an envelope, and nothing else, says `output: envelope`.
 //! One that reads `/workspace/.cogni/messages.json` says `reads_messages: true` and needs no `{prompt}`.
 //! An agent is a row: another variant is another row, never another program of ours.
 
 use super::similar::nearest;
 use super::template::{Gap, Template};
 use belljar_contract::yaml::{
-    self, Log, Members, Mistakes, Node, Value, below, boolean, list, place, quoted, text, text_or_number,
+    self, Log, Members, Mistakes, Node, Value, below, boolean, list, one_of, place, quoted, text,
+    text_or_number,
 };
 use belljar_sandbox::docker::ImageName;
 use std::collections::BTreeMap;
@@ -29,6 +31,8 @@ pub struct Agent {
     pub description: String,
     /// Whether it reads what it is told from `/workspace/.cogni/messages.json`, and needs no argument for it.
     pub reads_messages: bool,
+    /// What it prints.
+    pub output: OutputForm,
     /// The image that its program is in; the host's own files if there is none.
     pub image: Option<ImageName>,
     /// Its program, found as a shell would, and its arguments.
@@ -37,6 +41,16 @@ pub struct Agent {
     pub env: BTreeMap<String, Template>,
     /// Files in its home that are there before it starts, by their path below it.
     pub files: BTreeMap<String, Template>,
+}
+
+/// What an agent prints to standard output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OutputForm {
+    /// Text, or an envelope.
+    #[default]
+    Any,
+    /// An envelope and nothing else: what is none is an error.
+    Envelope,
 }
 
 /// All that there are.
@@ -115,6 +129,8 @@ impl Catalogue {
     }
 }
 
+const OUTPUT_FORMS: [(&str, OutputForm); 2] = [("any", OutputForm::Any), ("envelope", OutputForm::Envelope)];
+
 fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
     let mut members = Members::open(node, log)?;
     let name = members.required("name", name);
@@ -124,6 +140,7 @@ fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
         })
     });
     let reads_messages = members.or("reads_messages", false, boolean);
+    let output = members.or("output", OutputForm::Any, |node, log| one_of(node, log, &OUTPUT_FORMS));
     let image = members.optional("image", |node, log| {
         text(node, log, "the name of an image, such as debian:12", |text| ImageName::parse(text).ok())
     });
@@ -154,7 +171,7 @@ fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
     let env = members.section("env", |node, log| templates(node, log, "the name of a variable", is_variable));
     let files = members.section("files", |node, log| templates(node, log, "a path below its home", is_below));
     members.finish();
-    Some(Agent { name: name?, description: description?, reads_messages, image, argv, env, files })
+    Some(Agent { name: name?, description: description?, reads_messages, output, image, argv, env, files })
 }
 
 fn name(node: &Node, log: &mut Log) -> Option<String> {

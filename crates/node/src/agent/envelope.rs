@@ -4,8 +4,10 @@
 //! {"payloads": [{"text": "Done."}], "meta": {"durationMs": 5, "error": null}}
 //! ```
 //! It is an envelope if all of standard output, without white space around it, is one object with `payloads` and `meta`. With
-//! anything before or behind it, it is text, and nothing in it means anything. All of it comes from inside.
+//! anything before or behind it, it is text, and nothing in it means anything. Text is an error where the catalogue says that the agent
+//! prints an envelope. All of it comes from inside.
 
+use super::catalogue::OutputForm;
 use serde_json::{Map, Value};
 
 /// What an agent has answered.
@@ -39,14 +41,26 @@ pub struct AgentError {
 /// The code of an error that has none that could be one.
 const NO_CODE: &str = "agent_error";
 
+/// What is wrong with the output of an agent whose row in the catalogue says that it is an envelope.
+const NO_ENVELOPE: &str =
+    "standard output is not one envelope and nothing else, as the agent's row in the catalogue says";
+
 const LONGEST_CODE: usize = 64;
 const LONGEST_MESSAGE: usize = 500;
 
 // === impl Answer ===
 
 impl Answer {
+    /// Reads what an agent has printed that prints in this form.
+    pub fn of(stdout: &[u8], form: OutputForm) -> Self {
+        match (Self::read(stdout), form) {
+            (Self::Text(_), OutputForm::Envelope) => Self::Malformed { why: NO_ENVELOPE },
+            (answer, _) => answer,
+        }
+    }
+
     /// Reads what an agent has printed.
-    pub fn read(stdout: &[u8]) -> Self {
+    fn read(stdout: &[u8]) -> Self {
         let trimmed = stdout.trim_ascii();
         // The parser goes 128 levels deep and no further; deeper text is text.
         let parsed = match trimmed.first() {

@@ -1,14 +1,15 @@
 //! What came of an agent's run: `GraphFinal` (`spec/2 §Graph Execution Flow`), and what it was made from.
 
+use super::catalogue::OutputForm;
 use super::envelope::Answer;
 use super::event::Billing;
 use super::failure;
 use crate::chain;
 use crate::once::{OnceCode, OnceResult};
-use crate::usage::{Calls, Totals};
+use crate::usage::Calls;
 use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
 use belljar_contract::id::RunId;
-use belljar_contract::usage::UsageReport;
+use belljar_contract::usage::{UsageReport, UsageTotals};
 use belljar_policy::grant::GrantRefusal;
 
 /// What came of an agent's run.
@@ -25,15 +26,15 @@ pub struct GraphFinal {
     /// What each of its calls has used, in the order of the calls.
     pub usage: Vec<UsageReport>,
     /// What all of them together have used.
-    pub totals: Totals,
+    pub totals: UsageTotals,
 }
 
 // === impl GraphFinal ===
 
 impl GraphFinal {
     /// Reads it off a run.
-    pub fn of(result: &OnceResult, graph_id: &str) -> Self {
-        let (content, failure) = judged(result);
+    pub fn of(result: &OnceResult, graph_id: &str, form: OutputForm) -> Self {
+        let (content, failure) = judged(result, form);
         let billed: Calls = result.calls.listed.iter().collect();
         Self {
             run_id: result.run_id.clone(),
@@ -41,7 +42,7 @@ impl GraphFinal {
             failure,
             content,
             usage: billed.reports().to_vec(),
-            totals: billed.totals(),
+            totals: result.usage.clone(),
         }
     }
 
@@ -54,7 +55,7 @@ impl GraphFinal {
             failure: Some(why),
             content: String::new(),
             usage: Vec::new(),
-            totals: Totals::default(),
+            totals: UsageTotals::default(),
         }
     }
 
@@ -79,11 +80,11 @@ impl GraphFinal {
 }
 
 /// What was said, and why it counts for nothing, if it doesn't.
-fn judged(result: &OnceResult) -> (String, Option<AgentFailure>) {
+fn judged(result: &OnceResult, form: OutputForm) -> (String, Option<AgentFailure>) {
     let calls = &result.calls.listed;
     let of_run = result.error_code.map(|code| failure::of_run(code, &reason(code, result)));
     let of_exit = || (result.exit_code != 0).then(|| failure::of_exit_code(result.exit_code, calls));
-    match Answer::read(&result.stdout) {
+    match Answer::of(&result.stdout, form) {
         Answer::Text(text) => (text, of_run.or_else(of_exit)),
         Answer::Envelope { text, error } => {
             let of_agent = || error.as_ref().map(|error| failure::of_agent(error, calls));
@@ -91,7 +92,9 @@ fn judged(result: &OnceResult) -> (String, Option<AgentFailure>) {
         }
         Answer::Malformed { why } => {
             let malformed = || AgentFailure::new(GraphCode::Internal, "parse_error", why);
-            (String::new(), Some(of_run.unwrap_or_else(malformed)))
+            // One that has failed without an envelope has failed for that reason.
+            let of_exit = || of_exit().filter(|_| form == OutputForm::Envelope);
+            (String::new(), of_run.or_else(of_exit).or_else(|| Some(malformed())))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An agent's run: from its row in the catalogue to what came of it.
 
-use super::catalogue::Agent;
+use super::catalogue::{Agent, OutputForm};
 use super::event::Telling;
 use super::messages::Messages;
 use super::outcome::GraphFinal;
@@ -11,6 +11,7 @@ use crate::once::{MESSAGES, OnceLimits, OnceResult, OnceSpec, OnceWeb, Place, Wa
 use belljar_confine::plan::HostPath;
 use belljar_contract::inference::CallRecord;
 use belljar_contract::isolation::Required;
+use belljar_egress::identity::CallMetadata;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::enclosure::Site;
 use belljar_sandbox::hatch::OPENAI_PORT;
@@ -29,6 +30,8 @@ pub struct AgentTask<'t> {
     pub model: String,
     /// Those that it may use.
     pub models: InferenceConfig,
+    /// Who its calls are made for, besides what the grant says.
+    pub metadata: CallMetadata,
     /// The web that it may reach; none if there is none.
     pub web: Option<OnceWeb>,
     /// The directory that it works on a copy of.
@@ -72,10 +75,13 @@ pub fn run(
     (telling, watch): (Telling<'_>, &mut dyn Watch),
 ) -> (OnceResult, GraphFinal) {
     let graph_id = granted.graph_id().to_owned();
+    let form = task.agent.output;
+    // What may be no text is told at the end.
+    let is_wanted = streams && form == OutputForm::Any;
     let mut passing =
-        Passing { telling: Some(telling), is_wanted: streams, pending: Vec::new(), is_text: None, watch };
+        Passing { telling: Some(telling), is_wanted, pending: Vec::new(), is_text: None, watch };
     let result = run_once(place, task.spec(), granted, site, &mut passing);
-    let told = GraphFinal::of(&result, &graph_id);
+    let told = GraphFinal::of(&result, &graph_id, form);
     passing.end(&told);
     (result, told)
 }
@@ -107,6 +113,7 @@ impl AgentTask<'_> {
             lent: self.installed.lent.into_iter().chain(self.lent).collect(),
             env,
             models: Some(self.models),
+            metadata: self.metadata,
             web: self.web,
             limits: self.limits,
             required: self.required,

@@ -89,6 +89,7 @@ fn holder(wanted: &IssueTokenRequest) -> Holder {
         RemoteAgent::Sandbox => HolderKind::Sandbox,
         RemoteAgent::ProjectManager => HolderKind::ProjectManager,
         RemoteAgent::ProjectAnalyst => HolderKind::ProjectAnalyst,
+        RemoteAgent::Operator => HolderKind::Operator,
     };
     Holder {
         task_id: wanted.task_id.clone(),

@@ -20,15 +20,19 @@ pub(super) async fn ready(State(api): State<Shared>) -> (StatusCode, String) {
     let audit = std::sync::Arc::clone(&api.workplace.audit);
     // The files of statuses are small, and on a disk.
     let statuses = tokio::task::spawn_blocking(move || audit.anchor_statuses()).await.unwrap_or_default();
+    let workplace = std::sync::Arc::clone(&api.workplace);
+    let has_engine =
+        tokio::task::spawn_blocking(move || workplace.images.has_engine()).await.unwrap_or(false);
     let failing = statuses.iter().filter(|status| status.failing.is_some());
     match failing.map(|status| status.is_required).max() {
         Some(true) => (StatusCode::SERVICE_UNAVAILABLE, "a required audit anchor fails".to_owned()),
         Some(false) => (StatusCode::OK, "ready; an audit anchor fails".to_owned()),
+        None if !has_engine => (StatusCode::OK, "ready; the container engine doesn't answer".to_owned()),
         None => (StatusCode::OK, "ready".to_owned()),
     }
 }
 
-/// Why the node can't work. Nothing is written for it: any client may ask, also without a token.
+/// Why the node can't work. Any client may ask, also without a token: what is written for it is one canary sandbox in ten seconds.
 async fn why_unready(api: &Shared) -> Option<&'static str> {
     let workplace = &api.workplace;
     if api.stop.is_cancelled() {
@@ -43,7 +47,10 @@ async fn why_unready(api: &Shared) -> Option<&'static str> {
     if !workplace.is_recording.load(Ordering::Relaxed) {
         return Some("the node can't write to its database");
     }
-    workplace.why_unrecorded()
+    let unrecorded = workplace.why_unrecorded();
+    unrecorded.or_else(|| {
+        (!workplace.canary.is_well()).then_some("the node can't make sandboxes; its log says why")
+    })
 }
 
 /// Checks that what a request begins can be recorded.

@@ -2,22 +2,24 @@
 
 use super::answer::Refusal;
 use super::health::check_recorded;
-use super::{Shared, body, job};
+use super::{Shared, body, endpoints, job};
 use crate::house::{Order, TooMuch};
-use crate::images::{NoImage, OF_JOB};
+use crate::images::{Image, NoImage, OF_JOB};
 use crate::job::context::{self, ContextError};
-use crate::models::{NoModels, NodeModels};
+use crate::models::NoModels;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
 use belljar_contract::worker::problem::ProblemKind;
+use belljar_contract::worker::traceparent::TraceParent;
 use belljar_store::jobs::{Callback, JobRecord, Submission, Submitted};
 use std::sync::Arc;
 use std::time::Duration;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const TRACEPARENT: &str = "traceparent";
 const LONGEST_KEY: usize = 255;
 
 /// So often it is looked what became of a job that another node may have.
@@ -30,12 +32,15 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     check_recorded(&api)?;
     let settings = &api.workplace.settings;
     let idempotency_key = idempotency_key(&request)?;
+    let said = traceparent(&request);
     let document = body::read(request, settings.max_request_bytes).await?;
     let RunJobRequest { version: _, wait, assignment } = RunJobRequest::parse(&document)?;
     admitted(&api, &assignment).await?;
     let callback = callback(&api, &assignment)?;
     let job_id = assignment.job_id.clone();
     let resolved = context::resolved(&api.workplace, &assignment).await?;
+    let resolved = with_image(&api, &assignment, resolved);
+    let resolved = in_trace(resolved, &assignment, said);
     let hired = match &assignment.agent_id {
         Some(agent) => api.workplace.trust.hiring(agent, api.workplace.now()).await?,
         None => None,
@@ -94,9 +99,25 @@ fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Ref
     }
 }
 
+/// A job with the image that is the default here, where it names none: another node that claims it may have another default.
+fn with_image(api: &Shared, assignment: &Assignment, resolved: Option<Assignment>) -> Option<Assignment> {
+    let image = match &assignment.sandbox.image {
+        None => api.workplace.images.choose(None, OF_JOB).ok(),
+        Some(_) => None,
+    };
+    let Some(image) = image.filter(|_| api.workplace.shares_database) else { return resolved };
+    let mut named = resolved.unwrap_or_else(|| assignment.clone());
+    named.sandbox.image = Some(image.name());
+    Some(named)
+}
+
 /// What was accepted is that job, whatever has changed since: what it has come to is told, and what it may is looked at when it begins.
 async fn admitted(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
-    let Err(refusal) = check(api, assignment) else { return Ok(()) };
+    let checked = match check(api, assignment) {
+        Ok(image) => check_volumes(api, image, OF_JOB).await,
+        Err(refusal) => Err(refusal),
+    };
+    let Err(refusal) = checked else { return Ok(()) };
     match api.workplace.jobs.find(&assignment.job_id).await? {
         Some(_) => Ok(()),
         None => Err(refusal),
@@ -104,10 +125,11 @@ async fn admitted(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> 
 }
 
 /// What this node can't do is said before it is accepted.
-fn check(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
+fn check(api: &Shared, assignment: &Assignment) -> Result<Image, Refusal> {
     let sandbox = &assignment.sandbox;
     let image = api.workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
-    NodeModels::allowed(api.workplace.models.as_ref(), sandbox)?;
+    let models = api.workplace.models.allowed(sandbox)?;
+    endpoints::check_job(sandbox, models.is_some())?;
     if sandbox.contradicts_itself() {
         let detail = "$.sandbox.network_policy: `none`, and $.sandbox.job_spec.constraints.ext_net_allowed is true: one of \
                       the two can't be meant";
@@ -116,7 +138,18 @@ fn check(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
     if let Some(house) = api.workplace.tools.house() {
         house.terms(assignment.agent_id.as_ref(), &Order::of_job(sandbox, &image))?;
     }
-    Ok(())
+    Ok(image)
+}
+
+/// Refuses an image whose containers could write without limit. What the engine doesn't know by now is found out when the job begins.
+pub(super) async fn check_volumes(api: &Shared, image: Image, place: &'static str) -> Result<(), Refusal> {
+    if image == Image::Native {
+        return Ok(());
+    }
+    let workplace = Arc::clone(&api.workplace);
+    let checking = tokio::task::spawn_blocking(move || workplace.images.check_volumes(&image, place));
+    let checked = checking.await.map_err(|_| Refusal::new(ProblemKind::Internal, "the node has failed"))?;
+    Ok(checked?)
 }
 
 impl From<TooMuch> for Refusal {
@@ -129,7 +162,7 @@ impl From<NoImage> for Refusal {
     fn from(error: NoImage) -> Self {
         let kind = match error {
             NoImage::Invalid { .. } => ProblemKind::Validation,
-            NoImage::Denied { .. } => ProblemKind::Authorization,
+            NoImage::Denied { .. } | NoImage::Volumes { .. } => ProblemKind::Authorization,
         };
         Self::new(kind, error.to_string())
     }
@@ -151,6 +184,28 @@ impl From<ContextError> for Refusal {
 impl From<NoModels> for Refusal {
     fn from(error: NoModels) -> Self {
         Self::new(ProblemKind::Authorization, error.to_string())
+    }
+}
+
+/// The trace that the head of a request names. As W3C Trace Context says, one that can't be read is as none.
+pub(super) fn traceparent(request: &Request) -> Option<TraceParent> {
+    let mut said = request.headers().get_all(TRACEPARENT).iter();
+    let only = said.next().filter(|_| said.next().is_none())?;
+    TraceParent::parse(only.to_str().ok()?).ok()
+}
+
+/// The assignment with the trace of the request's head, where the assignment itself names none. It is the same job all the same.
+fn in_trace(
+    resolved: Option<Assignment>,
+    assignment: &Assignment,
+    said: Option<TraceParent>,
+) -> Option<Assignment> {
+    match said.filter(|_| assignment.traceparent.is_none()) {
+        Some(said) => {
+            let carried_out = resolved.unwrap_or_else(|| assignment.clone());
+            Some(Assignment { traceparent: Some(said), ..carried_out })
+        }
+        None => resolved,
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::answer::{Refusal, json};
 use super::health::check_recorded;
-use super::{Shared, body};
+use super::run::{check_volumes, traceparent};
+use super::{Shared, body, endpoints};
 use crate::house::Order;
 use crate::images::OF_SESSION;
-use crate::models::NodeModels;
-use crate::session::{Session, SessionError};
+use crate::models::CallOwner;
+use crate::session::{Session, SessionError, With};
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -21,14 +22,22 @@ use std::sync::Arc;
 
 /// `POST /v1/worker/sessions`.
 pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+    let said = traceparent(&request);
     let document = body::read(request, api.workplace.settings.max_request_bytes).await?;
     let wanted = OpenSessionRequest::parse(&document)?;
     check_recorded(&api)?;
+    endpoints::check_session(&wanted)?;
     let image = api.workplace.images.choose(wanted.image.as_deref(), OF_SESSION)?;
-    let models = NodeModels::allowed_in_session(api.workplace.models.as_ref(), &wanted)?;
+    let models = api.workplace.models.allowed_in_session(&wanted)?;
     let house = api.workplace.tools.house();
     let terms = house.map(|house| house.terms(wanted.agent_id.as_ref(), &Order::of_session(&wanted, &image)));
-    let (session, is_new) = api.sessions.open(wanted, (image, models, terms.transpose()?)).await?;
+    check_volumes(&api, image.clone(), OF_SESSION).await?;
+    let owner = CallOwner {
+        user_id: wanted.user_id.clone(),
+        trace_id: wanted.traceparent.as_ref().or(said.as_ref()).map(|parent| parent.trace_id().to_owned()),
+    };
+    let with = With { image, models, owner, terms: terms.transpose()? };
+    let (session, is_new) = api.sessions.open(wanted, with).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(told(status, &session, SessionStatus::Open))
 }
@@ -58,7 +67,8 @@ pub(super) async fn exec(
     check_recorded(&api)?;
     check(&session, wanted.task_id.as_ref(), wanted.session_id.as_ref())?;
     api.workplace.metrics.command_run();
-    let answer = session.exec(wanted, settings.timeouts, || api.workplace.now()).await?;
+    let workplace = Arc::clone(&api.workplace);
+    let answer = session.exec(wanted, settings.timeouts, Arc::new(move || workplace.now())).await?;
     Ok(json(StatusCode::OK, &answer))
 }
 
@@ -124,7 +134,7 @@ impl From<SessionError> for Refusal {
             SessionError::Other(_) | SessionError::NotStarted(_) => ProblemKind::Conflict,
             SessionError::TooManyCommands(_) | SessionError::TooManyTerminals(_) => ProblemKind::Limit,
             SessionError::TooMany(_) | SessionError::NoRoom => ProblemKind::Overloaded,
-            SessionError::Stopping => ProblemKind::Unavailable,
+            SessionError::Stopping | SessionError::NoModels(_) => ProblemKind::Unavailable,
             SessionError::Sandbox(_) | SessionError::Serve(_) | SessionError::Unrecorded(_) => {
                 ProblemKind::Internal
             }

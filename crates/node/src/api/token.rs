@@ -7,11 +7,12 @@ use belljar_egress::secret::Secret;
 use belljar_trusted::input;
 use sha2::{Digest, Sha256};
 use std::path::Path;
+use std::sync::{PoisonError, RwLock};
 use subtle::ConstantTimeEq;
 
-/// The token that the orchestrator shows. What is kept is its hash.
+/// The token that the orchestrator shows. What is kept is its hash. Another one may take its place while the node runs.
 pub struct Token {
-    hash: [u8; 32],
+    hash: RwLock<[u8; 32]>,
 }
 
 /// A token can't be used.
@@ -59,10 +60,20 @@ impl Token {
             true => {
                 // So that it is found where an agent would show it.
                 Secret::parse(text).into_iter().for_each(known::remember);
-                Ok(Self { hash: Sha256::digest(text).into() })
+                Ok(Self { hash: RwLock::new(Sha256::digest(text).into()) })
             }
             false => Err(TokenError::None { path: path.to_owned() }),
         }
+    }
+
+    /// Has another token take its place: requests that show this one are refused from now on.
+    pub(crate) fn replace(&self, other: &Self) {
+        let hash = other.hash();
+        *self.hash.write().unwrap_or_else(PoisonError::into_inner) = hash;
+    }
+
+    fn hash(&self) -> [u8; 32] {
+        *self.hash.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a request shows it, once.
@@ -74,7 +85,7 @@ impl Token {
         };
         // Hashes are compared, and in a time that says nothing of where they differ.
         let hash: [u8; 32] = Sha256::digest(token.trim()).into();
-        scheme.eq_ignore_ascii_case("bearer") && bool::from(hash.ct_eq(&self.hash))
+        scheme.eq_ignore_ascii_case("bearer") && bool::from(hash.ct_eq(&self.hash()))
     }
 }
 

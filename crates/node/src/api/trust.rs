@@ -51,7 +51,8 @@ pub(super) async fn record(
     request: Request,
 ) -> Result<Response, Refusal> {
     let wanted = RecordEventRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
-    let event = (&agent(&name)?, wanted.event_id, wanted.event.into());
+    let kind = wanted.event.reported_by(approvals::operator()?);
+    let event = (&agent(&name)?, wanted.event_id, kind);
     let entered = api.workplace.trust.report(event, wanted.at, &api.workplace.clock).await?;
     let status = if entered.is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(told(status, entered))

@@ -6,7 +6,6 @@ use belljar_sandbox::backend::BackendError;
 use belljar_store::artifacts::ArtifactsError;
 use belljar_store::audit::AuditError;
 use belljar_store::database::DatabaseError;
-use belljar_store::trust::RecordError;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -96,6 +95,6 @@ pub enum DaemonError {
     Trust {
         /// Why.
         #[source]
-        source: RecordError,
+        source: DatabaseError,
     },
 }

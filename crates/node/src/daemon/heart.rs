@@ -4,6 +4,7 @@
 use super::recovery::give_up;
 use crate::delivery::Deliverer;
 use crate::job::Workplace;
+use crate::job::abilities::Abilities;
 use crate::job::dispatcher::Dispatcher;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(super) struct Heart {
     pub(super) workplace: Arc<Workplace>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) deliverer: Arc<Deliverer>,
+    /// What other nodes were told last that this one can run.
+    pub(super) announced: String,
 }
 
 /// How often what is told is held against what is to be told, in beats.
@@ -41,7 +44,7 @@ const LONGEST_GAP: Duration = Duration::from_secs(5);
 
 impl Heart {
     /// Beats until it is stopped.
-    pub(super) async fn beat(self, stop: CancellationToken) {
+    pub(super) async fn beat(mut self, stop: CancellationToken) {
         let (mut heard, mut beats) = (Heard::default(), 0);
         loop {
             tokio::select! {
@@ -51,8 +54,8 @@ impl Heart {
         }
     }
 
-    async fn once(&self, heard: &mut Heard, beats: &mut u64) {
-        let Self { workplace, dispatcher, deliverer } = self;
+    async fn once(&mut self, heard: &mut Heard, beats: &mut u64) {
+        let Self { workplace, dispatcher, deliverer, announced } = self;
         let instance = &workplace.owner.instance;
         let beaten = workplace.jobs.beat(instance).await;
         workplace.is_recording.store(beaten.is_ok(), Ordering::Relaxed);
@@ -62,10 +65,15 @@ impl Heart {
             Ok(false) => {
                 dispatcher.lose_all();
                 let _ = workplace.jobs.register(&workplace.owner, workplace.now()).await;
+                announced.clear();
             }
             // Whoever can't be told can't be asked either. Jobs go on; what they come to waits. Others may not have been able
             // to say that they live, either.
             Err(_) => return heard.forget(),
+        }
+        let abilities = Abilities::of(workplace).announcement();
+        if abilities != *announced && workplace.jobs.announce(instance, &abilities).await.is_ok() {
+            *announced = abilities;
         }
         dispatcher.look().await;
         let Ok(instances) = workplace.jobs.instances().await else { return heard.forget() };

@@ -1,7 +1,7 @@
 //! Removes what need not be kept any longer: jobs, the files that only they have left, and containers that an engine could not
 //! be got to remove when they were over.
 
-use super::Retention;
+use super::{Retention, recovery};
 use crate::job::Workplace;
 use belljar_store::database::DatabaseError;
 use jiff::{SignedDuration, Timestamp};
@@ -75,6 +75,7 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
     while workplace.jobs.expire(retention).await? > 0 {}
     // What a task keeps goes after the last of its jobs.
     while workplace.tools.files().expire(before(YOUNG)).await? > 0 {}
+    recovery::remove_unresumed(workplace).await?;
     // Whoever shows one that is gone is as little let in as before.
     while workplace.tokens.purge(before(TOKENS_KEPT)).await? > 0 {}
     let answered = workplace.settings.approvals.retention;

@@ -1,9 +1,10 @@
 //! `mcp` in the configuration file: how agents elsewhere reach the node's tools, what of those is off, and whose are among them.
 
 use axum::http::uri::Authority;
-use belljar_contract::tool::ToolName;
-use belljar_contract::yaml::{Log, Members, Node, boolean, list, text};
+use belljar_contract::tool::{ToolName, ToolScope};
+use belljar_contract::yaml::{Log, Members, Node, Value, below, boolean, list, one_of, place, quoted, text};
 use belljar_tools::bridge::config::ServersConfig;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// What a file says of it.
@@ -13,6 +14,8 @@ pub struct McpConfig {
     pub hosts: Vec<String>,
     /// Tools that nobody may call, whatever else allows them.
     pub disabled_tools: Vec<ToolName>,
+    /// For whose agents tools are, in the place of the scopes that they have.
+    pub tool_scopes: BTreeMap<ToolName, ToolScope>,
     /// Whether agents that plan may add to the images that are run (`spec/4` REQ-SANDBX-0125).
     pub planners_may_add_images: bool,
     /// Other servers, whose tools are the node's, too.
@@ -38,10 +41,11 @@ impl McpConfig {
                 text(node, log, "a tool's name such as web.fetch", |text| ToolName::parse(text).ok())
             })
         });
+        let tool_scopes = members.section("tool_scopes", tool_scopes);
         let planners_may_add_images = members.or("planners_may_add_images", false, boolean);
         let servers = members.section("servers", ServersConfig::read);
         members.finish();
-        Self { hosts, disabled_tools, planners_may_add_images, servers }
+        Self { hosts, disabled_tools, tool_scopes, planners_may_add_images, servers }
     }
 
     /// All names that a request may give for the host, where it listens on that address.
@@ -55,6 +59,31 @@ impl McpConfig {
         let same = SAME_MACHINE.map(str::to_owned);
         same.into_iter().chain(own).chain(self.hosts.iter().cloned()).collect()
     }
+}
+
+/// A scope for each of some tools.
+fn tool_scopes(node: &Node, log: &mut Log) -> BTreeMap<ToolName, ToolScope> {
+    let Value::Mapping(written) = &node.value else {
+        log.note(node.position, place(node), node.describe(), "a mapping of tools' names to scopes");
+        return BTreeMap::new();
+    };
+    let mut scopes = BTreeMap::new();
+    for (key, value) in written {
+        let scope = one_of(value, log, &ToolScope::NAMES);
+        match (ToolName::parse(&key.name), scope) {
+            (Ok(name), Some(scope)) => drop(scopes.insert(name, scope)),
+            (Ok(_), None) => {}
+            (Err(_), _) => {
+                log.note(
+                    key.position,
+                    &below(&node.path, &key.name),
+                    quoted(&key.name),
+                    "a tool's name such as web.fetch",
+                );
+            }
+        }
+    }
+    scopes
 }
 
 /// A host, with or without a port.

@@ -3,8 +3,10 @@
 use super::{DaemonError, Settings};
 use crate::images::Images;
 use crate::job::Workplace;
+use belljar_contract::id::JobId;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::native;
+use belljar_sandbox::resumption;
 use belljar_sandbox::state::State;
 use belljar_store::database::DatabaseError;
 use belljar_store::jobs::{ChangeError, Left};
@@ -25,6 +27,25 @@ pub(super) async fn clear(settings: &Settings) -> Result<(), DaemonError> {
 pub(super) async fn recover(workplace: &Workplace, gone: &[String]) -> Result<(), DaemonError> {
     for instance in gone {
         give_up(workplace, instance).await?;
+    }
+    Ok(())
+}
+
+/// Removes what attempts of former instances have left to next ones that won't be made here: their jobs are over, or another
+/// instance has them.
+pub(super) async fn remove_unresumed(workplace: &Workplace) -> Result<(), DatabaseError> {
+    let state = &workplace.settings.state;
+    for (run_id, job_key) in resumption::waiting(state) {
+        let job = match JobId::parse(&job_key) {
+            Ok(job_id) => workplace.jobs.find(&job_id).await?,
+            Err(_) => None,
+        };
+        let is_ours = |owner: &str| owner == workplace.owner.instance;
+        let is_wanted =
+            job.is_some_and(|job| !job.life.state.is_final() && job.owner.as_deref().is_none_or(is_ours));
+        if !is_wanted {
+            resumption::remove(state, &run_id);
+        }
     }
     Ok(())
 }

@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 /// What the sandboxes of a node may reach.
 pub(super) struct WaysOut {
-    /// Nothing for a node without models.
-    pub(super) models: Option<NodeModels>,
+    pub(super) models: NodeModels,
     pub(super) web: NodeWeb,
     /// The file with the policy is followed.
     pub(super) following: Following,
@@ -29,8 +28,7 @@ pub(super) fn begin(
     let threads = |source| DaemonError::Threads { source };
     let callers = Arc::new(HatchThread::start().map_err(threads)?);
     let account = settings.billing_account_id.clone();
-    let models = settings.models.take();
-    let models = models.map(|config| NodeModels::new(config, account, audit, listed_calls));
+    let models = NodeModels::new(settings.models.take(), account, audit, listed_calls);
     let policy = settings.egress.take().map_or_else(|| Ok(OpenPolicy::of_nothing()), PolicyFile::open)?;
     let web = NodeWeb::new(Arc::clone(policy.live()), &callers, audit, metrics, listed_calls);
     policy.first().iter().for_each(|first| tell(first, audit, metrics));

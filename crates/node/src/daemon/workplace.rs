@@ -1,7 +1,8 @@
 //! Puts together what jobs are carried out with.
 
 use super::ways_out::{self, WaysOut};
-use super::{Bucket, DaemonError, Settings, WallClock, record};
+use super::{Bucket, DaemonError, Settings, WallClock, former, record};
+use crate::canary::Canary;
 use crate::denials::Denials;
 use crate::house::House;
 use crate::images::Images;
@@ -18,6 +19,7 @@ use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::{Artifacts, ArtifactsError};
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_store::database::Database;
+use belljar_store::grants::Grants;
 use belljar_store::images::Images as AddedImages;
 use belljar_store::jobs::{Jobs, Owner};
 use belljar_store::tokens::Tokens;
@@ -56,9 +58,11 @@ pub(super) async fn furnish(
     let tools = NodeTools::new(&parts).map_err(|source| DaemonError::Tools { source })?;
     let trust = NodeTrust::new(database, &settings.trust, tools.house());
     tools.disable(&settings.mcp.disabled_tools);
+    tools.rescope(&settings.mcp.tool_scopes);
     let denials = Denials::new(Arc::clone(&audit));
     let managed =
         ManagedServices::start(std::mem::take(&mut settings.managed), Arc::clone(&audit)).map_err(threads)?;
+    let launcher = Arc::new(launcher);
     let workplace = Workplace {
         jobs: Jobs::new(database.clone()),
         telemetry: Arc::new(record::open(settings.state.path()).await?),
@@ -76,9 +80,12 @@ pub(super) async fn furnish(
         library: Library::new(database),
         audit,
         tokens: Tokens::new(database.clone()),
+        grants: Grants::new(database.clone()),
         managed,
         denials,
-        launcher: Arc::new(launcher),
+        canary: Canary::new(&settings, &launcher),
+        launcher,
+        shares_database: !former::is_own(&settings.database, settings.state.path()),
         settings: Arc::new(settings),
         clock,
         owner: owner.clone(),

@@ -52,7 +52,7 @@ impl Terms {
     /// Those of somebody who stands so.
     pub(super) fn of(identity: Identity, stood: &Stood, order: &Order<'_>) -> Result<Self, TooMuch> {
         let whose = Whose(identity, order.what);
-        let compiled = of_node(Compiled::of(stood.agent.permissions.constraints()), order.web.is_some());
+        let compiled = of_node(Compiled::of_agent(&stood.agent.permissions), order.web.is_some());
         let programs = match &compiled.programs {
             ProgramTerms::All => None,
             ProgramTerms::Only { names } => {

@@ -14,10 +14,12 @@ use super::run::{Run, run};
 use crate::traces::{self, Anchor, Noted};
 use crate::trust::NodeTrust;
 use belljar_contract::failure::FailureCode;
+use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::state::JobState;
 use belljar_gateway::apart;
 use belljar_sandbox::state::RunFolder;
 use belljar_store::artifacts::ArtifactsError;
+use belljar_store::database::{DatabaseError, Failing};
 use belljar_store::jobs::{ChangeError, Claimed, Ended, Left, Report, Told};
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -84,7 +86,8 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
         Some(Why::Shutdown) if !has_begun => leave(workplace, (&job_id, fence), Left::Unbegun).await,
         Some(Why::Shutdown) if came.was_stopped() => leave(workplace, (&job_id, fence), Left::Gone).await,
         _ => {
-            let Came { ending, outcome } = keep_artifacts(workplace, came).await;
+            let came = with_files(workplace, &assignment, keep_artifacts(workplace, came).await).await;
+            let Came { ending, outcome } = came;
             kept = Instant::now();
             // A job that was not begun says nothing of anybody.
             let earns = workplace.trust.is_earned() && has_begun;
@@ -141,6 +144,23 @@ async fn keep_artifacts(workplace: &Workplace, came: Came) -> Came {
         }
     }
     came
+}
+
+/// Adds the files that the job's agent has put into its task (`artifact.put`): they are what the job has left, too.
+async fn with_files(workplace: &Workplace, assignment: &Assignment, came: Came) -> Came {
+    // A command has no tools.
+    if assignment.sandbox.job_spec.is_none() {
+        return came;
+    }
+    let look = || workplace.tools.files().of_job(&assignment.task_id, &assignment.job_id);
+    match insistently(&workplace.stop, |error: &DatabaseError| error.kind == Failing::Unavailable, look).await
+    {
+        Ok(files) => came.with_files(&files),
+        Err(error) => {
+            tracing::warn!(error = crate::chain(&error), "the files that a job has put can't be looked up");
+            Came::of_fault(&error)
+        }
+    }
 }
 
 /// How it ended, as is recorded.

@@ -1,6 +1,9 @@
 //! What a job's agent is told besides what the job says: preferences and skills of those for whom it is done, as they are when the job
 //! is accepted (`spec/1 §Context Supplied to SBA`). What the job itself says prevails.
 
+mod files;
+mod identity;
+
 use super::Workplace;
 use belljar_contract::id::JobId;
 use belljar_contract::scope::Scopes;
@@ -159,10 +162,26 @@ pub(crate) async fn resolved(
     let mut document = serde_json::to_value(assignment).map_err(|error| unfit(&error))?;
     let spec = &mut document["sandbox"]["job_spec"];
     let mut context = spec.get("context").and_then(Value::as_object).cloned().unwrap_or_default();
+    let has_files = files::put_into(&mut context, &assignment.sandbox.context_files);
+    let is_identified = identity::add(&mut context, assignment);
     let applied = workplace.library.fill(&mut context, &assignment.scopes()).await?;
-    let Some((effective, skills)) = applied else { return Ok(None) };
+    if !has_files && !is_identified && applied.is_none() {
+        return Ok(None);
+    }
     spec["context"] = context.into();
     let resolved = Assignment::parse(document.to_string().as_bytes()).map_err(|problems| unfit(&problems))?;
+    if let Some((effective, skills)) = applied {
+        record(workplace, assignment, (effective, skills))?;
+    }
+    Ok(Some(resolved))
+}
+
+/// Records which preferences and skills a job was given.
+fn record(
+    workplace: &Workplace,
+    assignment: &Assignment,
+    (effective, skills): (Effective, Vec<Value>),
+) -> Result<(), EventError> {
     let preferences = effective.values.iter().map(|(key, applied)| {
         json!({ "key": key.as_str(), "scope": applied.scope.to_string(), "version": applied.version })
     });
@@ -177,5 +196,5 @@ pub(crate) async fn resolved(
             tracing::error!(%error, "what a job was given can't be recorded");
         }
     });
-    Ok(Some(resolved))
+    Ok(())
 }

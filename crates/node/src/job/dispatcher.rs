@@ -1,11 +1,12 @@
 //! Takes jobs as long as there is room for one more, and has each of them carried out.
 
 use super::Workplace;
+use super::abilities::Choice;
 use super::attempt::{self, Stop, Why};
 use super::queue::Queue;
 use belljar_contract::id::JobId;
 use belljar_policy::lifecycle::Fence;
-use belljar_store::jobs::{ClaimError, Claimed, JobRecord, Left};
+use belljar_store::jobs::{ClaimError, Claimed, Fits, JobRecord, Left};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,8 @@ use tracing::Instrument;
 /// The jobs that this instance has.
 pub(crate) struct Dispatcher {
     workplace: Arc<Workplace>,
+    /// Which jobs it claims, where other nodes may run those that it can't; all of them if `None`.
+    choice: Option<Arc<dyn Fits>>,
     room: Arc<Semaphore>,
     queue: Queue,
     held: Mutex<HashMap<Claim, Held>>,
@@ -43,9 +46,11 @@ enum Held {
 
 impl Dispatcher {
     pub(crate) fn new(workplace: Arc<Workplace>) -> Self {
+        let choice = || Arc::new(Choice::new(Arc::clone(&workplace))) as Arc<dyn Fits>;
+        let choice = workplace.shares_database.then(choice);
         let room = Arc::new(Semaphore::new(workplace.settings.max_concurrency));
         let (queue, held, strange) = (Queue::default(), Mutex::default(), Mutex::default());
-        Self { workplace, room, queue, held, strange, claims: AtomicU32::new(0) }
+        Self { workplace, choice, room, queue, held, strange, claims: AtomicU32::new(0) }
     }
 
     /// Says that a job waits.
@@ -86,8 +91,7 @@ impl Dispatcher {
                 known = self.queue.has_some() => known,
             };
             self.claims.fetch_add(1, Ordering::SeqCst);
-            let claimed =
-                self.workplace.jobs.claim(&self.workplace.owner.instance, self.workplace.now()).await;
+            let claimed = self.claim().await;
             if !matches!(claimed, Ok(Some(_))) {
                 self.claims.fetch_sub(1, Ordering::SeqCst);
             }
@@ -104,6 +108,15 @@ impl Dispatcher {
                     self.queue.is_empty(known);
                 }
             }
+        }
+    }
+
+    async fn claim(&self) -> Result<Option<Claimed>, ClaimError> {
+        let Workplace { jobs, owner, .. } = &*self.workplace;
+        let now = self.workplace.now();
+        match &self.choice {
+            Some(choice) => jobs.claim_fitting(&owner.instance, Arc::clone(choice), now).await,
+            None => jobs.claim(&owner.instance, now).await,
         }
     }
 

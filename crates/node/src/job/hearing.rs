@@ -8,7 +8,7 @@ use crate::api::hatch::{self, Served};
 use crate::book::BookError;
 use crate::house::Terms;
 use crate::images::Image;
-use crate::models::{Caller, RunModels};
+use crate::models::{CallOwner, Caller, RunModels};
 use crate::serving::{HatchThread, ServeError};
 use crate::tools::{Given, Seated};
 use crate::traces::{Ran, Step};
@@ -17,8 +17,9 @@ use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::result::JobResult;
+use belljar_contract::usage::UsageTotals;
 use belljar_contract::worker::event::{Happening, Stream};
-use belljar_contract::worker::job::{InferenceUsage, NO_EXIT_CODE};
+use belljar_contract::worker::job::NO_EXIT_CODE;
 use belljar_contract::worker::telemetry::ContainerKind;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::hatch::Hatch;
@@ -55,7 +56,7 @@ pub(super) struct Hearing {
 /// What a run has had, once nothing of it runs any more.
 pub(super) struct Had {
     /// Of models, if it might call any.
-    pub(super) models: Option<Result<InferenceUsage, BookError>>,
+    pub(super) models: Option<Result<UsageTotals, BookError>>,
     /// Of the web, if it might reach any.
     pub(super) web: Option<Result<Seen, BookError>>,
     /// How it went, where a sandbox stood.
@@ -72,6 +73,8 @@ pub(super) struct Whose {
     pub(super) is_command: bool,
     /// What its agent is given.
     pub(super) given: Given,
+    /// The person and the trace that its calls of models are recorded for.
+    pub(super) owner: CallOwner,
     /// What its sandbox was made with, where its agent is judged.
     pub(super) terms: Option<Terms>,
 }
@@ -199,8 +202,9 @@ impl Hearing {
     }
 
     fn serve_models(&mut self, thread: &Arc<HatchThread>, run: &RunId, sockets: Vec<OwnedFd>) {
-        let (Some(all), Some(config)) = (&self.workplace.models, self.models.take()) else { return };
-        let served = all.serve((thread, self.caller()), config, run, sockets);
+        let Some(config) = self.models.take() else { return };
+        let owner = self.whose.owner.clone();
+        let served = self.workplace.models.serve((thread, self.caller()), (config, owner), run, sockets);
         // Without anybody who serves them the sockets are closed: a call is refused, and the job told so by that.
         self.served =
             Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no models")));

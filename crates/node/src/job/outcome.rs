@@ -6,14 +6,16 @@ use crate::web::{Seen, judge, judged};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
 use belljar_contract::failure::FailureCode;
-use belljar_contract::result::{JobResult, JobStatus};
-use belljar_contract::worker::job::{InferenceUsage, JobOutcome, Truncated};
+use belljar_contract::result::{Artifact, JobResult, JobStatus};
+use belljar_contract::usage::UsageTotals;
+use belljar_contract::worker::job::{JobOutcome, Truncated};
 use belljar_policy::lifecycle::Ending;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::enclosure::EnclosureError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
 use belljar_sandbox::run::command::{FinishedCommand, Printed};
+use belljar_store::task_artifacts::TaskArtifact;
 use jiff::Timestamp;
 use rustix::io::Errno;
 use std::error::Error;
@@ -37,12 +39,13 @@ impl Came {
     }
 
     /// The sandbox could not be made, or its program not be run: the one is the node's doing, the other the job's.
-    pub(super) fn of_run_error(error: &RunError, is_command: bool) -> Self {
-        match why_not_run(error) {
-            Some(why) if is_command => {
+    pub(super) fn of_run_error(error: &RunError, command: Option<&str>) -> Self {
+        match (why_not_run(error), command) {
+            (Some(why), Some(program)) => {
                 // As a shell says it.
                 let exit_code = if why == Errno::NOENT { 127 } else { 126 };
-                let outcome = JobOutcome::of_failure(FailureCode::StepFailed, crate::chain(error));
+                let message = cant_run(program, why);
+                let outcome = JobOutcome::of_failure(FailureCode::StepFailed, message);
                 Self { ending: Ending::Failed, outcome: JobOutcome { exit_code, ..outcome } }
             }
             _ => Self::of_fault(error),
@@ -62,7 +65,7 @@ impl Came {
     }
 
     /// With what it has had of models. Where not all of that could be recorded, it has failed, whatever it has done.
-    pub(super) fn with_models(mut self, models: Option<Result<InferenceUsage, BookError>>) -> Self {
+    pub(super) fn with_models(mut self, models: Option<Result<UsageTotals, BookError>>) -> Self {
         match models {
             None => {}
             Some(Ok(usage)) => self.outcome.inference = Some(usage),
@@ -98,7 +101,7 @@ impl Came {
         }
         // A command is one step: all that was denied was denied while it ran.
         let failure = (outcome.failure_code, outcome.failure_message.as_deref());
-        if let Some((code, message)) = judged(failure, &seen, Timestamp::MIN) {
+        if let Some((code, message)) = judged(failure, &seen, (Timestamp::MIN, FailureCode::StepFailed)) {
             (outcome.failure_code, outcome.failure_message) = (Some(code), Some(message));
         }
     }
@@ -123,10 +126,37 @@ impl Came {
         self
     }
 
+    /// With files of its task that it has put there, after those that it has left in its sandbox.
+    pub(super) fn with_files(mut self, files: &[TaskArtifact]) -> Self {
+        for file in files {
+            let (path, sha256) = (file.path.as_str().to_owned(), file.content.sha256().to_owned());
+            let artifact = Artifact { path, sha256, size_bytes: file.content.size_bytes() };
+            if let Some(result) = &mut self.outcome.sba_result {
+                result.artifacts.push(artifact.clone());
+            }
+            self.outcome.artifacts.push(artifact);
+        }
+        self
+    }
+
     /// Whether it ended because it was to.
     pub(super) fn was_stopped(&self) -> bool {
         self.ending == Ending::Canceled
     }
+}
+
+/// What an orchestrator is told of a command that can't be started.
+fn cant_run(program: &str, why: Errno) -> String {
+    let hint = match why {
+        Errno::NOENT if program.contains('/') => {
+            "there is no such file in the sandbox, or the interpreter that it names is missing"
+        }
+        Errno::NOENT => "there is no such program in the sandbox's PATH",
+        Errno::ACCESS => "it may not be executed there",
+        Errno::NOEXEC => "it is no program that the kernel can run",
+        _ => "the kernel refused to execute it",
+    };
+    format!("can't run {program:?}, the first element of `command`: {hint} ({why})")
 }
 
 /// Why its program could not be run in a sandbox that was there for it.

@@ -7,25 +7,30 @@ use super::outcome::{self, Came};
 use super::recorder::Heard;
 use crate::house::{Order, Terms, TooMuch};
 use crate::images::{Image, NoImage, OF_JOB};
-use crate::models::{NoModels, NodeModels};
+use crate::models::{CallOwner, NoModels, NodeModels};
 use crate::serving::ServeError;
 use crate::tools::Given;
 use crate::traces::{Ran, Step};
 use crate::web::Way;
 use belljar_confine::stage::Timings;
+use belljar_contract::id::{AgentId, JobId, TaskId};
 use belljar_contract::isolation::Required;
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
+use belljar_egress::identity::RunOwner;
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_policy::lifecycle::Lifecycle;
 use belljar_sandbox::backend::BackendError;
+use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;
+use belljar_sandbox::resumption::Resumption;
 use belljar_sandbox::run::command::{CommandRequest, carry_out_command};
 use belljar_sandbox::run::{self, Request, RunError, WorkspaceChoice};
 use belljar_sandbox::state::RunFolder;
-use belljar_store::jobs::Claimed;
+use belljar_store::jobs::{Claimed, JobRecord};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
@@ -90,6 +95,7 @@ pub(super) fn run(
     };
     let assignment = &claimed.assignment;
     let is_command = assignment.sandbox.job_spec.is_none();
+    let program = assignment.sandbox.command.first().cloned().filter(|_| is_command);
     let whose = Whose {
         task_id: assignment.task_id.clone(),
         job_id: assignment.job_id.clone(),
@@ -103,13 +109,17 @@ pub(super) fn run(
             agent_id: assignment.agent_id.clone(),
             may_reach_out: with.way.is_some(),
         },
+        owner: CallOwner {
+            user_id: assignment.user_id.clone(),
+            trace_id: assignment.traceparent.as_ref().map(|parent| parent.trace_id().to_owned()),
+        },
         terms: with.terms.clone(),
     };
     let ways_out = (with.models.clone(), with.way.clone());
     let mut hearing = Hearing::new(workplace, whose, ways_out, heard, stop.clone());
-    let done = carry_out(workplace, claimed.assignment, with, &mut hearing);
-    let (came, folder, timings) =
-        done.unwrap_or_else(|error| (Came::of_run_error(&error, is_command), None, Timings::default()));
+    let done = carry_out(workplace, claimed, with, &mut hearing);
+    let (came, folder, timings) = done
+        .unwrap_or_else(|error| (Came::of_run_error(&error, program.as_deref()), None, Timings::default()));
     hearing.exit_code = came.outcome.exit_code;
     let steps = came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| Step::all(&result.steps));
     // Nothing of the sandbox runs any more, and so nothing is called.
@@ -124,17 +134,20 @@ type Done = (Came, Option<RunFolder>, Timings);
 
 fn carry_out(
     workplace: &Workplace,
-    assignment: Assignment,
+    claimed: Claimed,
     with: With,
     hearing: &mut Hearing,
 ) -> Result<Done, RunError> {
     let settings = &workplace.settings;
-    let Assignment { job_id, task_id, mut sandbox, .. } = assignment;
+    let Claimed { job: JobRecord { life: Lifecycle { attempt, max_attempts, .. }, .. }, assignment } =
+        claimed;
+    let Assignment { job_id, task_id, agent_id, mut sandbox, .. } = assignment;
     let mut home = BTreeMap::new();
     let With { models, way, terms, image: _, docker, limits, required } = with;
     let programs = terms.as_ref().and_then(Terms::programs).cloned();
     let ways_out = models.iter().map(|_| Hatch::Inference).chain(way.iter().map(|_| Hatch::Web));
     let hatches = ways_out.chain([Hatch::Status]).collect();
+    sandbox.env.extend(correlated(&job_id, &task_id, agent_id.as_ref()));
     way.iter().for_each(|way| way.furnish(&mut sandbox.env, &mut home));
     let timeout = settings.timeouts.allow(sandbox.timeout());
     let maker = docker.as_ref().map_or(Maker::Launcher(&workplace.launcher), Maker::Docker);
@@ -143,6 +156,7 @@ fn carry_out(
         let request = Request {
             document: spec.document().into_bytes(),
             job: spec.job,
+            context: sandbox.context_files.into_map(),
             workspace: WorkspaceChoice::Empty,
             lent: Vec::new(),
             env: sandbox.env,
@@ -153,6 +167,7 @@ fn carry_out(
             hatches,
             timeout: Some(timeout),
             runner: settings.runner.clone(),
+            resumption: (max_attempts > 1).then_some(Resumption { job_id, attempt }),
         };
         let finished = run::carry_out(request, &site, hearing)?;
         return Ok((outcome::of_job(finished.result), finished.folder, finished.timings));
@@ -176,6 +191,18 @@ fn carry_out(
     Ok((came, Some(finished.folder), finished.timings))
 }
 
+/// The variables by which programs inside tell for whom they run (`spec/3 §Container Log Shipping`).
+fn correlated(job: &JobId, task: &TaskId, agent: Option<&AgentId>) -> BTreeMap<String, String> {
+    let id = |text: &str| CorrelationId::parse(text).ok();
+    let correlation = Correlation {
+        agent_id: agent.and_then(|agent| id(agent.as_str())),
+        session_id: None,
+        task_id: id(task.as_str()),
+        request_id: id(job.as_str()),
+    };
+    correlation.env()
+}
+
 // === impl Run ===
 
 impl Run {
@@ -190,14 +217,17 @@ impl Run {
 impl With {
     fn what_is_asked_for(workplace: &Workplace, assignment: &Assignment) -> Result<Self, WithError> {
         let sandbox = &assignment.sandbox;
-        let models = NodeModels::allowed(workplace.models.as_ref(), sandbox)?;
+        let models = workplace.models.allowed(sandbox)?;
+        NodeModels::check_credentials(models.as_ref())?;
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
         let house = workplace.tools.house();
         let terms =
             house.map(|house| house.terms(assignment.agent_id.as_ref(), &Order::of_job(sandbox, &image)));
         let terms = terms.transpose()?;
         let way = sandbox.wants_web().then(|| workplace.web.way(terms.as_ref().map(Terms::compiled)));
-        let way = way.transpose()?;
+        let owner =
+            RunOwner { task_id: Some(assignment.task_id.clone()), job_id: Some(assignment.job_id.clone()) };
+        let way = way.transpose()?.map(|way| way.owned_by(owner));
         let (docker, (limits, required)) = match &image {
             Image::Native => (None, (workplace.settings.limits, workplace.settings.required.clone())),
             Image::Of(allowed) => (Some(workplace.images.backend_of(allowed)?), workplace.images.bounds()),

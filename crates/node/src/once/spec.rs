@@ -5,6 +5,7 @@ use crate::web::policy_file::{Change, OpenPolicy};
 use belljar_confine::plan::HostPath;
 use belljar_contract::inference::CallRecord;
 use belljar_contract::isolation::Required;
+use belljar_egress::identity::CallMetadata;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::spec::Lent;
@@ -31,6 +32,8 @@ pub struct OnceSpec {
     pub home: BTreeMap<String, String>,
     /// The models that it may call; none if there are none.
     pub models: Option<InferenceConfig>,
+    /// Who its calls are made for; the grant's user is the grant's alone to say.
+    pub metadata: CallMetadata,
     /// The web that it may reach; none if there is none.
     pub web: Option<OnceWeb>,
     /// How much it may have.

@@ -80,7 +80,9 @@ fn reach(
 impl WaysOut {
     /// Ends what is under way. When this returns, the book has all of it; what there has been of the web.
     pub(super) fn end(self) -> Option<WebUsage> {
-        self.models.map(Served::end);
+        if let Some(models) = self.models {
+            models.end();
+        }
         self.web.map(|(web, following)| {
             let seen = web.end();
             drop(following);

@@ -1,7 +1,8 @@
 //! A command in a session: run to its end, or to the end of its time, or until nobody waits for it any more.
 
+use super::command_log::CommandHappening;
 use super::{Session, SessionError};
-use crate::daemon::Timeouts;
+use crate::daemon::{Timeouts, WallClock};
 use belljar_confine::sealed::{Ending, Outcome};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::worker::ApiVersion;
@@ -10,12 +11,12 @@ use belljar_contract::worker::session::{ExecStatus, SessionExecRequest, SessionE
 use belljar_sandbox::backend::Execution;
 use belljar_sandbox::limits::Limit;
 use belljar_sandbox::streams::{Stream, Streams};
-use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// So often it is looked whether it is over.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -52,7 +53,7 @@ impl Session {
         self: &Arc<Self>,
         request: SessionExecRequest,
         timeouts: Timeouts,
-        clock: impl Fn() -> Timestamp,
+        clock: WallClock,
     ) -> Result<SessionExecResponse, SessionError> {
         let using = self.begin()?;
         let room = Arc::clone(&self.room).try_acquire_owned().map_err(|_| SessionError::NoRoom)?;
@@ -61,9 +62,11 @@ impl Session {
         let is_given_up = Arc::<AtomicBool>::default();
         let given = Given(Arc::clone(&is_given_up));
         let started_at = clock();
-        let session = Arc::clone(self);
+        let (session, logged_at) = (Arc::clone(self), Arc::clone(&clock));
         let ran = tokio::task::spawn_blocking(move || {
-            let ran = run(&session, request, Instant::now() + timeout, &is_given_up);
+            let recorder =
+                CommandRecorder { session: &session, clock: &logged_at, command_id: Uuid::now_v7() };
+            let ran = run(&recorder, request, Instant::now() + timeout, &is_given_up);
             drop((using, room));
             ran
         });
@@ -104,15 +107,24 @@ impl Session {
     }
 }
 
+/// A command whose output goes into the log of its session, too.
+struct CommandRecorder<'s> {
+    session: &'s Session,
+    clock: &'s WallClock,
+    command_id: Uuid,
+}
+
 fn run(
-    session: &Session,
+    recorder: &CommandRecorder<'_>,
     request: SessionExecRequest,
     deadline: Instant,
     is_given_up: &AtomicBool,
 ) -> Result<(Printed, Ending, Option<Cut>), SessionError> {
     let kernel = |errno: Errno| SessionError::Terminal(errno.into());
     let (stdio, mut streams) = Streams::make().map_err(kernel)?;
-    let mut execution = session.start((request.command, request.cwd), stdio)?;
+    let command = request.command.clone();
+    let mut execution = recorder.session.start((request.command, request.cwd), stdio)?;
+    recorder.add(CommandHappening::Started { command });
     let (mut printed, mut cut) = (Printed::default(), None);
     loop {
         let mut ready = vec![PollFd::from_borrowed_fd(execution.ending(), PollFlags::IN)];
@@ -122,9 +134,14 @@ fn run(
             Err(errno) => return Err(kernel(errno)),
         }
         let has_ended = ready[0].revents().intersects(PollFlags::IN | PollFlags::HUP);
-        streams.read(|stream, bytes| printed.take(stream, bytes));
+        streams.read(|stream, bytes| {
+            recorder.printed(stream, bytes);
+            printed.take(stream, bytes);
+        });
         if has_ended {
-            return ended(&mut *execution).map(|ending| (printed, ending, cut));
+            let ending = ended(&mut *execution)?;
+            recorder.add(CommandHappening::Ended { exit_code: ending.outcome.exit_code().into() });
+            return Ok((printed, ending, cut));
         }
         if cut.is_some() {
             // It has been killed, and ends.
@@ -163,6 +180,18 @@ fn judged(outcome: Outcome, cut: Option<Cut>) -> (ExecStatus, Option<(FailureCod
         }
         (None, Outcome::Exited(0)) => (ExecStatus::Completed, None),
         (None, _) => (ExecStatus::Failed, None),
+    }
+}
+
+// === impl CommandRecorder ===
+
+impl CommandRecorder<'_> {
+    fn add(&self, happening: CommandHappening) {
+        self.session.log().add((self.clock)(), self.command_id, happening);
+    }
+
+    fn printed(&self, stream: Stream, bytes: &[u8]) {
+        self.add(CommandHappening::Log { stream, text: String::from_utf8_lossy(bytes).into_owned() });
     }
 }
 

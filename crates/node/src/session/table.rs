@@ -1,17 +1,20 @@
 //! The sessions of a node: which are open, who opens and who ends them.
 
+use super::command_log::CommandLog;
 use super::{Enclosed, MOST_COMMANDS_OF_ALL, Session, SessionError};
 use crate::house::Terms;
 use crate::images::Image;
 use crate::job::Workplace;
-use crate::models::{Caller, RunModels};
+use crate::models::{CallOwner, Caller, NodeModels, RunModels};
 use crate::serving::HatchThread;
 use crate::web::{RunWeb, Way};
 use belljar_contract::id::{RunId, SessionId};
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::worker::session::OpenSessionRequest;
+use belljar_egress::identity::RunOwner;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
+use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::hatch::{Hatch, by_hatch};
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -42,7 +45,13 @@ struct Table {
 }
 
 /// What a session is run with.
-pub(crate) type With = (Image, Option<InferenceConfig>, Option<Terms>);
+pub(crate) struct With {
+    pub(crate) image: Image,
+    /// The models that may be called in it, and for whom that is recorded.
+    pub(crate) models: Option<InferenceConfig>,
+    pub(crate) owner: CallOwner,
+    pub(crate) terms: Option<Terms>,
+}
 
 /// A place for a session. Who opens the same one at a time waits for the first.
 type Slot = Arc<tokio::sync::OnceCell<Arc<Session>>>;
@@ -102,7 +111,7 @@ impl Sessions {
             self.end(&made).await?;
             return Err(SessionError::Stopping);
         }
-        match made.request == request {
+        match canonical(&made.request) == canonical(&request) {
             true => Ok((made, is_new)),
             false => Err(SessionError::Other(request.session_id)),
         }
@@ -236,16 +245,19 @@ impl Sessions {
     }
 
     fn make(&self, request: OpenSessionRequest, with: With) -> Result<Arc<Session>, SessionError> {
-        let (image, models, terms) = with;
+        let With { image, models, owner, terms } = with;
         let workplace = &self.workplace;
+        NodeModels::check_credentials(models.as_ref()).map_err(SessionError::NoModels)?;
         let hatches = hatches(&request, models.is_some());
         let way =
             request.wants_web().then(|| workplace.web.way(terms.as_ref().map(Terms::compiled))).transpose();
-        let way = way.map_err(SessionError::Serve)?;
+        let run_owner = RunOwner { task_id: Some(request.task_id.clone()), job_id: None };
+        let way = way.map_err(SessionError::Serve)?.map(|way| way.owned_by(run_owner));
         let mut sandbox = self.sandbox((&request, terms.as_ref()), &image, (&hatches, way.as_ref()))?;
         let run_id = sandbox.id().clone();
         let sockets = by_hatch(&hatches, sandbox.take_hatches());
         let whose = (&request, &run_id, way.as_ref());
+        let models = models.map(|config| (config, owner));
         let (models, web) = self.serve(models, whose, sockets)?;
         let of = |asked: Option<u32>, usual: Duration, most: Duration| {
             asked.map_or(usual, |seconds| Duration::from_secs(seconds.into())).min(most)
@@ -271,6 +283,7 @@ impl Sessions {
             web_usage: Mutex::default(),
             ending: tokio::sync::Mutex::default(),
             room: Arc::clone(&self.room),
+            log: CommandLog::default(),
             request,
             terms,
         };
@@ -313,11 +326,10 @@ impl Sessions {
     /// Serves each hatch of a session's.
     fn serve(
         &self,
-        mut config: Option<InferenceConfig>,
+        mut config: Option<(InferenceConfig, CallOwner)>,
         (request, run_id, way): (&OpenSessionRequest, &RunId, Option<&Way>),
         sockets: Vec<(Hatch, Vec<OwnedFd>)>,
     ) -> Result<(Option<RunModels>, Option<RunWeb>), SessionError> {
-        let missing = || BackendError::Create("this node has no models any more".into());
         let caller = || Caller::Session { session_id: request.session_id.clone() };
         let (mut served_models, mut served_web) = (None, None);
         if sockets.is_empty() {
@@ -327,9 +339,7 @@ impl Sessions {
         for (hatch, sockets) in sockets {
             match (hatch, config.take_if(|_| hatch == Hatch::Inference), way) {
                 (Hatch::Inference, Some(config), _) => {
-                    let models =
-                        self.workplace.models.as_ref().ok_or_else(|| SessionError::Sandbox(missing()))?;
-                    let served = models.serve((&thread, caller()), config, run_id, sockets);
+                    let served = self.workplace.models.serve((&thread, caller()), config, run_id, sockets);
                     served_models = Some(served.map_err(SessionError::Serve)?);
                 }
                 (Hatch::Web, _, Some(way)) => {
@@ -400,6 +410,12 @@ impl Sessions {
     }
 }
 
+/// The same request, however its ids are written.
+fn canonical(request: &OpenSessionRequest) -> OpenSessionRequest {
+    let (task_id, session_id) = (request.task_id.canonical(), request.session_id.canonical());
+    OpenSessionRequest { task_id, session_id, ..request.clone() }
+}
+
 /// The ways out that a session has.
 fn hatches(request: &OpenSessionRequest, has_models: bool) -> Vec<Hatch> {
     let wanted = [(Hatch::Inference, has_models), (Hatch::Web, request.wants_web())];
@@ -409,6 +425,14 @@ fn hatches(request: &OpenSessionRequest, has_models: bool) -> Vec<Hatch> {
 /// What every program in it is told; nothing that was asked for overrides it.
 fn env(request: &OpenSessionRequest) -> BTreeMap<String, String> {
     let mut env = request.env.clone();
+    let id = |text: String| CorrelationId::parse(&text).ok();
+    let correlation = Correlation {
+        agent_id: request.agent_id.as_ref().and_then(|agent| id(agent.to_string())),
+        session_id: id(request.session_id.to_string()),
+        task_id: id(request.task_id.to_string()),
+        request_id: None,
+    };
+    env.extend(correlation.env());
     env.insert("CYNODE_TASK_ID".to_owned(), request.task_id.to_string());
     env.insert("CYNODE_SESSION_ID".to_owned(), request.session_id.to_string());
     env.insert("CYNODE_WORKSPACE_DIR".to_owned(), WORKSPACE.to_owned());

@@ -8,7 +8,7 @@ use belljar_sandbox::given;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Lent;
-use belljar_tools::bridge::config::{Folder, FolderMode, StdioConfig};
+use belljar_tools::bridge::config::{Folder, FolderMode, ServersConfig, StdioConfig};
 use belljar_tools::bridge::{Bridge, Found, Means};
 use belljar_trusted::trusted_file;
 use std::error::Error;
@@ -16,9 +16,12 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 
 impl NodeTools {
-    /// Begins to connect to the servers that are configured; nothing where there are none.
-    pub(crate) fn bridge(&self, workplace: &Workplace) -> std::io::Result<Option<Bridge>> {
-        let config = workplace.settings.mcp.servers.clone();
+    /// Begins to connect to these servers; nothing where there are none.
+    pub(crate) fn bridge(
+        &self,
+        workplace: &Workplace,
+        config: ServersConfig,
+    ) -> std::io::Result<Option<Bridge>> {
         if config.0.is_empty() {
             return Ok(None);
         }

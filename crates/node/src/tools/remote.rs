@@ -181,7 +181,7 @@ impl RemoteSeats {
             }
             HolderKind::ProjectManager => of_elsewhere(AgentKind::ProjectManager),
             HolderKind::ProjectAnalyst => of_elsewhere(AgentKind::ProjectAnalyst),
-            HolderKind::Operator => return Err(SeatError::OtherAudience),
+            HolderKind::Operator => of_elsewhere(AgentKind::Operator),
         };
         // Nothing here could hold it to one session: what is written down is not passed over.
         if holder.session.is_some() {
@@ -202,7 +202,11 @@ impl RemoteSeats {
             group_ids: Vec::new(),
             actor,
             grants: ToolGrants { may_reach_out, ..ToolGrants::default() },
-            identity: self.workplace.tools.identity(agent.as_ref()),
+            // An operator makes the rules for agents.
+            identity: match kind {
+                AgentKind::Operator => None,
+                _ => self.workplace.tools.identity(agent.as_ref()),
+            },
         })
     }
 

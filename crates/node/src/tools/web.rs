@@ -65,7 +65,7 @@ impl NodeHatch {
         }
         let (whose, now) = (Whose::of(caller), Instant::now());
         let terms = self.house.as_ref().zip(caller.identity.as_ref());
-        let terms = terms.map(|(house, identity)| house.compiled(identity));
+        let terms = terms.map(|(house, identity)| house.web_of(identity));
         // Nothing in there is ever half done.
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         callers.retain(|_, served| now.duration_since(served.used) < KEPT);

@@ -64,15 +64,9 @@ impl NodeTrust {
         Ok((states, left.next().is_some()))
     }
 
-    /// What has come of the events of an agent. A level that a look at them leads to is recorded before it is told: what is told counts.
+    /// What has come of the events of an agent.
     async fn of(&self, agent: &AgentId, now: Timestamp) -> Result<Replay, DatabaseError> {
-        let replayed = self.book.of(agent, now).await?;
-        match &self.earning {
-            Some(earning) if !replayed.at_last.is_empty() && earning.look(now).await.is_ok() => {
-                self.book.of(agent, now).await
-            }
-            _ => Ok(replayed),
-        }
+        self.book.of(agent, now).await
     }
 
     /// All that there is to tell of an agent.

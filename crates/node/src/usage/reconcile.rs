@@ -141,7 +141,7 @@ pub fn reconcile(calls: &Calls, rows: &[SpendRow], settled_until: Timestamp) -> 
         awaited: Vec::new(),
         rows: 0,
         other_rows: 0,
-        reported_usd: calls.totals().cost_usd,
+        reported_usd: calls.totals().cost_usd.unwrap_or_default(),
         logged_usd: CostTotal::default(),
         differences: Vec::new(),
     };

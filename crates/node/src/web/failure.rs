@@ -1,8 +1,8 @@
 //! Whether a job failed for want of the web (`spec/1 §Canonical Failure Codes`), judged by what its proxy saw.
 //!
-//! What a program prints proves nothing: it may never have asked. What the proxy denied while the failing step ran is what
-//! the step wanted and did not get, and is taken for the cause. Without a proxy nobody saw anything, and the runner's reading
-//! of what programs print is all there is.
+//! What a program prints proves nothing: it may never have asked. What the proxy denied or could not reach while the failing step ran is
+//! what the step wanted and did not get, and is taken for the cause. So it is with what an agent wanted that gives up, or whose work
+//! doesn't hold. Without a proxy nothing was seen, and the runner's reading of what programs print is all there is.
 
 use super::noted::Seen;
 use belljar_contract::egress::DeniedDestination;
@@ -15,35 +15,63 @@ const MOST_NAMED: usize = 5;
 
 /// Says of a job of the runner's what its proxy saw, and judges its failure by that.
 pub fn judge(result: &mut JobResult, seen: Seen) {
-    if let Some(step) = result.steps.last_mut().filter(|step| step.status == StepStatus::Failure) {
-        // The steps run one after the other, and the one that fails is the last. When it began says the runner.
-        let began = step.started_at.unwrap_or(Timestamp::MAX);
-        let failure = judged((result.failure_code, result.failure_message.as_deref()), &seen, began);
-        if let Some((code, message)) = failure {
-            if let Some(error) = &mut step.error {
-                error.code = code;
-                error.message.clone_from(&message);
-            }
-            (result.failure_code, result.failure_message) = (Some(code), Some(message));
+    let failed = result.steps.last().filter(|step| step.status == StepStatus::Failure);
+    // The steps run one after the other, and the one that fails is the last. When it began says the runner. An agent begins after them.
+    let began = match failed {
+        Some(step) => step.started_at.unwrap_or(Timestamp::MAX),
+        None => result.steps.last().and_then(|step| step.finished_at).unwrap_or(Timestamp::MIN),
+    };
+    let is_of_step = failed.is_some();
+    let own = if is_of_step { FailureCode::StepFailed } else { of_agent(result) };
+    let failed = (result.failure_code, result.failure_message.as_deref());
+    let failure = judged(failed, &seen, (began, own));
+    if let Some((code, message)) = failure.filter(|_| is_of_step || result.agent.is_some()) {
+        let step = result.steps.last_mut().filter(|_| is_of_step);
+        if let Some(error) = step.and_then(|step| step.error.as_mut()) {
+            error.code = code;
+            error.message.clone_from(&message);
         }
+        (result.failure_code, result.failure_message) = (Some(code), Some(message));
     }
     result.web = Some(seen.usage);
 }
 
-/// The failure that it is in view of what was denied from `began` on; nothing if it is what it says.
+/// How an agent has ended, whatever its commands have printed.
+fn of_agent(result: &JobResult) -> FailureCode {
+    let verified = result.agent.iter().flat_map(|agent| &agent.verification);
+    match verified.into_iter().all(|verified| verified.met) {
+        true => FailureCode::AgentGaveUp,
+        false => FailureCode::NotVerified,
+    }
+}
+
+/// The failure that it is in view of what was denied from `began` on; nothing if it is what it says. `own` is what it is where nothing
+/// was denied that programs say they needed.
 pub(crate) fn judged(
     (code, message): (Option<FailureCode>, Option<&str>),
     seen: &Seen,
-    began: Timestamp,
+    (began, own): (Timestamp, FailureCode),
 ) -> Option<(FailureCode, String)> {
     let message = message.unwrap_or_default();
     match (code?, seen.denied_since(began).as_slice()) {
-        (FailureCode::ExtNetRequired, []) => Some((FailureCode::StepFailed, message.to_owned())),
-        (FailureCode::StepFailed | FailureCode::ExtNetRequired, denied @ [_, ..]) => {
+        (FailureCode::ExtNetRequired, []) => Some((own, message.to_owned())),
+        (code, denied @ [_, ..]) if may_lack_the_web(code) => {
             Some((FailureCode::ExtNetRequired, format!("{} ({message})", needed(denied))))
         }
         _ => None,
     }
+}
+
+/// Whether a failure may be for want of the web: a step's own, and those of an agent that says that it can't or has done what doesn't
+/// hold. What a job has used up, or was ended by, is its cause whatever was denied.
+const fn may_lack_the_web(code: FailureCode) -> bool {
+    matches!(
+        code,
+        FailureCode::StepFailed
+            | FailureCode::ExtNetRequired
+            | FailureCode::AgentGaveUp
+            | FailureCode::NotVerified
+    )
 }
 
 /// Which hosts and ports were not reached. It may be read inside: nothing of rules, and nothing of where names lead.
@@ -54,7 +82,13 @@ fn needed(denied: &[&DeniedDestination]) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("needs {named}{more}, which this node does not let it reach")
+    let why = match (denied.iter().all(|one| one.is_unreached()), denied.iter().any(|one| one.is_unreached()))
+    {
+        (true, _) => "which can't be reached from this node",
+        (false, true) => "which this node does not let it reach, or can't reach",
+        (false, false) => "which this node does not let it reach",
+    };
+    format!("needs {named}{more}, {why}")
 }
 
 #[cfg(test)]
@@ -122,17 +156,19 @@ mod tests {
         }
     }
 
-    /// What was seen of a run that was denied these, each in one second.
+    /// What was seen of a run that was denied these, each for the last time in one second.
     fn seen(denied: &[(&str, u16, i64)]) -> Seen {
+        seen_for("no_rules", denied)
+    }
+
+    fn seen_for(reason: &'static str, denied: &[(&str, u16, i64)]) -> Seen {
         let noted = Noted::of(Arc::new(Nowhere));
         let mut listed: Vec<Denial> = Vec::new();
         for (host, port, second) in denied {
-            let reason = ReasonCode::of("no_rules");
-            noted.record(record((host, *port), *second, PassageOutcome::Denied { reason }));
+            let outcome = PassageOutcome::Denied { reason: ReasonCode::of(reason) };
+            noted.record(record((host, *port), *second, outcome));
             let destination = Destination { host: Host::parse(host).unwrap(), port: *port };
-            if listed.iter().all(|denial| denial.destination != destination) {
-                listed.push(Denial { destination, reason: "no_rules", needed: None });
-            }
+            listed.push(Denial { destination, reason, needed: None, last_at: at(*second) });
         }
         // A tunnel that is looked into, and what was asked in it.
         let asked = record(("a.example", 443), 1, PassageOutcome::Completed);
@@ -143,13 +179,13 @@ mod tests {
     }
 
     fn judged_from(began: i64, code: FailureCode, seen: &Seen) -> Option<(FailureCode, String)> {
-        judged((Some(code), Some("exited with code 1")), seen, at(began))
+        judged((Some(code), Some("exited with code 1")), seen, (at(began), FailureCode::StepFailed))
     }
 
     #[test]
     fn what_was_denied_since_the_step_began_is_the_cause_and_what_was_denied_before_is_not() {
-        let seen = seen(&[("a.example", 443, 10), ("[2001:db8::1]", 8443, 20), ("a.example", 443, 5)]);
-        assert_eq!((seen.usage.passages, seen.usage.sent_bytes, seen.usage.received_bytes), (1, 12, 20));
+        let seen = seen(&[("a.example", 443, 10), ("[2001:db8::1]", 8443, 20)]);
+        assert_eq!((seen.usage.passages, seen.usage.sent_bytes, seen.usage.received_bytes), (1, 9, 15));
         let said = |began| judged_from(began, FailureCode::StepFailed, &seen).map(|(_, message)| message);
         let both = "needs a.example:443, [2001:db8::1]:8443, which this node does not let it reach (exited with code 1)";
         assert_eq!(said(10).as_deref(), Some(both));
@@ -163,12 +199,22 @@ mod tests {
     fn what_ended_a_job_otherwise_stays_its_end() {
         let seen = seen(&[("a.example", 443, 10)]);
         let others = FailureCode::ALL.into_iter();
-        let others =
-            others.filter(|code| !matches!(code, FailureCode::StepFailed | FailureCode::ExtNetRequired));
+        let others = others.filter(|code| !may_lack_the_web(*code));
         for code in others {
             assert_eq!(judged_from(1, code, &seen), None, "{code}");
         }
-        assert_eq!(judged((None, None), &seen, at(1)), None);
+        assert_eq!(judged((None, None), &seen, (at(1), FailureCode::StepFailed)), None);
+    }
+
+    #[test]
+    fn what_was_not_reached_is_told_from_what_was_denied() {
+        let message = |seen: &Seen| judged_from(1, FailureCode::AgentGaveUp, seen).unwrap().1;
+        let unreached = message(&seen_for("upstream_proxy_unavailable", &[("a.example", 443, 10)]));
+        assert_eq!(
+            unreached,
+            "needs a.example:443, which can't be reached from this node (exited with code 1)"
+        );
+        assert!(message(&seen(&[("a.example", 443, 10)])).contains("does not let it reach ("));
     }
 
     #[test]

@@ -1,13 +1,12 @@
-//! What passes a run's proxy, noted on its way into the book: how much, and when the last denial of each destination was.
+//! What passes a run's proxy, noted on its way into the book: how much of it.
 
 use super::begun::{Begun, Verdict};
 use belljar_contract::audit::FoldedRecords;
-use belljar_contract::egress::{DeniedDestination, PassageBegun, PassageOutcome, PassageRecord, WebUsage};
+use belljar_contract::egress::{DeniedDestination, PassageBegun, PassageRecord, WebUsage};
 use belljar_egress::inference::ledger::Written;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::run::{Denial, Denials};
 use jiff::Timestamp;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A ledger that notes what another one takes.
@@ -22,8 +21,8 @@ pub(crate) struct Noted {
 pub struct Seen {
     /// What is told of it.
     pub usage: WebUsage,
-    /// When each of its `denied` was denied for the last time.
-    last_denied_at: Vec<Option<Timestamp>>,
+    /// When each of its `denied` was asked for in vain for the last time.
+    last_denied_at: Vec<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -31,11 +30,7 @@ struct Notes {
     passages: u64,
     sent_bytes: u64,
     received_bytes: u64,
-    last_denied_at: HashMap<(String, u16), Timestamp>,
 }
-
-/// Denials are noted for so many destinations: more than are listed, as they may come in another order.
-const MOST_NOTED: usize = 1_000;
 
 // === impl Noted ===
 
@@ -48,11 +43,7 @@ impl Noted {
     pub(crate) fn seen(&self, denials: Denials) -> Seen {
         let Denials { listed, unlisted } = denials;
         let notes = self.locked();
-        let at = |denial: &Denial| {
-            let asked = (denial.destination.host.to_string(), denial.destination.port);
-            notes.last_denied_at.get(&asked).copied()
-        };
-        let last_denied_at = listed.iter().map(at).collect();
+        let last_denied_at = listed.iter().map(|denial| denial.last_at).collect();
         let usage = WebUsage {
             passages: notes.passages,
             sent_bytes: notes.sent_bytes,
@@ -101,7 +92,7 @@ impl WebLedger for Noted {
 }
 
 fn told(denial: Denial) -> DeniedDestination {
-    let Denial { destination, reason, needed } = denial;
+    let Denial { destination, reason, needed, last_at: _ } = denial;
     let (host, port) = (destination.host.to_string(), destination.port);
     DeniedDestination { host, port, reason: reason.to_owned(), rule_needed: needed }
 }
@@ -115,21 +106,15 @@ impl Notes {
         if verdict == Verdict::LetThrough {
             self.passages += 1;
         }
-        let (PassageOutcome::Denied { .. }, Some(asked)) = (&record.outcome, &record.asked) else { return };
-        let asked = (asked.host.as_str().to_owned(), asked.port);
-        if self.last_denied_at.len() < MOST_NOTED || self.last_denied_at.contains_key(&asked) {
-            let last = self.last_denied_at.entry(asked).or_insert(record.started_at);
-            *last = record.started_at.max(*last);
-        }
     }
 }
 
 // === impl Seen ===
 
 impl Seen {
-    /// What was denied from then on.
+    /// What was asked for in vain from then on.
     pub fn denied_since(&self, began: Timestamp) -> Vec<&DeniedDestination> {
         let all = self.usage.denied.iter().zip(&self.last_denied_at);
-        all.filter(|(_, at)| at.is_some_and(|at| at >= began)).map(|(denied, _)| denied).collect()
+        all.filter(|(_, at)| **at >= began).map(|(denied, _)| denied).collect()
     }
 }

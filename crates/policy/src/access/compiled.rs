@@ -4,7 +4,9 @@ use super::commands;
 use super::constraints::Constraints;
 use super::place::NetworkPlace;
 use crate::egress::{EgressPolicy, HostPattern, Rule};
+use crate::permission::Permissions;
 use belljar_contract::access::{CodeIsolation, FileSystemScope, GitAccess, NetworkMode, TerminalAccess};
+use belljar_contract::category::Category;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -112,6 +114,34 @@ impl Compiled {
         }
     }
 
+    /// What the sandboxes of an agent have. Where its levels differ by category each dimension is that of the category which it is about:
+    /// the files', the terminal's, git's. Programs in them reach no more of the web than both code and commands may.
+    pub fn of_agent(permissions: &Permissions) -> Self {
+        let of = |category| Self::of(permissions.constraints_for(category));
+        let (files, code, terminal) =
+            (of(Category::FileSystem), of(Category::CodeExecution), of(Category::Terminal));
+        Self {
+            workspace: files.workspace,
+            is_lent_to: files.is_lent_to,
+            web: code.web.narrowed(terminal.web),
+            programs: terminal.programs,
+            git: of(Category::VersionControl).git,
+            isolation: code.isolation,
+        }
+        .with_pushes_refused()
+    }
+
+    /// The same for tools that reach the web themselves, whose category has a level of its own.
+    pub fn of_web_tools(permissions: &Permissions) -> Self {
+        let own = Self::of(permissions.constraints_for(Category::Web));
+        Self { web: own.web, ..Self::of_agent(permissions) }.with_pushes_refused()
+    }
+
+    fn with_pushes_refused(self) -> Self {
+        let web = if self.git.pushes { self.web } else { self.web.refusing_pushes() };
+        Self { web, ..self }
+    }
+
     /// Whether it has nothing that the other one doesn't have: who may have that may have this.
     pub fn is_within(&self, other: &Self) -> bool {
         let isolation = self.isolation == other.isolation || self.isolation == CodeIsolation::Containerized;
@@ -151,6 +181,22 @@ impl Compiled {
 // === impl WebTerms ===
 
 impl WebTerms {
+    /// The one of both that reaches less; nothing where neither does.
+    fn narrowed(self, other: Self) -> Self {
+        if self.is_within(&other) {
+            return self;
+        }
+        if other.is_within(&self) { other } else { Self::None }
+    }
+
+    fn refusing_pushes(self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Listed { places, .. } => Self::Listed { places, refuses_pushes: true },
+            Self::Open { .. } => Self::Open { refuses_pushes: true },
+        }
+    }
+
     fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::None, _) => true,

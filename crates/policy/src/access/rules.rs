@@ -107,8 +107,9 @@ impl AccessRules {
         let level = earned.map_or(own, |earned| earned.level);
         let mut standing = self.standing(level, rules, earned.and_then(|earned| earned.setback));
         if let Some(earned) = earned {
-            let permissions = standing.permissions.with_categories(&self.levels, earned.by_category.clone());
-            standing.permissions = permissions;
+            let by_category = earned.by_category.clone();
+            standing.permissions =
+                standing.permissions.with_categories(&self.levels, by_category, &rules.said);
         }
         standing
     }
@@ -153,6 +154,8 @@ impl AccessRules {
             lists.auto_approve.clear();
         }
         Autonomy::of_checked(&self.actions, level, &lists)
+            .listed_by(&self.actions, &house.lists.human_approval, &rules.lists.human_approval)
+            .set_back(setback.is_some())
     }
 }
 

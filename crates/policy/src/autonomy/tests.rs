@@ -82,7 +82,8 @@ fn what_is_said_finely_counts_and_the_yes_wins() {
     assert_eq!(by_itself(&autonomy), ["code:read", "code:write", "code:delete", "code:refactor"]);
     let autonomy = said(AutonomyLevel::Full, &[], &["deploy"]).unwrap();
     assert_eq!(by_itself(&autonomy).len(), 39);
-    assert!(autonomy.asks(&Leaf::DeployStaging.into()) && autonomy.is_said(&Leaf::DeployStaging.into()));
+    let staging = Leaf::DeployStaging.into();
+    assert!(autonomy.asks(&staging) && autonomy.asked_by(&staging) == AskedBy::Agent);
     let both = said(AutonomyLevel::Semi, &["code"], &["code"]);
     assert_eq!(both, Err(AutonomyError::InBoth { pattern: "code".to_owned() }));
     let none = said(AutonomyLevel::Semi, &["code:create"], &["code"]);
@@ -98,10 +99,10 @@ fn an_action_of_which_nobody_has_said_anything_takes_a_yes() {
     let registry = ActionRegistry::with([row]).unwrap();
     let of = |level| Autonomy::new(&registry, level, &AutonomyLists::default()).unwrap();
     for level in [AutonomyLevel::Semi, AutonomyLevel::Supervised] {
-        assert!(of(level).asks(&acme) && !of(level).is_said(&acme), "{level}");
+        assert!(of(level).asks(&acme) && of(level).asked_by(&acme) == AskedBy::Unlisted, "{level}");
     }
     assert!(!of(AutonomyLevel::Full).asks(&acme));
-    assert!(of(AutonomyLevel::Locked).is_said(&acme));
+    assert!(of(AutonomyLevel::Locked).asked_by(&acme) == AskedBy::Level);
     // And so does one that isn't known at all.
     assert!(preset(AutonomyLevel::Full).asks(&acme));
 }

@@ -4,7 +4,7 @@
 //! business.
 
 use super::address::AddressClass;
-use super::{Asked, Destination};
+use super::{Asked, Destination, Host};
 use core::net::IpAddr;
 use std::borrow::Cow;
 use std::fmt;
@@ -17,6 +17,8 @@ pub struct Denied {
     pub destination: Destination,
     /// Why, for whoever runs the host.
     pub reason: DenyReason,
+    /// The method that a rule would name, where it is asked for by one.
+    method: Option<String>,
     /// The smallest rule that would allow what was asked for; nothing where no rule would.
     needed: Option<String>,
 }
@@ -66,8 +68,30 @@ pub enum DenyReason {
 
 impl Denied {
     pub(super) fn new(destination: Destination, asked: &Asked<'_>, reason: DenyReason) -> Self {
-        let needed = reason.could_be_granted().then(|| needed(&destination, asked, reason));
-        Self { destination, reason, needed }
+        // Where an address leads is plain; where a name leads is not known yet.
+        let found = match destination.host {
+            Host::Address(address) => vec![address],
+            Host::Name(_) => Vec::new(),
+        };
+        Self { destination, reason, method: named_method(asked), needed: None }.leading_to(&found, &[])
+    }
+
+    /// The same of a name that leads to these addresses, of which `own` are this machine's: the rule that it takes names the networks
+    /// of those that take one, and there is none where one of them can't be granted.
+    #[must_use]
+    pub fn leading_to(self, found: &[IpAddr], own: &[IpAddr]) -> Self {
+        let mut networks = Vec::new();
+        let mut can_be_granted = self.reason.could_be_granted();
+        for address in found.iter().map(IpAddr::to_canonical) {
+            let class = AddressClass::of(address);
+            can_be_granted &= class.may_be_granted();
+            let is_own = own.iter().any(|own| own.to_canonical() == address);
+            if (class != AddressClass::Global || is_own) && !networks.contains(&address) {
+                networks.push(address);
+            }
+        }
+        let needed = can_be_granted.then(|| rule(&self.destination, self.method.as_deref(), &networks));
+        Self { needed, ..self }
     }
 
     /// The smallest rule that would allow what was asked for, in the words of a policy. It says nothing of the rules that
@@ -92,17 +116,21 @@ pub fn method_in_yaml(method: &str) -> Cow<'_, str> {
 /// No method that there is is longer.
 const LONGEST_METHOD: usize = 20;
 
-fn needed(destination: &Destination, asked: &Asked<'_>, reason: DenyReason) -> String {
+fn named_method(asked: &Asked<'_>) -> Option<String> {
+    let Asked::Request { method, .. } = asked else { return None };
+    let is_plain = method.len() <= LONGEST_METHOD && method.bytes().all(|byte| byte.is_ascii_alphabetic());
+    is_plain.then(|| (*method).to_owned())
+}
+
+fn rule(destination: &Destination, method: Option<&str>, networks: &[IpAddr]) -> String {
     let Destination { host, port } = destination;
     let mut rule = format!("{{host: \"{host}\", ports: [{port}]");
-    if let Asked::Request { method, .. } = asked
-        && method.len() <= LONGEST_METHOD
-        && method.bytes().all(|byte| byte.is_ascii_alphabetic())
-    {
+    if let Some(method) = method {
         rule.push_str(&format!(", methods: [{}]", method_in_yaml(method)));
     }
-    if let DenyReason::Address { address, .. } | DenyReason::OwnAddress { address } = reason {
-        rule.push_str(&format!(", networks: [\"{address}\"]"));
+    if !networks.is_empty() {
+        let networks: Vec<_> = networks.iter().map(|address| format!("\"{address}\"")).collect();
+        rule.push_str(&format!(", networks: [{}]", networks.join(", ")));
     }
     rule.push('}');
     rule

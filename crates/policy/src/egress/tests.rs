@@ -111,6 +111,12 @@ fn whoever_is_denied_learns_what_they_would_need_and_nothing_of_the_rules() {
         needed("api.example.com", 443, Asked::Request { method: "DELETE", path: "/v1/a" }),
         r#"{host: "api.example.com", ports: [443], methods: [DELETE]}"#
     );
+    // An address says where it leads, so the rule names its network; and no rule leads to some.
+    assert_eq!(
+        needed("10.0.0.1", 80, Asked::Request { method: "GET", path: "/" }),
+        r#"{host: "10.0.0.1", ports: [80], methods: [GET], networks: ["10.0.0.1"]}"#
+    );
+    assert_eq!(needed("169.254.169.254", 80, Asked::Tunnel), "");
     // What is needed is enough.
     for (host, port) in
         [("other.example", 443), ("pkgs.example", 8080), ("93.184.216.34", 443), ("[2606:4700::1]", 80)]
@@ -123,6 +129,15 @@ fn whoever_is_denied_learns_what_they_would_need_and_nothing_of_the_rules() {
     let denied = denied.vet(&["10.0.0.1".parse().unwrap()], &[]).unwrap_err();
     assert_eq!(denied.needed(), Some(r#"{host: "pkgs.example", ports: [443], networks: ["10.0.0.1"]}"#));
     assert_eq!(denied.to_string(), "pkgs.example:443 is denied: it leads to 10.0.0.1, a private address");
+    // All networks that it takes are in it; one that can't be granted leaves no rule.
+    let leading_to = |addresses: &[&str]| {
+        let found: Vec<_> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        let allowed = policy.decide(to("pkgs.example", 443), Asked::Tunnel).unwrap();
+        allowed.vet(&found, &[]).unwrap_err().needed().unwrap_or_default().to_owned()
+    };
+    let both = leading_to(&["10.0.0.1", "93.184.216.34", "192.168.0.1"]);
+    assert_eq!(both, r#"{host: "pkgs.example", ports: [443], networks: ["10.0.0.1", "192.168.0.1"]}"#);
+    assert_eq!(leading_to(&["10.0.0.1", "169.254.0.1"]), "");
 }
 
 #[test]

@@ -28,8 +28,10 @@ impl Allowed<Destination> {
     /// [`Denied`] when one of them is none for a sandbox, or there are none, or too many.
     pub fn vet(self, found: &[IpAddr], own: &[IpAddr]) -> Result<Allowed<Vetted>, Denied> {
         let Self { value: destination, networks, .. } = &self;
-        let refuse =
-            |destination: &Destination, reason| Err(Denied::new(destination.clone(), &Asked::Tunnel, reason));
+        let refuse = |destination: &Destination, reason| {
+            let denied = Denied::new(destination.clone(), &Asked::Tunnel, reason);
+            Err(denied.leading_to(found, own))
+        };
         if found.is_empty() {
             return refuse(destination, DenyReason::NoAddress);
         }

@@ -90,7 +90,11 @@ fn whoever_may_call_nothing_may_ask_what_there_is() {
 fn a_category_may_have_a_level_of_its_own() {
     let levels = Levels::default();
     let of = |rows: &[(Category, AccessLevel)]| {
-        at(AccessLevel::Restricted).with_categories(&levels, rows.iter().copied().collect())
+        at(AccessLevel::Restricted).with_categories(
+            &levels,
+            rows.iter().copied().collect(),
+            &ConstraintOverrides::default(),
+        )
     };
     let permissions =
         of(&[(Category::Terminal, AccessLevel::Standard), (Category::Web, AccessLevel::Sandboxed)]);

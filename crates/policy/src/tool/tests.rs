@@ -3,7 +3,7 @@
 use super::*;
 
 fn facts<'a>(name: &'a ToolName, scope: ToolScope) -> Facts<'a> {
-    Facts { name, scope, is_enabled: true, is_installed: false, reaches_out: false }
+    Facts { name, scope, is_enabled: true, is_installed: false, reaches_out: false, is_read_only: true }
 }
 
 fn reason(kind: AgentKind, tool: Facts<'_>, grants: &ToolGrants) -> Option<DenyReason> {
@@ -45,6 +45,17 @@ fn a_tool_that_is_installed_comes_by_its_scope_but_never_under_a_name_of_the_hos
     for name in ["sandbox.exec", "SANDBOX.exec", "Db.task.get", "skills.Create"] {
         assert_eq!(decide_installed(name, ToolScope::Sandbox), Some(DenyReason::Never), "{name}");
     }
+}
+
+#[test]
+fn analyst_has_no_installed_tool_that_may_change_something() {
+    let name = ToolName::parse("mcp_files_write").unwrap();
+    let tool = Facts { is_installed: true, is_read_only: false, ..facts(&name, ToolScope::Both) };
+    let reason_for = |kind, tool| reason(kind, tool, &ToolGrants::default());
+    assert_eq!(reason_for(AgentKind::ProjectAnalyst, tool), Some(DenyReason::NotReadOnly));
+    assert_eq!(reason_for(AgentKind::ProjectManager, tool), None);
+    let reads = Facts { is_read_only: true, ..tool };
+    assert_eq!(reason_for(AgentKind::ProjectAnalyst, reads), None);
 }
 
 #[test]

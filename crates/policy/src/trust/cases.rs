@@ -28,6 +28,8 @@ struct World {
     trust: Trust,
     events: Vec<TrustEvent>,
     now: Timestamp,
+    /// What was earned since somebody looked: it was done at its own time.
+    unseen: Vec<Outcome>,
 }
 
 fn config(yaml: &str) -> TrustConfig {
@@ -93,6 +95,15 @@ fn proposed(outcomes: &[Outcome]) -> Option<ProposedPromotion> {
     })
 }
 
+fn is_earned(outcome: &Outcome) -> bool {
+    let reason = match outcome {
+        Outcome::Changed(change) => change.reason,
+        Outcome::NeedsApproval(proposal) => proposal.reason,
+        Outcome::Withdrawn { .. } | Outcome::Ignored(_) => return false,
+    };
+    matches!(reason, ChangeReason::MilestoneAchieved | ChangeReason::ScoreThreshold)
+}
+
 // === impl World ===
 
 impl World {
@@ -105,7 +116,7 @@ impl World {
 
     fn before_hiring(yaml: &str) -> Self {
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
-        Self { config: config(yaml), trust: Trust::new(agent()), events: Vec::new(), now }
+        Self { config: config(yaml), trust: Trust::new(agent()), events: Vec::new(), now, unseen: Vec::new() }
     }
 
     fn event(&self, kind: TrustEventKind) -> TrustEvent {
@@ -120,12 +131,16 @@ impl World {
         self.does_at_once(kind)
     }
 
+    /// What the event itself does; a look also returns what was earned until then.
     #[track_caller]
     fn does_at_once(&mut self, kind: TrustEventKind) -> Vec<Outcome> {
-        let event = self.event(kind);
+        let (event, is_look) = (self.event(kind.clone()), kind == TrustEventKind::Evaluated);
         let outcomes = self.trust.apply(&self.config, &event).unwrap();
         self.events.push(event);
-        outcomes
+        let (earned, own) = outcomes.into_iter().partition(is_earned);
+        self.unseen.extend::<Vec<_>>(earned);
+        let seen = if is_look { std::mem::take(&mut self.unseen) } else { Vec::new() };
+        seen.into_iter().chain::<Vec<_>>(own).collect()
     }
 
     #[track_caller]
@@ -273,7 +288,7 @@ fn what_is_gone_through_anew_says_what_it_ignores() {
     let why = |id| replay.ignored(id);
     let hired = world.events[0].event_id;
     assert_eq!([why(id), why(future), why(hired)], [Some(Ignored::Duplicate), Some(Ignored::NotYet), None]);
-    assert_eq!((replay.changes.len(), replay.at_last), (1, vec![]));
+    assert_eq!(replay.changes.len(), 1);
 }
 
 #[test]

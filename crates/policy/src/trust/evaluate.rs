@@ -1,5 +1,6 @@
-//! What an agent has earned by now: one step up at a time, or a proposal of one.
+//! What an agent has earned: one step up at a time, or a proposal of one, at the time from which the gate of the step is met.
 
+use super::lapse::Until;
 use super::level::NewLevel;
 use super::moment::Moment;
 use super::outcome::Outcome;
@@ -8,44 +9,68 @@ use belljar_contract::category::Category;
 use belljar_contract::trust::{ChangeReason, ProposedPromotion, Transition};
 use jiff::Timestamp;
 
+/// A step up that a track's record has earned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EarnedStep {
+    category: Option<Category>,
+    transition: Transition,
+    /// From when on it is earned; it is taken then, whenever that is worked out.
+    pub(super) at: Timestamp,
+}
+
 // === impl Trust ===
 
 impl Trust {
-    /// Looks at what the agent has earned by then. Demotions that are due come first; whoever has just been given another
-    /// level isn't promoted at the same moment. A time that has been looked past already counts as the last one.
+    /// Lets time pass until then, with all that falls due. A time before the last one counts as that one.
     ///
-    /// What comes of it can be worked out again only if it is known when somebody looked: whoever keeps the events applies one
-    /// of [`belljar_contract::trust::TrustEventKind::Evaluated`] instead, and keeps it if something came of it.
+    /// What comes of it follows from the events: it makes no difference for later results whether this was called.
     pub fn evaluate(&mut self, config: &TrustConfig, now: Timestamp) -> Vec<Outcome> {
         let now = self.as_of.map_or(now, |as_of| as_of.max(now));
-        let mut outcomes = self.pass(config, now);
-        let moment = Moment::of_time(config, now);
+        self.pass(config, Until::Moment(now))
+    }
+
+    /// Does what follows from an event at its own moment: proposals that aren't justified any more are withdrawn, and each track takes
+    /// the step that its record has earned.
+    pub(super) fn settle(&mut self, moment: &Moment<'_>) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
         for category in self.categories() {
-            let is_stale = |proposal: &ProposedPromotion| !self.is_justified(&moment, proposal);
+            let is_stale = |proposal: &ProposedPromotion| !self.is_justified(moment, proposal);
             if self.pending.get(&category).is_some_and(is_stale) {
                 outcomes.extend(self.withdraw(category));
             }
-            outcomes.extend(self.promote(&moment, category));
+            let step = self.step_of(moment.config, category).filter(|step| step.at <= moment.at);
+            outcomes.extend(step.into_iter().flat_map(|step| self.step_up(moment, &step)));
         }
         outcomes
     }
 
-    fn promote(&mut self, moment: &Moment<'_>, category: Option<Category>) -> Vec<Outcome> {
-        let rules = moment.config.jobs();
-        let Some(track) = self.tracks.get(&category).filter(|track| track.is_settled(rules, moment.at))
-        else {
-            return Vec::new();
-        };
-        let Some(transition) = track.level().next() else { return Vec::new() };
-        let Some(gate) = moment.config.gate(category, transition) else { return Vec::new() };
-        if !self.has_earned(moment, category, transition) {
-            return Vec::new();
+    /// The step up that is due first.
+    pub(super) fn next_step(&self, config: &TrustConfig) -> Option<EarnedStep> {
+        let steps = self.tracks.keys().filter_map(|category| self.step_of(config, *category));
+        steps.min_by_key(|step| step.at)
+    }
+
+    /// The step up that a track's record has earned, unless it is proposed already.
+    fn step_of(&self, config: &TrustConfig, category: Option<Category>) -> Option<EarnedStep> {
+        let track = self.tracks.get(&category)?;
+        let transition = track.level().next()?;
+        let is_this = |pending: &ProposedPromotion| pending.transition == transition;
+        if self.pending.get(&category).is_some_and(is_this) {
+            return None;
         }
+        let earned_from = self.earned_from(config, category, transition)?;
+        let at = earned_from.max(track.settled_from(config.jobs())?);
+        Some(EarnedStep { category, transition, at })
+    }
+
+    pub(super) fn step_up(&mut self, moment: &Moment<'_>, step: &EarnedStep) -> Vec<Outcome> {
+        let EarnedStep { category, transition, .. } = *step;
+        let Some(gate) = moment.config.gate(category, transition) else { return Vec::new() };
         let reason = match moment.config.weights() {
             Some(_) => ChangeReason::ScoreThreshold,
             None => ChangeReason::MilestoneAchieved,
         };
-        match NewLevel::earned(track.level(), transition, gate) {
+        match NewLevel::earned(self.level_of(category), transition, gate) {
             Some(level) => self.change(moment, category, &level, reason),
             None => self.propose(moment, category, transition, reason),
         }
@@ -53,15 +78,19 @@ impl Trust {
 
     /// Whether a proposal still stands as it was made. One that a person made stands until somebody answers it.
     pub(super) fn is_justified(&self, moment: &Moment<'_>, proposal: &ProposedPromotion) -> bool {
-        proposal.reason == ChangeReason::Manual
-            || self.has_earned(moment, proposal.category, proposal.transition)
+        let earned_from = || self.earned_from(moment.config, proposal.category, proposal.transition);
+        proposal.reason == ChangeReason::Manual || earned_from().is_some_and(|from| from <= moment.at)
     }
 
-    /// Whether the gate of a step is met. Whoever fails so often that it would cost a level gains none.
-    fn has_earned(&self, moment: &Moment<'_>, category: Option<Category>, transition: Transition) -> bool {
-        let Some(track) = self.tracks.get(&category) else { return false };
-        let Some(gate) = moment.config.gate(category, transition) else { return false };
-        let config = moment.config;
-        gate.is_met(&track.record, config.weights(), moment.at) && !config.fails_too_often(&track.record)
+    /// From when on the gate of a step is met by what is recorded. An agent that fails so often that it would cost a level gains none.
+    fn earned_from(
+        &self,
+        config: &TrustConfig,
+        category: Option<Category>,
+        transition: Transition,
+    ) -> Option<Timestamp> {
+        let record = &self.tracks.get(&category)?.record;
+        let gate = config.gate(category, transition)?;
+        gate.met_from(record, config.weights()).filter(|_| !config.fails_too_often(record))
     }
 }

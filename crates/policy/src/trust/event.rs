@@ -1,6 +1,7 @@
 //! What events do.
 
-use super::jobs::CompletedJob;
+use super::jobs::{CompletedJob, end_of_job};
+use super::lapse::Until;
 use super::level::{Approval, HIGHEST_BY_ITSELF, NewLevel};
 use super::moment::{Cause, Moment};
 use super::outcome::{Ignored, Outcome};
@@ -25,8 +26,10 @@ impl Trust {
     pub fn apply(&mut self, config: &TrustConfig, event: &TrustEvent) -> Result<Vec<Outcome>, Ignored> {
         self.accept(event)?;
         self.last_event = Some((event.at, event.event_id));
-        let mut outcomes = self.pass(config, event.at);
+        let mut outcomes = self.pass(config, Until::Event(event.at));
         outcomes.extend(self.take(config, event));
+        let cause = Cause { event_id: Some(event.event_id), ..Cause::default() };
+        outcomes.extend(self.settle(&Moment { config, at: event.at, cause }));
         Ok(outcomes)
     }
 
@@ -64,14 +67,23 @@ impl Trust {
             }
             TrustEventKind::JobCompleted { category, task_id, content, is_checked } => {
                 let (at, content, is_checked) = (event.at, *content, *is_checked);
-                let job = CompletedJob { at, task_id, content, is_checked };
-                return self.complete_job(&moment, *category, job);
+                let (event_id, track) = (event.event_id, self.track_of(*category));
+                let job = CompletedJob { at, event_id, track, task_id, content, is_checked };
+                return self.complete_job(&moment, job);
+            }
+            TrustEventKind::JobAssessed { job_id, difficulty, quality, by: _ } => {
+                let task = Completed {
+                    difficulty: difficulty.unwrap_or_default(),
+                    quality: quality.unwrap_or_default(),
+                };
+                return self.assess(end_of_job(job_id), task);
             }
             TrustEventKind::TaskFailed { category } => return self.fail(&moment, *category),
             TrustEventKind::HumanFeedback { score } => {
                 self.tracks.values_mut().for_each(|track| track.record.hear(*score));
             }
-            TrustEventKind::Evaluated => return self.evaluate(config, event.at),
+            // What falls due by its time has been done, as before each event.
+            TrustEventKind::Evaluated => {}
             TrustEventKind::PromotionApproved { approval_id, proposal_id, transition, category } => {
                 moment.cause.approval_id = Some(*approval_id);
                 let approval = Approval { proposal_id: *proposal_id, transition: *transition };
@@ -115,19 +127,28 @@ impl Trust {
         Vec::new()
     }
 
-    /// The difficulty and quality of a job are unknown, and count as nothing.
-    fn complete_job(
-        &mut self,
-        moment: &Moment<'_>,
-        category: Option<Category>,
-        job: CompletedJob<'_>,
-    ) -> Vec<Outcome> {
+    /// The difficulty and quality of a job are unknown, and count as nothing until it is assessed.
+    fn complete_job(&mut self, moment: &Moment<'_>, job: CompletedJob<'_>) -> Vec<Outcome> {
         self.was_active(moment);
         if let Err(why) = self.jobs.count(moment.config.jobs(), job) {
             return vec![Outcome::Ignored(why)];
         }
-        if let Some(track) = self.tracks.get_mut(&self.track_of(category)) {
+        if let Some(track) = self.tracks.get_mut(&job.track) {
             track.record.complete_job();
+        }
+        Vec::new()
+    }
+
+    /// Adds how hard and how good a job was that has counted. One from before a demotion counts for nothing any more.
+    fn assess(&mut self, end: Uuid, task: Completed) -> Vec<Outcome> {
+        let (category, at) = match self.jobs.assess(end) {
+            Ok(counted) => counted,
+            Err(why) => return vec![Outcome::Ignored(why)],
+        };
+        let is_lately = self.life.as_ref().is_some_and(|life| at > life.verified_at);
+        match self.tracks.get_mut(&category).filter(|track| at > track.record.since()) {
+            Some(track) => track.record.assess(task, is_lately),
+            None => return vec![Outcome::Ignored(Ignored::NotCounted)],
         }
         Vec::new()
     }

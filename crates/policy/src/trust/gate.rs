@@ -1,6 +1,6 @@
 //! What a step up takes.
 
-use super::record::Record;
+use super::record::{Record, days};
 use belljar_contract::trust::{Quality, Share};
 use jiff::Timestamp;
 
@@ -59,11 +59,13 @@ impl Gate {
         }
     }
 
-    /// Whether the record has what the step takes.
-    pub(super) fn is_met(&self, record: &Record, weights: Option<&Weights>, now: Timestamp) -> bool {
+    /// From when on the record has what the step takes, if nothing else is recorded.
+    pub(super) fn met_from(&self, record: &Record, weights: Option<&Weights>) -> Option<Timestamp> {
         match self.needs {
-            Needs::Score(least) => weights.is_some_and(|weights| weights.score(record) >= least),
-            Needs::Record(criteria) => criteria.are_met(record, now),
+            Needs::Score(least) => {
+                weights.filter(|weights| weights.score(record) >= least).map(|_| record.since())
+            }
+            Needs::Record(criteria) => criteria.met_from(record),
         }
     }
 }
@@ -71,11 +73,14 @@ impl Gate {
 // === impl Criteria ===
 
 impl Criteria {
-    fn are_met(&self, record: &Record, now: Timestamp) -> bool {
-        record.completed() >= self.tasks_completed
-            && record.quality() >= self.quality_min
-            && record.active_days(now) >= self.time_active_days
-            && record.clean_days(now) >= self.clean_history_days
+    fn met_from(&self, record: &Record) -> Option<Timestamp> {
+        let is_enough = record.completed() >= self.tasks_completed && record.quality() >= self.quality_min;
+        if !is_enough {
+            return None;
+        }
+        let active = record.since().checked_add(days(self.time_active_days)).ok()?;
+        let clean = record.clean_since().checked_add(days(self.clean_history_days)).ok()?;
+        Some(active.max(clean))
     }
 }
 

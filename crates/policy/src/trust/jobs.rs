@@ -3,11 +3,12 @@
 //! No person has judged such a job. So it counts once for its content and once for its task, only where commands have checked what came
 //! of it, and only so many in an hour and a day: a level takes different work over time, however fast jobs end.
 
-use super::Ignored;
-use belljar_contract::id::TaskId;
+use super::{Ignored, identity};
+use belljar_contract::category::Category;
+use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::yaml::{Log, Members, Node, boolean, whole};
 use jiff::{SignedDuration, Timestamp};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
 
 /// How completed jobs count.
@@ -31,12 +32,19 @@ pub(super) struct CountedJobs {
     tasks: BTreeSet<String>,
     /// When those of the last day counted, the first one first.
     lately: VecDeque<Timestamp>,
+    /// Where and when each has counted, by the event of its end; none that was assessed.
+    unassessed: BTreeMap<Uuid, (Option<Category>, Timestamp)>,
+    assessed: BTreeSet<Uuid>,
 }
 
 /// A completed job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CompletedJob<'e> {
     pub(super) at: Timestamp,
+    /// The event of its end.
+    pub(super) event_id: Uuid,
+    /// The track in which it counts.
+    pub(super) track: Option<Category>,
     pub(super) task_id: &'e TaskId,
     pub(super) content: Uuid,
     pub(super) is_checked: bool,
@@ -49,6 +57,11 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 const MOST_AN_HOUR: u64 = 3_600;
 const MOST_A_DAY: u64 = 86_400;
 const MOST_HOURS: u64 = 87_600;
+
+/// The id of the event by which the end of a job is recorded: one, however often the job is attempted and its end recorded.
+pub fn end_of_job(job_id: &JobId) -> Uuid {
+    identity::of_joined(["job_ended", &job_id.key()])
+}
 
 // === impl JobRules ===
 
@@ -70,9 +83,9 @@ impl JobRules {
         read
     }
 
-    /// Whether an agent has had its level for long enough to be led to the next one by jobs.
-    pub(super) fn has_aged(&self, since: Timestamp, now: Timestamp) -> bool {
-        now.duration_since(since) >= SignedDuration::from_hours(self.hours_at_level.into())
+    /// For how long an agent has a level before jobs lead it to the next one.
+    pub(super) fn time_at_level(&self) -> SignedDuration {
+        SignedDuration::from_hours(self.hours_at_level.into())
     }
 }
 
@@ -108,6 +121,20 @@ impl CountedJobs {
         self.lately.push_back(job.at);
         self.contents.insert(job.content);
         self.tasks.insert(task);
+        self.unassessed.insert(job.event_id, (job.track, job.at));
         Ok(())
+    }
+
+    /// Where and when the job has counted whose end is that event. It is asked for once.
+    ///
+    /// # Errors
+    /// [`Ignored`] if no such job has counted, or it was assessed.
+    pub(super) fn assess(&mut self, event_id: Uuid) -> Result<(Option<Category>, Timestamp), Ignored> {
+        if self.assessed.contains(&event_id) {
+            return Err(Ignored::Assessed);
+        }
+        let counted = self.unassessed.remove(&event_id).ok_or(Ignored::NotCounted)?;
+        self.assessed.insert(event_id);
+        Ok(counted)
     }
 }

@@ -1,7 +1,8 @@
-//! Trust that lapses by itself, as time passes.
+//! What falls due by itself, as time passes: trust that lapses, and steps up that take time.
 //!
-//! When that happens follows from the events alone: for each full span of idleness a level goes, at its end, and each span of
-//! verification is looked back at when it is over. What is due is done in its order, however much of it there is at a time.
+//! When that happens follows from the events alone: for each full span of idleness a level goes, at its end, each span of
+//! verification is looked back at when it is over, and a step is taken at the time from which its gate is met. What is due is done in
+//! its order, however much of it there is at a time, and whether or not a person or a clock looks meanwhile.
 
 use super::config::{ReVerification, TrustConfig, USUAL_QUALITY};
 use super::gate::Gate;
@@ -20,22 +21,55 @@ enum Due {
     Verification(Timestamp),
 }
 
+/// Until when time passes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Until {
+    /// Until an event, which goes before steps up that are due at its moment: a failure prevents them.
+    Event(Timestamp),
+    /// Until then, and all that is due by then.
+    Moment(Timestamp),
+}
+
+// === impl Until ===
+
+impl Until {
+    fn at(self) -> Timestamp {
+        match self {
+            Self::Event(at) | Self::Moment(at) => at,
+        }
+    }
+
+    /// Whether a step up that is due then is taken.
+    fn includes(self, due: Timestamp) -> bool {
+        match self {
+            Self::Event(at) => due < at,
+            Self::Moment(at) => due <= at,
+        }
+    }
+}
+
 // === impl Trust ===
 
 impl Trust {
-    /// Lets time pass until then.
-    pub(super) fn pass(&mut self, config: &TrustConfig, until: Timestamp) -> Vec<Outcome> {
+    /// Lets time pass until then. Of one moment, what lapses goes before any step up.
+    pub(super) fn pass(&mut self, config: &TrustConfig, until: Until) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
-        if let Some(decay) = config.re_verification() {
-            while let Some(due) = self.life.as_ref().and_then(|life| life.due(decay, until)) {
-                if self.tracks.values().all(|track| track.level() == TrustLevel::Sandboxed) {
-                    self.skip(decay, until);
-                    break;
+        loop {
+            let step = self.next_step(config).filter(|step| until.includes(step.at));
+            let horizon = step.as_ref().map_or(until.at(), |step| step.at);
+            if let Some(decay) = config.re_verification()
+                && let Some(due) = self.life.as_ref().and_then(|life| life.due(decay, horizon))
+            {
+                if self.tracks.values().any(|track| track.level() != TrustLevel::Sandboxed) {
+                    outcomes.extend(self.lapse(config, due));
+                    continue;
                 }
-                outcomes.extend(self.lapse(config, due));
+                self.skip(decay, horizon);
             }
+            let Some(step) = step else { break };
+            outcomes.extend(self.step_up(&Moment::of_time(config, step.at), &step));
         }
-        self.as_of = Some(until);
+        self.as_of = Some(until.at());
         outcomes
     }
 

@@ -61,6 +61,12 @@ pub enum Ignored {
     /// As many jobs have counted lately as may.
     #[error("as many jobs as may have counted within the last hour or day")]
     TooFast,
+    /// No such job counts.
+    #[error("no job of that id counts for the agent, or not any more")]
+    NotCounted,
+    /// The job was assessed.
+    #[error("the job has been assessed already")]
+    Assessed,
 }
 
 // === impl Ignored ===
@@ -82,6 +88,8 @@ impl Ignored {
             Self::Unchecked => "unchecked",
             Self::Repeated => "repeated",
             Self::TooFast => "too_fast",
+            Self::NotCounted => "not_counted",
+            Self::Assessed => "assessed",
         }
     }
 }

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 pub(super) struct Record {
     since: Timestamp,
     completed: u64,
-    /// Those of them that are jobs, which no person has judged.
+    /// Those of them that are jobs which were not assessed.
     jobs: u64,
     failed: u64,
     difficulty: u64,
@@ -107,6 +107,16 @@ impl Record {
         self.jobs = self.jobs.saturating_add(1);
     }
 
+    /// Adds what was said of one of the jobs, which is judged by that.
+    pub(super) fn assess(&mut self, task: Completed, is_lately: bool) {
+        self.jobs = self.jobs.saturating_sub(1);
+        self.difficulty = self.difficulty.saturating_add(task.difficulty.steps());
+        self.quality = self.quality.saturating_add(task.quality.steps());
+        if is_lately {
+            self.lately.quality = self.lately.quality.saturating_add(task.quality.steps());
+        }
+    }
+
     /// Whether a part of it is jobs, which no person has judged.
     pub(super) fn has_jobs(&self) -> bool {
         self.jobs > 0
@@ -180,9 +190,14 @@ impl Record {
         days_between(self.since, now)
     }
 
+    /// The last failure, or the beginning of the record.
+    pub(super) fn clean_since(&self) -> Timestamp {
+        self.last_failed_at.unwrap_or(self.since)
+    }
+
     /// Whole days without a failure. The record must have them: before it there were none.
     pub(super) fn clean_days(&self, now: Timestamp) -> u32 {
-        days_between(self.last_failed_at.unwrap_or(self.since), now)
+        days_between(self.clean_since(), now)
     }
 }
 

@@ -19,8 +19,6 @@ pub struct Replay {
     pub trust: Trust,
     /// How each level came about, the last one last.
     pub changes: Vec<TrustChange>,
-    /// What came of the look at the end, which is no event yet. If there is something, one of it is worth keeping.
-    pub at_last: Vec<Outcome>,
     /// The events that change nothing, and why.
     pub ignored: Vec<(Uuid, Ignored)>,
 }
@@ -37,8 +35,8 @@ pub struct History<'e> {
     ahead: Peekable<IntoIter<&'e TrustEvent>>,
 }
 
-/// Works out the trust in an agent from the events that are recorded of it, in whatever order they come, and looks at it.
-/// The same events, and the same time, give the same.
+/// Works out the trust in an agent from the events that are recorded of it, in whatever order they come. The same events, and the same
+/// time, give the same, however often it was worked out before.
 pub fn replay<'e>(
     config: &'e TrustConfig,
     agent: &AgentId,
@@ -72,19 +70,18 @@ impl<'e> History<'e> {
         }
     }
 
-    /// What had come of it by then, for whoever looked. Times are asked for in their order: one that was passed already is as
-    /// the last one.
+    /// What had come of it by then. Times are asked for in their order: one that was passed already is as the last one.
     pub fn at(&mut self, now: Timestamp) -> Replay {
         while let Some(event) = self.ahead.next_if(|event| event.at <= now) {
             self.apply(event);
         }
         let (mut trust, mut changes) = (self.trust.clone(), self.changes.clone());
         let at_last = trust.evaluate(self.config, now);
-        changes.extend(at_last.iter().filter_map(|outcome| match outcome {
-            Outcome::Changed(change) => Some(change.clone()),
+        changes.extend(at_last.into_iter().filter_map(|outcome| match outcome {
+            Outcome::Changed(change) => Some(change),
             _ => None,
         }));
-        Replay { trust, changes, at_last, ignored: self.ignored.clone() }
+        Replay { trust, changes, ignored: self.ignored.clone() }
     }
 
     fn apply(&mut self, event: &TrustEvent) {

@@ -4,7 +4,7 @@ use super::jobs::JobRules;
 use super::level::NewLevel;
 use super::record::Record;
 use belljar_contract::trust::TrustLevel;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// The level of one category, or of all, and the record that it rests on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +14,9 @@ pub(super) struct Track {
     /// What has been done.
     pub(super) record: Record,
 }
+
+/// Clocks of events have no finer times.
+const MOMENT: SignedDuration = SignedDuration::from_millis(1);
 
 // === impl Track ===
 
@@ -44,9 +47,10 @@ impl Track {
         self.level
     }
 
-    /// Whether it has had this level for long enough to get another one: for some time, however short, and where a part of its
-    /// record is jobs, for as long as their rules say.
-    pub(super) fn is_settled(&self, rules: &JobRules, now: Timestamp) -> bool {
-        self.changed_at < now && (!self.record.has_jobs() || rules.has_aged(self.changed_at, now))
+    /// From when on it may get another level: after it has had this one for some time, however short, and where a part of its record is
+    /// jobs, for as long as their rules say.
+    pub(super) fn settled_from(&self, rules: &JobRules) -> Option<Timestamp> {
+        let least = if self.record.has_jobs() { rules.time_at_level().max(MOMENT) } else { MOMENT };
+        self.changed_at.checked_add(least).ok()
     }
 }

@@ -1,14 +1,17 @@
 //! The least that would have to be given so that a call is done.
 
+use crate::autonomy::Autonomy;
 use crate::constraint::Dimension;
+use belljar_contract::action::ActionType;
 use belljar_contract::tool::ToolName;
+use std::collections::BTreeSet;
 
 /// Such a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proposal {
-    /// A yes to this call, with these arguments, once.
-    Call,
-    /// Another value in one dimension: a sandbox with less would not let it be done, whatever anybody says.
+    /// A yes to this call, with these arguments, once; and what would have all such calls be done.
+    Call(Lasting),
+    /// Another value in one dimension: a sandbox with less would not let it be done, whatever a person says.
     Constraint {
         /// The dimension.
         dimension: Dimension,
@@ -17,13 +20,30 @@ pub enum Proposal {
     },
 }
 
+/// What would have all such calls be done, without a question.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lasting {
+    /// The tool, among those that the agent may call.
+    pub(super) allows_tool: bool,
+    /// What is left of the level's `requires_approval` without the action.
+    pub(super) requires_approval: Option<BTreeSet<ActionType>>,
+    /// The action, among those that need no yes.
+    pub(super) auto_approve: Option<ActionType>,
+    /// The action, no longer in these lists.
+    pub(super) not_in: Vec<(&'static str, ActionType)>,
+    /// The agent was set back, and no configuration changes that.
+    pub(super) is_set_back: bool,
+    /// What has to be said elsewhere in the configuration.
+    pub(super) elsewhere: Option<String>,
+}
+
 // === impl Proposal ===
 
 impl Proposal {
     /// Its name in records.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Call => "call",
+            Self::Call(_) => "call",
             Self::Constraint { .. } => "constraint",
         }
     }
@@ -31,12 +51,63 @@ impl Proposal {
     /// What a configuration would say so that such calls are done from then on.
     pub fn in_configuration(&self, agent: &str, tool: &ToolName) -> String {
         match self {
-            Self::Call => format!("tool_access: {{agents: [{{name: {agent}, allowed: [{tool}]}}]}}"),
-            Self::Constraint { dimension, value } => {
-                format!(
-                    "tool_access: {{agents: [{{name: {agent}, sub_constraints: {{{dimension}: {value}}}}}]}}"
-                )
-            }
+            Self::Call(lasting) => lasting.in_configuration(agent, tool),
+            Self::Constraint { dimension, value } => of_agent(agent, &[of_constraint(dimension, value)]),
         }
+    }
+}
+
+/// An action as a text of YAML: with its colon it is one without quotes, too, which isn't plain to see.
+fn quoted(action: &ActionType) -> String {
+    format!("'{action}'")
+}
+
+fn of_agent(agent: &str, members: &[String]) -> String {
+    format!("tool_access: {{agents: [{{name: {agent}, {}}}]}}", members.join(", "))
+}
+
+fn of_constraint(dimension: &dyn std::fmt::Display, value: &str) -> String {
+    format!("sub_constraints: {{{dimension}: {value}}}")
+}
+
+// === impl Lasting ===
+
+impl Lasting {
+    /// That of a tool which itself takes a yes: what has to be said where the tool is configured.
+    pub fn elsewhere(change: String) -> Self {
+        Self { elsewhere: Some(change), ..Self::default() }
+    }
+
+    /// Adds what keeps the autonomy from asking about an action.
+    pub(super) fn for_autonomy(self, autonomy: &Autonomy, action: &ActionType) -> Self {
+        let (of_house, of_agent) = autonomy.lists_with(action);
+        let lists = [(of_house, "`autonomy.human_approval`"), (of_agent, "the agent's `human_approval`")];
+        let not_in = lists.into_iter().filter(|(is_listed, _)| *is_listed);
+        let needs_auto_approve = autonomy.needs_auto_approve(action);
+        Self {
+            auto_approve: needs_auto_approve.then(|| action.clone()),
+            not_in: not_in.map(|(_, list)| (list, action.clone())).collect(),
+            is_set_back: needs_auto_approve && autonomy.is_set_back(),
+            ..self
+        }
+    }
+
+    fn in_configuration(&self, agent: &str, tool: &ToolName) -> String {
+        let allowed = self.allows_tool.then(|| format!("allowed: [{tool}]"));
+        let constraint = self.requires_approval.as_ref().map(|left| {
+            let left: Vec<String> = left.iter().map(quoted).collect();
+            of_constraint(&"requires_approval", &format!("[{}]", left.join(", ")))
+        });
+        let auto = self.auto_approve.as_ref().filter(|_| !self.is_set_back);
+        let auto = auto.map(|action| format!("auto_approve: [{}]", quoted(action)));
+        let members: Vec<String> = allowed.into_iter().chain(constraint).chain(auto).collect();
+        let own = (!members.is_empty()).then(|| of_agent(agent, &members));
+        let lists = self.not_in.iter().map(|(list, action)| format!("no entry of {list} that has {action}"));
+        let word = self.is_set_back.then(|| {
+            format!("a person's word that ends the setback: `belljar trust set {agent} LEVEL --reason TEXT`")
+        });
+        let all: Vec<String> =
+            own.into_iter().chain(lists).chain(word).chain(self.elsewhere.clone()).collect();
+        all.join("; and ")
     }
 }

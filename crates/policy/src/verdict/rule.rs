@@ -1,6 +1,6 @@
 //! The rules by which calls are judged, each with a stable name.
 
-use crate::autonomy::AutonomyLevel;
+use crate::autonomy::{AskedBy, AutonomyLevel};
 use crate::constraint::Violation;
 use crate::permission::Basis;
 use crate::tool::DenyReason;
@@ -30,9 +30,11 @@ pub enum Rule {
     Autonomy {
         /// How much that is.
         level: AutonomyLevel,
-        /// Whether a list says so; nobody has said anything of the action otherwise.
-        is_said: bool,
+        /// What says so.
+        asked_by: AskedBy,
     },
+    /// The tool itself takes a yes for this call.
+    Tool,
     /// It takes a person's yes, and there is nobody who could give it.
     NoApprover,
     /// A person has said yes to it.
@@ -54,8 +56,11 @@ impl Rule {
                 format!("constraint:{}:{}", violation.dimension, violation.found)
             }
             Self::RequiresApproval => "requires_approval".to_owned(),
-            Self::Autonomy { level, is_said: true } => format!("autonomy:{level}"),
-            Self::Autonomy { level, is_said: false } => format!("autonomy:{level}:unlisted"),
+            Self::Autonomy { asked_by: AskedBy::House, .. } => "human_approval:house".to_owned(),
+            Self::Autonomy { asked_by: AskedBy::Agent, .. } => "human_approval:agent".to_owned(),
+            Self::Autonomy { level, asked_by: AskedBy::Level } => format!("autonomy:{level}"),
+            Self::Autonomy { level, asked_by: AskedBy::Unlisted } => format!("autonomy:{level}:unlisted"),
+            Self::Tool => "tool_approval".to_owned(),
             Self::NoApprover => "no_approver".to_owned(),
             Self::Approved => "approved".to_owned(),
             Self::Permitted(Basis::Allowed) => "allowed_list".to_owned(),
@@ -75,12 +80,19 @@ impl fmt::Display for Rule {
             }
             Self::Constraint(violation) => violation.fmt(f),
             Self::RequiresApproval => f.write_str("such actions take a person's yes at this level"),
-            Self::Autonomy { level, is_said: true } => {
+            Self::Autonomy { asked_by: AskedBy::House, .. } => {
+                f.write_str("such actions take a person's yes by the house's list `autonomy.human_approval`")
+            }
+            Self::Autonomy { asked_by: AskedBy::Agent, .. } => {
+                f.write_str("such actions take a person's yes by the agent's own list `human_approval`")
+            }
+            Self::Autonomy { level, asked_by: AskedBy::Level } => {
                 write!(f, "such actions take a person's yes with the autonomy {level}")
             }
-            Self::Autonomy { level, is_said: false } => {
-                write!(f, "nobody has said that such actions need no yes with the autonomy {level}")
+            Self::Autonomy { level, asked_by: AskedBy::Unlisted } => {
+                write!(f, "no list says that such actions need no yes with the autonomy {level}")
             }
+            Self::Tool => f.write_str("this call of the tool takes a person's yes"),
             Self::NoApprover => {
                 f.write_str("it takes a person's yes, and there is nobody here who could give it")
             }

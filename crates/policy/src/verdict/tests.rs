@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::access::{AccessRules, ConstraintOverrides};
-use crate::autonomy::{AutonomyLevel, AutonomyLists};
+use crate::autonomy::{AskedBy, AutonomyLevel, AutonomyLists};
 use crate::constraint::Dimension;
 use crate::permission::ToolRules;
 use crate::tool::ToolPattern;
@@ -221,7 +221,7 @@ fn each_verdict_says_by_which_rule_and_what_the_least_is_that_would_change_it() 
     );
     assert_eq!(
         at(AccessLevel::Elevated, row("sql_execute", Category::Database, Leaf::DbMutate)),
-        expected(Verdict::Escalate, "autonomy:semi", yaml("allowed: [sql_execute]"))
+        expected(Verdict::Escalate, "autonomy:semi", yaml("auto_approve: ['db:mutate']"))
     );
     assert_eq!(
         at(
@@ -279,7 +279,7 @@ fn verdicts_and_proposals_have_the_names_that_records_have_for_them() {
         assert_eq!(serde_json::to_value(verdict).unwrap(), name);
     }
     let constraint = Proposal::Constraint { dimension: Dimension::Git, value: "full" };
-    assert_eq!((Proposal::Call.code(), constraint.code()), ("call", "constraint"));
+    assert_eq!((Proposal::Call(Lasting::default()).code(), constraint.code()), ("call", "constraint"));
 }
 
 #[test]
@@ -289,8 +289,11 @@ fn rules_have_names_and_say_what_they_mean() {
         Rule::DeniedList,
         Rule::Level { level: AccessLevel::Standard, category: Category::Database },
         Rule::RequiresApproval,
-        Rule::Autonomy { level: AutonomyLevel::Semi, is_said: true },
-        Rule::Autonomy { level: AutonomyLevel::Semi, is_said: false },
+        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: AskedBy::House },
+        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: AskedBy::Agent },
+        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: AskedBy::Level },
+        Rule::Autonomy { level: AutonomyLevel::Semi, asked_by: AskedBy::Unlisted },
+        Rule::Tool,
         Rule::NoApprover,
         Rule::Approved,
         Rule::Permitted(crate::permission::Basis::Allowed),

@@ -15,20 +15,30 @@ pub(crate) struct Brief {
     pub(super) earlier: Option<TodoList>,
 }
 
+const NOTHING_TO_ACHIEVE: &str = "nothing to achieve: the job has `inference`, no steps, and no `requirements`, \
+     `acceptance_criteria` or `task_context`, neither in `context` nor in files in /job/context; add one of them, or steps";
+
 // === impl Brief ===
 
 impl Brief {
     /// Of a job whose file is in that directory, if it came in one; nothing where steps are all that there is to do.
+    ///
+    /// A job that names models and gives them nothing to achieve is refused: its success would say nothing.
     pub(crate) fn of(job: &Job, directory: Option<&Path>, log: &Log<'_>) -> Result<Option<Self>, Failure> {
         let context = directory.map(|directory| directory.join("context"));
         let material = Material::gather(job, context.as_deref(), log)
             .map_err(|error| Failure::new(FailureCode::SchemaValidation, error.to_string()))?;
+        let has_steps = !job.steps.is_empty();
         let has_aim = match job.inference {
-            Some(_) => material.has_an_aim(!job.steps.is_empty()),
-            None => material.criteria.iter().any(|criterion| criterion.check.is_some()),
+            Some(_) => material.has_an_aim(has_steps),
+            // Steps carry out what is required of them; what is to be verified is verified with and without them.
+            None => !material.criteria.is_empty() || (!has_steps && material.has_an_aim(has_steps)),
         };
         if !has_aim {
-            return Ok(None);
+            return match job.inference {
+                Some(_) if !has_steps => Err(Failure::new(FailureCode::SchemaValidation, NOTHING_TO_ACHIEVE)),
+                _ => Ok(None),
+            };
         }
         let file = TodoFile::in_directory(directory, job.job_id.as_str()).unwrap_or_else(|error| {
             log.warn(format!("todo.json can't be kept: {error}"));

@@ -3,6 +3,7 @@
 use crate::log::Log;
 use belljar_contract::job::Job;
 use belljar_contract::job::context::Criterion;
+use belljar_contract::job::persona::Persona;
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
@@ -14,7 +15,9 @@ use std::path::{Path, PathBuf};
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Material {
-    pub(super) persona: Option<String>,
+    pub(super) persona: Option<Persona>,
+    /// The ids of the task and the job, unless the text about the task has them.
+    pub(super) identity: String,
     pub(super) baseline: String,
     pub(super) project: Option<String>,
     pub(super) task: Option<String>,
@@ -82,15 +85,17 @@ impl Material {
             preferences =
                 serde_json::from_str(&text).map_err(|error| files.trouble("preferences.json", error))?;
         }
+        let task = text(of_job.task_context, "task.md")?;
         let mut skills = given_skills(of_job.skills);
         skills.extend(files.skills(log)?);
         Ok(Self {
-            persona: job.persona.as_ref().map(|persona| persona.description.clone()),
+            persona: job.persona.clone(),
+            identity: identity(job, task.as_deref().unwrap_or_default()),
             baseline: text(of_job.baseline_context, "baseline.md")?
                 .filter(is_said)
                 .unwrap_or_else(|| BASELINE.to_owned()),
             project: text(of_job.project_context, "project.md")?,
-            task: text(of_job.task_context, "task.md")?,
+            task,
             requirements,
             criteria,
             preferences,
@@ -112,6 +117,15 @@ impl Material {
     /// Whether there is something for an agent to do; where steps say what is done, a task alone is only told.
     pub(super) fn has_an_aim(&self, has_steps: bool) -> bool {
         !self.requirements.is_empty() || !self.criteria.is_empty() || (!has_steps && self.task.is_some())
+    }
+}
+
+/// The lines with the ids of the task and the job; none where the text about the task has both.
+fn identity(job: &Job, task: &str) -> String {
+    let (task_id, job_id) = (job.task_id.as_str(), job.job_id.as_str());
+    match task.contains(task_id) && task.contains(job_id) {
+        true => String::new(),
+        false => format!("Task ID: {task_id}\nJob ID: {job_id}"),
     }
 }
 

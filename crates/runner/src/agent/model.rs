@@ -10,7 +10,7 @@ pub(super) use refusal::Unusable;
 use super::conversation::{Entry, Reply, Request};
 use crate::deadline::{Deadline, Interrupted};
 use crate::fault::{Fault, explain};
-use crate::local_http::{Answer, NoAnswer, Question};
+use crate::http_client::{Answer, NoAnswer, Question};
 use belljar_contract::failure::FailureCode;
 use openai::Limit;
 use refusal::Next;
@@ -54,10 +54,19 @@ struct Candidate {
     model: String,
     route: usize,
     /// Why it is not asked any more.
-    is_out: Option<String>,
+    is_out: Option<Reason>,
     /// See [`Request::is_said_first`].
     is_said_first: bool,
     limit: Limit,
+}
+
+/// Why a candidate gave no answer.
+#[derive(Clone)]
+struct Reason {
+    model: String,
+    said: String,
+    /// The model isn't there by that way. Another way may have it.
+    is_absent: bool,
 }
 
 const JSON: &str = "application/json";
@@ -101,14 +110,14 @@ impl Models {
         turn: u32,
         deadline: &Deadline<'_>,
     ) -> Result<Answered, NoModel> {
-        let (mut why, mut held) = (Vec::new(), None);
+        let (mut why, mut held): (Vec<Reason>, _) = (Vec::new(), None);
         for pause in ROUNDS {
             why.clear();
             held = None;
             let (mut soonest, mut too_long): (Option<Duration>, _) = (None, None);
             for at in self.order() {
                 if let Some(reason) = self.reason_to_pass_over(at, deadline)? {
-                    why.push(format!("{}: {reason}", self.candidates[at].model));
+                    why.push(reason);
                     continue;
                 }
                 let (error, retry_after) = match self.ask_one(at, request, turn, deadline)? {
@@ -119,18 +128,20 @@ impl Models {
                     Err(failed) => failed,
                 };
                 let said = explain(&error);
+                let (model, is_absent) = (self.candidates[at].model.clone(), error.is_of_other_route());
+                let reason = Reason { model, said: said.clone(), is_absent };
                 match error.next() {
                     Next::Spent => return Err(NoModel::Spent { said }),
                     // Another may take it as it is.
-                    Next::Shorter => too_long = Some(said.clone()),
-                    Next::Never => self.candidates[at].is_out = Some(said.clone()),
+                    Next::Shorter => too_long = Some(said),
+                    Next::Never => self.candidates[at].is_out = Some(reason.clone()),
                     Next::Later => {
-                        held = error.is_held_by_run().then(|| said.clone()).or(held);
+                        held = error.is_held_by_run().then_some(said).or(held);
                         let wait = retry_after.unwrap_or(pause).max(pause);
                         soonest = Some(soonest.map_or(wait, |other| other.min(wait)));
                     }
                 }
-                why.push(format!("{}: {said}", self.candidates[at].model));
+                why.push(reason);
             }
             if let Some(said) = too_long {
                 return Err(NoModel::TooLong { said });
@@ -142,7 +153,7 @@ impl Models {
         }
         match held {
             Some(said) => Err(NoModel::Held { said }),
-            None => Err(NoModel::Unreachable { why: why.join("; ") }),
+            None => Err(NoModel::Unreachable { why: told(&why) }),
         }
     }
 
@@ -153,7 +164,7 @@ impl Models {
     }
 
     /// Why that one isn't asked at all, if it isn't.
-    fn reason_to_pass_over(&mut self, at: usize, deadline: &Deadline<'_>) -> Result<Option<String>, NoModel> {
+    fn reason_to_pass_over(&mut self, at: usize, deadline: &Deadline<'_>) -> Result<Option<Reason>, NoModel> {
         let Candidate { model, route, is_out, .. } = &self.candidates[at];
         if is_out.is_some() {
             return Ok(is_out.clone());
@@ -163,7 +174,11 @@ impl Models {
             listed.iter().any(|name| name == model || name.strip_suffix(":latest") == Some(model))
         };
         let is_missing = reachable.as_ref().is_some_and(|listed| !is_there(listed));
-        Ok(is_missing.then(|| "not among the models that are there".to_owned()))
+        Ok(is_missing.then(|| Reason {
+            model: model.clone(),
+            said: "not among the models that are there".to_owned(),
+            is_absent: true,
+        }))
     }
 
     fn ask_one(
@@ -214,6 +229,15 @@ impl Models {
         };
         Ok(reply.map_err(|error| (error, None)))
     }
+}
+
+/// The reasons for a person. That a model isn't there by one way is left out where another way has it.
+fn told(reasons: &[Reason]) -> String {
+    let is_elsewhere = |model: &str| reasons.iter().any(|other| other.model == model && !other.is_absent);
+    let told = reasons.iter().filter(|reason| !(reason.is_absent && is_elsewhere(&reason.model)));
+    let mut lines: Vec<String> = told.map(|Reason { model, said, .. }| format!("{model}: {said}")).collect();
+    lines.dedup();
+    lines.join("; ")
 }
 
 /// Waits, but not beyond the deadline.

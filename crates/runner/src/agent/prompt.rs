@@ -17,6 +17,7 @@
 
 use super::material::Material;
 use super::todo::TodoList;
+use belljar_contract::job::persona::Persona;
 use belljar_contract::result::agent::Verified;
 use std::fmt::Write;
 use std::time::Duration;
@@ -50,11 +51,13 @@ pub(super) fn system(material: &Material, tools: &str) -> String {
             let _ = writeln!(text, "# {header}\n\n{}\n", body.trim());
         }
     };
-    part("Persona", material.persona.as_deref().unwrap_or_default());
+    let persona = material.persona.as_ref();
+    let persona = persona.map(|Persona { title, description }| format!("{title}\n\n{description}"));
+    part("Persona", &persona.unwrap_or_default());
     // Whoever gives an agent another identity doesn't make programs' output into orders.
     part("Baseline", &format!("{}\n\n{}", material.baseline.trim(), RULES));
     part("Project", material.project.as_deref().unwrap_or_default());
-    part("Task", material.task.as_deref().unwrap_or_default());
+    part("Task", &format!("{}\n\n{}", material.identity, material.task.as_deref().unwrap_or_default()));
     part("Requirements", &numbered(material.requirements.iter().map(String::as_str)));
     let criteria = material.criteria.iter().map(|criterion| match &criterion.check {
         Some(check) => format!("{} (checked by running: {})", criterion.text, check.argv.join(" ")),
@@ -123,7 +126,8 @@ mod tests {
     fn parts_stand_in_their_order_and_empty_ones_nowhere() {
         let preferences = json!({ "style": "plain" });
         let whole = Material {
-            persona: Some("You are a mason.".to_owned()),
+            persona: Some(Persona { title: "Mason".to_owned(), description: "You are a mason.".to_owned() }),
+            identity: "Task ID: t1".to_owned(),
             baseline: "base".to_owned(),
             project: Some("proj".to_owned()),
             task: Some("tas".to_owned()),
@@ -152,6 +156,8 @@ mod tests {
             ]
         );
         for said in [
+            "Mason\n\nYou are a mason.",
+            "Task ID: t1\n\ntas",
             "1. one\n2. two",
             "1. holds",
             "- style: \"plain\"",

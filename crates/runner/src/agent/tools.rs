@@ -13,6 +13,7 @@ use super::remote::Remote;
 use super::todo::{TodoFile, TodoList};
 use crate::deadline::{Deadline, Interrupted};
 use crate::step::{self, Surroundings};
+use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::{Action, Step, StepType};
 use belljar_contract::result::ResourceUsage;
 use serde::Deserialize;
@@ -29,6 +30,8 @@ pub(super) struct Bench<'b> {
     pub(super) index: usize,
     /// Bytes of an outcome that a model is shown.
     pub(super) room: usize,
+    /// What a command has last said that it needs of the network.
+    pub(super) network_need: Option<String>,
 }
 
 /// What came of a call.
@@ -135,6 +138,11 @@ impl Bench<'_> {
         self.usage.cpu_time_ms = self.usage.cpu_time_ms.saturating_add(ended.usage.cpu_time_ms);
         self.usage.max_rss_bytes = self.usage.max_rss_bytes.max(ended.usage.max_rss_bytes);
         let failed = ended.failure.is_some();
+        if let Some(failure) =
+            ended.failure.as_ref().filter(|failure| failure.code == FailureCode::ExtNetRequired)
+        {
+            self.network_need = Some(failure.message.clone());
+        }
         (outcome::told(&ended, self.room), failed)
     }
 }

@@ -71,9 +71,22 @@ impl Agent<'_> {
         };
         self.conversation.push(Entry::Note(begin.to_owned()));
         loop {
-            if let Turn::Done = self.turn(deadline)? {
+            let turn = self.turn(deadline).map_err(|failure| self.for_want_of_network(failure))?;
+            if let Turn::Done = turn {
                 return Ok(());
             }
+        }
+    }
+
+    /// The failure of an agent one of whose commands has said that it needs a host outside: that is what it lacked, if it says that it
+    /// can't, or if what it has done doesn't hold.
+    fn for_want_of_network(&self, failure: Failure) -> Failure {
+        match (failure.code, &self.bench.network_need) {
+            (FailureCode::AgentGaveUp | FailureCode::NotVerified, Some(need)) => Failure::new(
+                FailureCode::ExtNetRequired,
+                format!("{}; a command of it {need}", failure.message),
+            ),
+            _ => failure,
         }
     }
 

@@ -11,6 +11,9 @@ use belljar_contract::result::agent::{TodoOrigin, TodoStatus, Verified, Verifier
 /// Bytes of evidence that are kept of each.
 const LONGEST: usize = 2000;
 
+/// Why a criterion is unverified.
+const NOT_LOOKED_AT: &str = "it has no `check`, and the job has no `inference`: add one of the two";
+
 /// What a model is asked before the commands run; nothing if there is nothing for it to look at.
 pub(super) fn question(criteria: &[Criterion]) -> Option<String> {
     let mut of_model = by_model(criteria).peekable();
@@ -61,11 +64,10 @@ pub(super) fn conclude(
                 deadline.check()?;
                 (!failed, Verifier::Command, text)
             }
-            None => {
-                let found = report.iter().find(|finding| finding.criterion == number);
-                let evidence = found.map_or("nobody has looked", |finding| finding.evidence.as_str());
-                (found.is_some_and(|finding| finding.met), Verifier::Model, evidence.to_owned())
-            }
+            None => match report.iter().find(|finding| finding.criterion == number) {
+                Some(finding) => (finding.met, Verifier::Model, finding.evidence.clone()),
+                None => (false, Verifier::Unverified, NOT_LOOKED_AT.to_owned()),
+            },
         };
         let evidence = crate::excerpt::within(evidence, LONGEST);
         all.push(Verified { criterion: criterion.text.clone(), met, by, evidence });

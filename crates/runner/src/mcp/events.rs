@@ -17,10 +17,10 @@ impl Events {
         while let Some((line, next)) = line(body, self.at) {
             self.at = next;
             if line.is_empty() {
-                let data = std::mem::take(&mut self.data);
-                // One that says nothing is none.
+                let data = std::mem::take(&mut self.data).join("\n");
+                // One that says nothing is none: some begin a stream with an event that has an id alone.
                 if !data.is_empty() {
-                    return Some(data.join("\n"));
+                    return Some(data);
                 }
             } else if let Some(data) = line.strip_prefix(b"data") {
                 let data = match data {
@@ -65,6 +65,9 @@ mod tests {
                 "id: 3",
                 "",
                 "database: no",
+                "",
+                "id: 4",
+                "data: ",
                 "",
                 "data: two",
                 "",

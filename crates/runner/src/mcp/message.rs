@@ -58,6 +58,12 @@ pub(super) fn read(bytes: &[u8], id: u64) -> Result<Option<Value>, McpError> {
     }
 }
 
+/// Whether it is a question of the other side's.
+pub(super) fn asks(bytes: &[u8]) -> bool {
+    let message = serde_json::from_slice(bytes);
+    matches!(message, Ok(Message { method: Some(_), id: Some(_), .. }))
+}
+
 /// Null is a value, too.
 fn given<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)

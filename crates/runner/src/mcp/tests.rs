@@ -17,7 +17,7 @@ fn saying(answer: impl Fn(usize, &str) -> Said + Send + 'static) -> (ModelServer
         Some(answer(count.fetch_add(1, Ordering::SeqCst), &id))
     }));
     let place = Place::of_url(&format!("{}/mcp", server.url())).unwrap();
-    (server, Gateway::at(place))
+    (server, Gateway::at(place, None))
 }
 
 fn once(status: u16, headers: &'static [(&str, &str)], body: &str) -> (ModelServer, Gateway) {
@@ -89,7 +89,7 @@ fn of_a_stream_that_goes_on_no_more_is_waited_for_than_the_answer() {
         // It ends when the other side has gone.
         stream.read(&mut heard).unwrap_or_default()
     });
-    assert_eq!(call(&mut Gateway::at(place)).unwrap().text, "done");
+    assert_eq!(call(&mut Gateway::at(place, None)).unwrap().text, "done");
     assert_eq!(gateway.join().unwrap(), 0);
 }
 
@@ -149,7 +149,7 @@ fn a_call_that_may_have_been_heard_is_not_made_again_and_a_list_is() {
 #[test]
 fn one_that_is_not_there_is_tried_once_more() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut gateway = Gateway::at(Place::of_url(&format!("http://{port}/mcp")).unwrap());
+    let mut gateway = Gateway::at(Place::of_url(&format!("http://{port}/mcp")).unwrap(), None);
     assert!(matches!(call(&mut gateway), Err(McpError::Unsent(_))));
     assert_eq!(gateway.last_id, 2);
 }
@@ -198,16 +198,115 @@ fn lists_are_read_to_their_end_and_no_further() {
     assert!(matches!(endless, Err(McpError::Malformed(_))) && server.request_count() == MOST_PAGES);
 }
 
+/// A gateway that answers each method in its own way; `ID` stands for the question's id.
+fn answering(
+    token: Option<&str>,
+    answer: impl Fn(&str, &belljar_testkit::models::Request) -> Said + Send + 'static,
+) -> (ModelServer, Gateway) {
+    let server = ModelServer::start(Script::from_fn(move |request| {
+        let method = request.json()["method"].as_str().unwrap_or_default().to_owned();
+        Some(answer(&method, request))
+    }));
+    let place = Place::of_url(&format!("{}/mcp", server.url())).unwrap();
+    (server, Gateway::at(place, token))
+}
+
+fn result(request: &belljar_testkit::models::Request, result: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": request.json()["id"], "result": result }).to_string()
+}
+
+fn greeted(version: &str) -> Value {
+    json!({
+        "protocolVersion": version, "capabilities": { "tools": {} },
+        "serverInfo": { "name": "older", "version": "1" },
+    })
+}
+
 #[test]
-fn another_revision_is_not_spoken() {
-    let discovered = |version: &str| {
-        format!(
-            r#"{{"jsonrpc":"2.0","id":ID,"result":{{"supportedVersions":["{version}"],"capabilities":{{"tools":{{}}}}}}}}"#
-        )
-    };
-    for (version, is_ours) in [(REVISION, true), ("2025-11-25", false)] {
-        let (_server, mut gateway) = once(200, JSON, &discovered(version));
-        let offer = within(Duration::from_secs(60), |deadline| gateway.discover(deadline));
-        assert_eq!(offer.is_ok_and(|offer| offer.tools && !offer.resources), is_ours, "{version}");
+fn gateway_of_an_older_revision_is_greeted_and_called_in_its_session() {
+    for version in family::WITH_SESSION {
+        let (server, mut gateway) =
+            answering(Some("token-of-the-sandbox"), move |method, request| match method {
+                "initialize" => Said::own(
+                    200,
+                    &[("Content-Type", "application/json"), ("Mcp-Session-Id", "s-1")],
+                    result(request, &greeted(version)),
+                ),
+                "notifications/initialized" => Said::own(202, &[], ""),
+                "tools/call" => {
+                    let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
+                    let done = result(request, &json!({ "content": [{ "type": "text", "text": "done" }] }));
+                    Said::own(200, STREAM, format!("id: 0\ndata: \n\ndata: {ping}\n\ndata: {done}\n\n"))
+                }
+                _ => Said::own(
+                    400,
+                    JSON,
+                    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Missing session ID"}}"#,
+                ),
+            });
+        let offer = within(Duration::from_secs(60), |deadline| gateway.discover(deadline)).unwrap();
+        assert!(offer.tools && !offer.resources);
+        assert_eq!(call(&mut gateway).unwrap().text, "done");
+        let asked = server.requests();
+        let last = asked.last().unwrap();
+        assert_eq!(
+            (last.header("MCP-Protocol-Version"), last.header("Mcp-Session-Id")),
+            (Some(version), Some("s-1"))
+        );
+        assert!(last.json()["params"].get("_meta").is_none());
+        for request in &asked {
+            assert_eq!(request.header("Authorization"), Some("Bearer token-of-the-sandbox"));
+        }
     }
+}
+
+#[test]
+fn session_that_is_over_is_begun_anew_and_the_call_is_made_in_it() {
+    let sessions = std::sync::Arc::new(AtomicUsize::new(0));
+    let begun = std::sync::Arc::clone(&sessions);
+    let (server, mut gateway) = answering(None, move |method, request| match method {
+        "initialize" => {
+            let headers: &'static [(&str, &str)] = match begun.fetch_add(1, Ordering::SeqCst) {
+                0 => &[("Content-Type", "application/json"), ("Mcp-Session-Id", "first")],
+                _ => &[("Content-Type", "application/json"), ("Mcp-Session-Id", "second")],
+            };
+            Said::own(200, headers, result(request, &greeted("2025-06-18")))
+        }
+        "notifications/initialized" => Said::own(202, &[], ""),
+        "tools/call" if request.header("Mcp-Session-Id") == Some("second") => {
+            Said::own(200, JSON, result(request, &json!({ "content": [] })))
+        }
+        _ => Said::own(404, JSON, ""),
+    });
+    within(Duration::from_secs(60), |deadline| gateway.discover(deadline)).unwrap();
+    call(&mut gateway).unwrap();
+    assert_eq!(sessions.load(Ordering::SeqCst), 2);
+    assert_eq!(
+        server.requests().iter().filter(|request| request.json()["method"] == "tools/call").count(),
+        2
+    );
+}
+
+#[test]
+fn gateway_that_wants_a_token_or_speaks_another_protocol_is_not_used_and_says_why() {
+    let discover =
+        |gateway: &mut Gateway| within(Duration::from_secs(60), |deadline| gateway.discover(deadline));
+    let (_server, mut closed) = answering(None, |_, _| Said::own(401, JSON, ""));
+    let refused = discover(&mut closed).unwrap_err().to_string();
+    assert!(refused.contains("401") && refused.contains("MCP_GATEWAY_TOKEN"), "{refused}");
+    let (_server, mut newer) = answering(None, |method, request| match method {
+        "initialize" => Said::own(200, JSON, result(request, &greeted("2031-01-01"))),
+        _ => Said::own(
+            200,
+            JSON,
+            result(request, &json!({ "supportedVersions": ["2031-01-01"], "capabilities": {} })),
+        ),
+    });
+    assert!(matches!(discover(&mut newer), Err(McpError::Revision)));
+    let (server, mut ours) = answering(None, |_, request| {
+        let discovered = json!({ "supportedVersions": [REVISION], "capabilities": { "tools": {} } });
+        Said::own(200, JSON, result(request, &discovered))
+    });
+    assert!(discover(&mut ours).unwrap().tools);
+    assert_eq!(server.request_count(), 1, "no handshake");
 }

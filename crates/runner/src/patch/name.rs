@@ -9,11 +9,15 @@ use std::sync::Arc;
 use super::refusal::{Excerpt, Refusal};
 
 /// A path below the workspace root, proven harmless by its text: relative, UTF-8, no empty, `.` or `..`
-/// component, no control character, nothing that any file system takes for `.git`.
+/// component, nothing that any file system takes for `.git`, and no control character but tabs and line breaks, which git writes
+/// in quotes and [`Display`](fmt::Display) shows escaped.
 ///
 /// Cloning is free. What a name can't promise is that no component is a symlink: that is for the [`Tree`](super::Tree) to find out.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RelativeName(Arc<str>);
+
+/// Control characters that names of files have on occasion.
+const IN_QUOTES: [u8; 3] = *b"\t\n\r";
 
 // === impl RelativeName ===
 
@@ -57,7 +61,13 @@ impl RelativeName {
 
 impl fmt::Display for RelativeName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
+        for character in self.0.chars() {
+            match character.is_control() {
+                true => write!(out, "{}", character.escape_default())?,
+                false => fmt::Write::write_char(out, character)?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -86,7 +96,7 @@ fn defect(name: &[u8]) -> Option<&'static str> {
     if name.len() > RelativeName::MAX_BYTES {
         return Some("is longer than 4095 bytes");
     }
-    if name.iter().any(u8::is_ascii_control) {
+    if name.iter().any(|byte| byte.is_ascii_control() && !IN_QUOTES.contains(byte)) {
         return Some("has a control character");
     }
     name.split(|&byte| byte == b'/').find_map(|part| match part {
@@ -103,9 +113,26 @@ mod tests {
 
     #[test]
     fn plain_names_are_kept_byte_for_byte() {
-        for name in ["x", "a/b c/ä", "..a", "a../b", "-rf", "a\\b", ".gitignore", "COM1", "\u{202e}x"] {
+        for name in [
+            "x",
+            "a/b c/ä",
+            "..a",
+            "a../b",
+            "-rf",
+            "a\\b",
+            ".gitignore",
+            "COM1",
+            "\u{202e}x",
+            "a\tb",
+            "a\nb/\r",
+        ] {
             assert_eq!(RelativeName::new(name.as_bytes()).unwrap().as_str(), name);
         }
+    }
+
+    #[test]
+    fn control_characters_of_a_name_are_shown_escaped() {
+        assert_eq!(RelativeName::new("ä\tb\n".as_bytes()).unwrap().to_string(), "ä\\tb\\n");
     }
 
     #[test]
@@ -120,19 +147,8 @@ mod tests {
     fn names_that_cannot_be_looked_up_or_reported_are_refused() {
         let long = [b'x'; 4096];
         let long_component = [b'x'; 256];
-        let names: [&[u8]; 11] = [
-            b"",
-            b"a//b",
-            b"a/",
-            b"./a",
-            b"a/.",
-            b"a\0b",
-            b"a\nb",
-            b"a\x7f",
-            b"\xff",
-            &long,
-            &long_component,
-        ];
+        let names: [&[u8]; 10] =
+            [b"", b"a//b", b"a/", b"./a", b"a/.", b"a\0b", b"a\x7f", b"\xff", &long, &long_component];
         for name in names {
             let refused = RelativeName::new(name).unwrap_err();
             assert!(matches!(refused, Refusal::UnsafeName { .. }), "{name:?}: {refused}");

@@ -7,6 +7,10 @@
 //!   the runner by its pid and the starting thread by its own, since that thread is inside the domain for as long as
 //!   the program takes to start. Calls of another architecture (32-bit programs) are refused: they have other numbers.
 
+mod paths;
+
+pub(crate) use paths::AllowedPaths;
+
 use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
 use seccompiler::SeccompCmpArgLen::Dword;
 use seccompiler::SeccompCmpOp::Eq;

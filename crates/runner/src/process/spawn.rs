@@ -3,15 +3,16 @@
 //! A thread of its own starts each program: it fences itself off first, the program inherits that, and the runner's
 //! other threads stay outside. The thread ends as soon as the program has started.
 //!
-//! The program gets the environment of the runner with the step's variables, what it is to read, its outputs as pipes, a
+//! The program gets the environment of the runner, without the gateway's token and with the step's variables, what it is to read, its outputs as pipes, a
 //! process group of its own, no other descriptor, default signal dispositions and no blocked signal (the standard
 //! library sees to the last two). Its directory is entered by descriptor. There is no shell: a text file without
 //! `#!` doesn't run.
 
 use super::capture::Keep;
-use super::fence::{self, Fence};
+use super::fence::{self, AllowedPaths, Fence};
 use super::program::{self, ProgramError};
 use crate::fault::{Fault, code_of_io};
+use crate::mcp;
 use belljar_contract::failure::FailureCode;
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -35,6 +36,8 @@ pub(crate) struct Order<'o> {
     pub(crate) input: &'o [u8],
     /// What of each output is kept.
     pub(crate) keep: Keep,
+    /// The only places that it may use, if it is held to some.
+    pub(crate) allowed_paths: Option<&'o AllowedPaths>,
 }
 
 /// A program that has started.
@@ -59,6 +62,14 @@ pub(crate) enum SpawnError {
     },
     #[error("cannot start {program}: the limit of processes (pids) is reached")]
     NoProcessLeft { program: String },
+    #[error(
+        "cannot start {program}: nothing here holds it to constraints.allowed_paths, which takes Landlock (Linux 6.2 or newer)"
+    )]
+    PathsNotHeld {
+        program: String,
+        #[source]
+        source: io::Error,
+    },
 }
 
 /// Starts a program.
@@ -86,11 +97,19 @@ pub(super) fn spawn(order: &Order<'_>) -> Result<Spawned, SpawnError> {
 fn start(order: &Order<'_>) -> Result<(Child, Fence), SpawnError> {
     let failed = |error: io::Error| start_error(order, error);
     let fence = fence::enter().map_err(failed)?;
+    if let Some(allowed) = order.allowed_paths {
+        let not_held = |source| SpawnError::PathsNotHeld { program: program_name(order).to_owned(), source };
+        allowed.enter().map_err(not_held)?;
+    }
     rustix::process::fchdir(order.directory).map_err(|error| failed(error.into()))?;
     let path = order.variables.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
     let path = path.or_else(|| std::env::var_os("PATH"));
     let program = program::find(program_name(order), path.as_deref())?;
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    for secret in mcp::TOKENS {
+        command.env_remove(secret);
+    }
+    let child = command
         .arg0(program_name(order))
         .args(order.argv.iter().skip(1))
         .envs(order.variables.iter().map(|(name, value)| (name, value)))
@@ -144,6 +163,7 @@ impl Fault for SpawnError {
             Self::Program(_) => FailureCode::StepFailed,
             Self::Start { source, .. } => code_of_io(source),
             Self::NoProcessLeft { .. } => FailureCode::ConstraintViolation,
+            Self::PathsNotHeld { .. } => FailureCode::PolicyViolation,
         }
     }
 }

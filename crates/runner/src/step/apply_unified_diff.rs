@@ -17,7 +17,7 @@ use crate::patch::plan::{self, Change as Planned, What};
 use crate::patch::{self, ParseError, Patch, PlanError, RelativeName};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::apply_unified_diff::ApplyUnifiedDiff;
-use belljar_contract::path::{ParsePathError, StepPath};
+use belljar_contract::path::{ParsePathError, PathEscapes, StepPath, WorkspacePath};
 use belljar_contract::result::Change;
 use belljar_contract::result::output::{AppliedDiff, PatchedFile, StepOutput};
 use belljar_policy::admission::{Admitted, Denied};
@@ -36,6 +36,8 @@ pub(super) enum ApplyUnifiedDiffError {
         #[source]
         source: ParsePathError,
     },
+    #[error(transparent)]
+    Escapes(#[from] PathEscapes),
     #[error(transparent)]
     Denied(#[from] Denied),
     #[error(transparent)]
@@ -68,9 +70,10 @@ pub(super) fn carry_out(
 fn permit(patch: &Patch<'_>, admitted: &Admitted) -> Result<(), ApplyUnifiedDiffError> {
     for file in patch.files() {
         for name in file.names.source().into_iter().chain(file.names.target()) {
-            let path = StepPath::parse(name.as_str())
+            // Git writes tabs and line breaks in quotes; what hides or reorders text is refused as everywhere.
+            StepPath::parse(&name.as_str().replace(['\t', '\n', '\r'], " "))
                 .map_err(|source| ApplyUnifiedDiffError::Name { path: name.clone(), source })?;
-            admitted.resolve(&path)?;
+            admitted.permit_path(&WorkspacePath::beneath_root(name.as_str())?)?;
         }
     }
     Ok(())
@@ -85,7 +88,8 @@ fn patched_file(planned: &Planned) -> PatchedFile {
         What::Copied { from } => (Change::Copied, Some(from)),
         What::ModeChanged => (Change::ModeChanged, None),
     };
-    PatchedFile { path: planned.path.to_string(), change, from: from.map(ToString::to_string) }
+    let text = |name: &RelativeName| name.as_str().to_owned();
+    PatchedFile { path: text(&planned.path), change, from: from.map(text) }
 }
 
 // === impl ApplyUnifiedDiffError ===
@@ -96,7 +100,7 @@ impl Fault for ApplyUnifiedDiffError {
             Self::Parse(error) if error.is_policy() => FailureCode::PolicyViolation,
             Self::Parse(ParseError::TooLarge { .. }) => FailureCode::ConstraintViolation,
             Self::Parse(_) => FailureCode::StepFailed,
-            Self::Name { .. } | Self::Denied(_) => FailureCode::PolicyViolation,
+            Self::Name { .. } | Self::Escapes(_) | Self::Denied(_) => FailureCode::PolicyViolation,
             Self::Plan(error) if error.is_policy() => FailureCode::PolicyViolation,
             Self::Plan(PlanError::TooLarge { .. }) => FailureCode::ConstraintViolation,
             Self::Plan(PlanError::Io { source, .. }) => code_of_io(source),

@@ -4,20 +4,19 @@
 
 use super::{Ended, Surroundings, too_much_output};
 use crate::deadline::Deadline;
-use crate::directory::PathError;
+use crate::directory::{self, PathError};
 use crate::fault::Fault;
 use crate::log::Progress;
 use crate::network_need::{self, Unreached};
-use crate::process::{self, Ending, Fence, Keep, Order, Outcome, SpawnError};
+use crate::process::{self, AllowedPaths, Ending, Fence, Keep, Order, Outcome, SpawnError};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::run_command::RunCommand;
-use belljar_contract::path::WorkspacePath;
 use belljar_contract::result::Failure;
 use belljar_contract::result::output::{CommandOutput, StepOutput, Truncated};
-use belljar_policy::admission::Denied;
+use belljar_policy::admission::{Denied, Place};
 use std::ffi::OsString;
-use std::os::fd::AsFd;
-use std::path::Path;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 /// Why no program was started.
 #[derive(Debug, thiserror::Error)]
@@ -48,32 +47,55 @@ fn run(
     surroundings: &Surroundings<'_>,
     deadline: &Deadline<'_>,
 ) -> Result<Outcome, RunCommandError> {
-    let path = surroundings.resolve(command.cwd.as_ref())?;
-    let directory = surroundings.workspace.open_directory(Path::new(path.as_str()))?;
+    let place = surroundings.admitted.working_directory(command.cwd.as_ref())?;
+    let (directory, path) = match &place {
+        Place::Workspace(path) if path.is_root() => {
+            (surroundings.workspace.open_directory(Path::new(""))?, surroundings.workspace_path.to_owned())
+        }
+        Place::Workspace(path) => (
+            surroundings.workspace.open_directory(Path::new(path.as_str()))?,
+            surroundings.workspace_path.join(path.as_str()),
+        ),
+        Place::Outside(path) => (directory::open_outside(Path::new(path))?, PathBuf::from(path)),
+    };
+    let allowed_paths = allowed_paths(surroundings);
     let order = Order {
         argv: &command.argv,
         directory: directory.as_fd(),
-        variables: variables(command, &path, surroundings),
+        variables: variables(command, path, surroundings),
         input: &[],
         keep: Keep::First(surroundings.max_output()),
+        allowed_paths: allowed_paths.as_ref(),
     };
     let mut progress = surroundings.progress.then(|| Progress::of_step(surroundings.log, index));
     let show = |news: &[u8]| progress.iter_mut().for_each(|progress| progress.show(news));
     Ok(process::run(&order, deadline, show)?)
 }
 
+/// The places that the job allows, as far as they are there now, if it restricts its programs to some.
+fn allowed_paths(surroundings: &Surroundings<'_>) -> Option<AllowedPaths> {
+    let Surroundings { admitted, workspace, workspace_path, artifacts_path, .. } = surroundings;
+    let located = |place: &Place| match place {
+        Place::Workspace(path) => workspace.locate(Path::new(path.as_str())).ok(),
+        Place::Outside(path) => directory::locate_outside(Path::new(path)).ok(),
+    };
+    let mut open: Vec<OwnedFd> = admitted.allowed_paths()?.iter().filter_map(located).collect();
+    open.extend(directory::locate_outside(artifacts_path));
+    let of_job = artifacts_path.parent().filter(|parent| parent.parent().is_some());
+    let closed = [Some(*workspace_path), of_job].into_iter().flatten();
+    // The places themselves: a rule is about a file and not about a name that leads there.
+    let closed = closed.filter_map(|path| path.canonicalize().ok()).collect();
+    Some(AllowedPaths { open, closed })
+}
+
 /// The step's own variables, and then those that it can't choose.
 fn variables(
     command: &RunCommand,
-    directory: &WorkspacePath,
+    working_directory: PathBuf,
     surroundings: &Surroundings<'_>,
 ) -> Vec<(OsString, OsString)> {
     let job = surroundings.admitted.job();
     let workspace = surroundings.workspace_path;
-    let working_directory = match directory.is_root() {
-        true => workspace.to_owned(),
-        false => workspace.join(directory.as_str()),
-    };
     let own = command.env.iter().map(|(name, value)| (name.into(), value.into()));
     let mut variables = vec![("PWD".into(), working_directory.into())];
     variables.extend(own);

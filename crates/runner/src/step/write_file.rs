@@ -29,9 +29,14 @@ pub(super) fn carry_out(
         content: &write.content,
         mode: write.mode.map(FileMode::bits),
         create_parents: write.create_parents,
-        overwrite: write.overwrite,
+        overwrite: write.overwrite && surroundings.admitted.may_overwrite(),
     };
-    let written = surroundings.workspace.replace_file(Path::new(path.as_str()), &replacement)?;
+    let written = match surroundings.workspace.replace_file(Path::new(path.as_str()), &replacement) {
+        Err(PathError::Exists { .. }) if write.overwrite => {
+            return Err(Denied::OverwriteNotAllowed { path }.into());
+        }
+        written => written?,
+    };
     Ok(StepOutput::WriteFile(WrittenFile {
         path: path.to_string(),
         size_bytes: u64::try_from(write.content.len()).unwrap_or(u64::MAX),

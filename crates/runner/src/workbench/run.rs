@@ -26,6 +26,7 @@ pub(super) fn run(run: &Run, workspace: &Directory, deadline: &Deadline<'_>) -> 
         variables: variables(run, &path)?,
         input: &run.input.0,
         keep: Keep::Ends(run.most_bytes),
+        allowed_paths: None,
     };
     let outcome = process::run(&order, deadline, |_| {}).map_err(|error| not_started(&error))?;
     let left_behind = outcome.survivors.is_some() || own_process::loses_orphans();
@@ -67,7 +68,7 @@ fn kept(captured: Captured) -> Kept {
 fn not_started(error: &SpawnError) -> Refused {
     let why = match error {
         SpawnError::Program(_) => Refusal::NoProgram,
-        SpawnError::Start { .. } => Refusal::Failed,
+        SpawnError::Start { .. } | SpawnError::PathsNotHeld { .. } => Refusal::Failed,
         SpawnError::NoProcessLeft { .. } => Refusal::TooLarge,
     };
     Refused::new(why, explain(error))

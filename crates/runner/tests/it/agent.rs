@@ -2,7 +2,7 @@
 
 mod ends;
 mod gateway;
-mod house;
+pub(crate) mod house;
 mod models;
 mod repair;
 mod time;

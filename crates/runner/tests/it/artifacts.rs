@@ -110,3 +110,16 @@ fn a_failed_jobs_artifacts_are_kept_too() {
     let ran = scene.run(&job(vec![sh("touch $CYNODE_ARTIFACTS_DIR/evidence; exit 3")]));
     assert_eq!((ran.outcome(), kept(&ran)), ("step_failed", vec![("/job/artifacts/evidence", 0)]));
 }
+
+#[test]
+fn artifact_whose_name_is_no_text_is_kept_under_its_escaped_name() {
+    let scene = Scene::new();
+    let script = "mkdir -p \"$CYNODE_ARTIFACTS_DIR/$(printf 'd\\377')\"; \
+                  echo one >\"$CYNODE_ARTIFACTS_DIR/$(printf 'd\\377/a\\\\b')\"; \
+                  echo two >$CYNODE_ARTIFACTS_DIR/text";
+    let ran = scene.run(&job(vec![sh(script)]));
+    assert_eq!(ran.outcome(), "success", "{}", ran.result);
+    let mut found = kept(&ran);
+    found.sort_unstable();
+    assert_eq!(found, [(r"/job/artifacts/d\xff/a\\b", 4), ("/job/artifacts/text", 4)]);
+}

@@ -163,17 +163,22 @@ fn a_text_is_cut_between_characters() {
 }
 
 #[test]
-fn a_directory_is_entered_only_if_it_is_in_the_workspace() {
+fn a_directory_is_entered_only_if_it_is_in_the_workspace_or_named_in_full() {
     let scene = Scene::new();
     std::os::unix::fs::symlink("/", scene.inside("out")).unwrap();
     std::fs::create_dir(scene.inside("real")).unwrap();
     std::os::unix::fs::symlink("real", scene.inside("in")).unwrap();
     let run_in =
         |cwd: &str| scene.run_step(step("run_command", json!({ "argv": ["pwd", "-P"], "cwd": cwd })));
-    for cwd in ["out", "out/tmp", "/", "..", "real/../.."] {
+    for cwd in ["out", "out/tmp", "..", "real/../..", "/tmp/.."] {
         assert_eq!(run_in(cwd)["error"]["type"], "policy_violation", "{cwd}");
     }
-    assert_eq!(run_in("missing")["error"]["type"], "step_failed");
+    for cwd in ["missing", "/missing"] {
+        assert_eq!(run_in(cwd)["error"]["type"], "step_failed");
+    }
+    for cwd in ["/", "/usr"] {
+        assert_eq!(stdout(&run_in(cwd)), format!("{cwd}\n"));
+    }
     assert_eq!(stdout(&run_in("in")), format!("{}\n", scene.inside("real").display()));
 }
 

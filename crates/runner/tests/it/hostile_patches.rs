@@ -148,7 +148,6 @@ fn names_that_cannot_be_told_apart_or_shown_are_refused() {
     for name in [
         "\"b/\\000\"",
         "\"b/x\\000.txt\"",
-        "\"b/\\n\"",
         "\"b/\\033[31m\"",
         "\"b/\\377\"",
         "\"b/\\177\"",

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod agent;
 #[cfg(test)]
+mod allowed_paths;
+#[cfg(test)]
 mod artifacts;
 #[cfg(test)]
 mod commands;
@@ -11,11 +13,15 @@ mod files;
 #[cfg(test)]
 mod foreign_roots;
 #[cfg(test)]
+mod full_disks;
+#[cfg(test)]
 mod hostile_patches;
 #[cfg(test)]
 mod malformed_jobs;
 #[cfg(test)]
 mod nothing_is_left_running;
+#[cfg(test)]
+mod other_nodes;
 #[cfg(test)]
 mod patch_against_git;
 #[cfg(test)]

@@ -147,7 +147,7 @@ fn a_job_that_policy_refuses_lists_each_refused_step_and_runs_none() {
     let mut document = job(vec![
         sh(&format!("touch {MARK}")),
         json!({ "type": "read_file", "args": { "path": "../secret" } }),
-        json!({ "id": "named", "type": "run_command", "args": { "argv": ["ls"], "cwd": "/etc" } }),
+        json!({ "id": "named", "type": "run_command", "args": { "argv": ["ls"], "cwd": "/etc/.." } }),
     ]);
     let ran = scene.run(&document);
     assert_eq!((ran.exit_code, ran.outcome()), (Some(1), "policy_violation"));

@@ -147,6 +147,38 @@ fn every_kind_of_change_comes_to_what_git_makes_of_it() {
 }
 
 #[test]
+fn names_that_git_quotes_are_the_names_that_they_stand_for() {
+    let scene = Scene::new();
+    let (ours, gits) = (scene.beside("workspace"), scene.beside("for-git"));
+    std::fs::create_dir(&gits).unwrap();
+    for root in [&ours, &gits] {
+        std::fs::write(root.join("old\tname"), "a\n").unwrap();
+    }
+    let diff = concat!(
+        "diff --git \"a/old\\tname\" \"b/old\\tname\"\n",
+        "--- \"a/old\\tname\"\n+++ \"b/old\\tname\"\n@@ -1 +1 @@\n-a\n+A\n",
+        "diff --git \"a/two\\nlines\" \"b/two\\nlines\"\nnew file mode 100644\n",
+        "--- /dev/null\n+++ \"b/two\\nlines\"\n@@ -0,0 +1 @@\n+b\n",
+    );
+    std::fs::write(scene.beside("diff"), diff).unwrap();
+    let git = Command::new("git").arg("apply").arg(scene.beside("diff")).current_dir(&gits).status().unwrap();
+    assert!(git.success());
+    let entry = apply(&scene, diff);
+    assert_eq!(error_code(&entry), "success", "{entry}");
+    assert_eq!(snapshot(&ours), snapshot(&gits));
+    let told: Vec<&str> = entry["result"]["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(told, ["old\tname", "two\nlines"]);
+    // The control: a quoted name that leads out is refused as any other.
+    let out = diff.replace("two\\nlines", "..\\057two");
+    assert_eq!(error_code(&apply(&scene, &out)), "policy_violation");
+}
+
+#[test]
 fn if_one_file_does_not_fit_no_file_changes() {
     let scene = Scene::new();
     scene.write("a.txt", "a\n");

@@ -64,7 +64,7 @@ impl Scene {
         ] {
             command.arg(flag).arg(self.beside(name));
         }
-        command.stdin(Stdio::null());
+        command.arg("--allow-root").stdin(Stdio::null());
         command
     }
 
@@ -157,8 +157,7 @@ pub(crate) fn sh(script: &str) -> Value {
 /// Runs the binary with a job on stdin.
 pub(crate) fn run_on_stdin(scene: &Scene, document: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_cynode-sba"))
-        .arg("--stdin")
-        .arg("--workspace")
+        .args(["--stdin", "--allow-root", "--workspace"])
         .arg(scene.beside("workspace"))
         .arg("--artifacts")
         .arg(scene.beside("artifacts"))

@@ -1,12 +1,14 @@
 //! A backend that is chosen for one sandbox, with its part of a configuration if there is one.
 
-use super::here::Here;
+use super::here::{Here, subprocess_settings};
 use crate::backend::{Backend, BackendError};
 use crate::config::{BackendName, DockerConfig, Sandboxing, SubprocessConfig};
-use crate::docker::ImageName;
 use crate::state::State;
+use crate::subprocess::environment;
 use belljar_confine::launcher::Launcher;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -33,22 +35,13 @@ pub struct Site {
     pub state: PathBuf,
     /// This program's file, which is also the supervisor and PID 1 of containers.
     pub executable: PathBuf,
+    /// The variables of the host that sandboxes get ([`Chosen::host_variables`]): a keeper has none of its own.
+    pub host_variables: BTreeMap<String, String>,
 }
 
 // === impl Chosen ===
 
 impl Chosen {
-    /// Programs of the host, by the usual settings.
-    pub fn subprocess() -> Self {
-        Self::Subprocess(Box::default())
-    }
-
-    /// Containers of that image, by the usual settings.
-    pub fn docker(image: &ImageName, socket: PathBuf) -> Self {
-        let config = DockerConfig { image: image.as_str().to_owned(), ..DockerConfig::default() };
-        Self::Docker { config: Box::new(config), socket }
-    }
-
     /// Its name.
     pub fn name(&self) -> BackendName {
         match self {
@@ -58,6 +51,19 @@ impl Chosen {
         }
     }
 
+    /// The variables of the host that programs in its sandboxes get: those that its settings let through, of a backend that passes any on.
+    pub fn host_variables(
+        &self,
+        host: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> BTreeMap<String, String> {
+        let Self::Subprocess(config) = self else { return BTreeMap::new() };
+        // Settings that make no sense make no sandbox either.
+        let Ok(settings) = subprocess_settings(config) else { return BTreeMap::new() };
+        let texts = environment::let_through(host, &settings)
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        texts.collect()
+    }
+
     /// Makes it, and has it clear away what was left behind.
     ///
     /// # Errors
@@ -65,16 +71,19 @@ impl Chosen {
     pub fn make(&self, launcher: Arc<Launcher>, site: &Site) -> Result<Box<dyn Backend>, BackendError> {
         let mut sandboxing = Sandboxing::default();
         let mut docker_socket = PathBuf::from(Here::DOCKER_SOCKET);
-        match self {
-            Self::Native => {}
-            Self::Subprocess(config) => sandboxing.subprocess.clone_from(config),
-            Self::Docker { config, socket } => {
-                sandboxing.docker.clone_from(config);
-                docker_socket.clone_from(socket);
-            }
+        if let Self::Docker { config, socket } = self {
+            sandboxing.docker.clone_from(config);
+            docker_socket.clone_from(socket);
         }
         let (state, executable) = (State::at(&site.state), site.executable.clone());
-        let backend = Here { launcher, state, executable, docker_socket }.make(self.name(), &sandboxing)?;
+        let here = Here { launcher, state, executable, docker_socket };
+        let backend: Box<dyn Backend> = match self {
+            Self::Subprocess(config) => {
+                let host = site.host_variables.iter().map(|(name, value)| (name.into(), value.into()));
+                Box::new(here.subprocess(config)?.with_environment(host.collect()))
+            }
+            Self::Native | Self::Docker { .. } => here.make(self.name(), &sandboxing)?,
+        };
         // What can't be cleared away is no reason not to begin; what is missing for that, the next call says.
         let _ = backend.reconcile();
         Ok(backend)

@@ -49,22 +49,20 @@ impl Here {
         let state = self.state.clone();
         match name {
             BackendName::Native => Ok(Box::new(NativeBackend::new(Arc::clone(&self.launcher), state))),
-            BackendName::Subprocess => {
-                let settings = subprocess_settings(&sandboxing.subprocess)
-                    .map_err(|error| unavailable("subprocess", &error))?;
-                Ok(Box::new(SubprocessBackend::new(self.executable.clone(), state, settings)))
-            }
+            BackendName::Subprocess => Ok(Box::new(self.subprocess(&sandboxing.subprocess)?)),
             BackendName::Docker => {
                 let places = (self.docker_socket.clone(), self.executable.clone());
                 let settings = docker_settings(&sandboxing.docker, places, &state)
                     .map_err(|error| unavailable("docker", &error))?;
                 Ok(Box::new(DockerBackend::new(settings, state)?))
             }
-            BackendName::Kubernetes => {
-                let why = "this version makes no pods".to_owned();
-                Err(BackendError::Unavailable { backend: "k8s", why })
-            }
         }
+    }
+
+    /// Makes the one without namespaces, which passes on variables of this process as far as its settings let them through.
+    pub(super) fn subprocess(&self, config: &SubprocessConfig) -> Result<SubprocessBackend, BackendError> {
+        let settings = subprocess_settings(config).map_err(|error| unavailable("subprocess", &error))?;
+        Ok(SubprocessBackend::new(self.executable.clone(), self.state.clone(), settings))
     }
 }
 
@@ -73,7 +71,9 @@ fn unavailable(backend: &'static str, why: &dyn Error) -> BackendError {
 }
 
 /// The backend reads what it takes as strictly as if it had been written for it.
-fn subprocess_settings(config: &SubprocessConfig) -> Result<SubprocessSettings, serde_json::Error> {
+pub(super) fn subprocess_settings(
+    config: &SubprocessConfig,
+) -> Result<SubprocessSettings, serde_json::Error> {
     let mut settings = Map::from_iter([
         ("timeout_seconds".to_owned(), json!(config.timeout.as_secs_f64())),
         ("workspace_only".to_owned(), json!(config.workspace_only)),

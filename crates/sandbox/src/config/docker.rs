@@ -1,13 +1,12 @@
 //! `sandboxing.docker`: containers.
 
-use super::allowed_host::AllowedHost;
 use super::lifecycle::LifecycleConfig;
-use super::sandboxing::{LEAST_MEMORY, LEAST_SCRATCH, required_layers, timeout};
-use crate::limits::Limits;
+use super::sandboxing::{LEAST_SCRATCH, required_layers, timeout};
+use crate::limits::{LEAST_MEMORY, Limits};
 use belljar_contract::category::Category;
 use belljar_contract::isolation::Required;
 use belljar_contract::yaml::{
-    Log, Members, Node, boolean, by_category, list, one_of, place, processors, size, text, whole,
+    Log, Members, Node, boolean, by_category, list, one_of, only, processors, size, text, whole,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,12 +21,6 @@ pub struct DockerConfig {
     pub network: Network,
     /// What it reaches when it is for a tool of that category.
     pub network_overrides: BTreeMap<Category, Network>,
-    /// What is reached of a network; all of it, if the list is empty.
-    pub allowed_hosts: Vec<AllowedHost>,
-    /// Whether names are resolved when `allowed_hosts` restricts the network.
-    pub dns_allowed: bool,
-    /// Whether loopback is reached then.
-    pub loopback_allowed: bool,
     /// Memory, in bytes.
     pub memory_bytes: u64,
     /// Processor time, in thousandths of one processor.
@@ -40,14 +33,8 @@ pub struct DockerConfig {
     pub disk_bytes: u64,
     /// What `/tmp` may hold, in bytes.
     pub tmpfs_bytes: u64,
-    /// Processes and threads of the sidecar.
-    pub sidecar_processes: u64,
-    /// What the sidecar's `/tmp` may hold, in bytes.
-    pub sidecar_tmpfs_bytes: u64,
     /// Whether the workspace may be written.
     pub mount_mode: MountMode,
-    /// Whether a container is removed once its lifecycle ends it.
-    pub auto_remove: bool,
     /// The runtime, such as `runsc`; the daemon's own, if this is nothing.
     pub runtime: Option<String>,
     /// The runtime for tools of that category.
@@ -86,7 +73,8 @@ impl DockerConfig {
             processes: self.processes,
             millicpus: Some(self.millicpus),
             disk_bytes: Some(self.disk_bytes),
-            scratch_bytes: self.tmpfs_bytes,
+            // Of what may be held in memory half is `/tmp`.
+            scratch_bytes: self.tmpfs_bytes.saturating_mul(2),
             ..Limits::default()
         }
     }
@@ -110,9 +98,6 @@ impl DockerConfig {
             network_overrides: members.or("network_overrides", default.network_overrides, |node, log| {
                 by_category(node, log, network)
             }),
-            allowed_hosts: members.or("allowed_hosts", Vec::new(), allowed_hosts),
-            dns_allowed: members.or("dns_allowed", default.dns_allowed, boolean),
-            loopback_allowed: members.or("loopback_allowed", default.loopback_allowed, boolean),
             memory_bytes: members
                 .or("memory_limit", default.memory_bytes, |node, log| size(node, log, LEAST_MEMORY)),
             millicpus: members.or("cpu_limit", default.millicpus, processors),
@@ -122,22 +107,16 @@ impl DockerConfig {
                 .or("disk_limit", default.disk_bytes, |node, log| size(node, log, LEAST_SCRATCH)),
             tmpfs_bytes: members
                 .or("tmpfs_size", default.tmpfs_bytes, |node, log| size(node, log, LEAST_SCRATCH)),
-            sidecar_processes: members.or("sidecar_pids_limit", default.sidecar_processes, pids),
-            sidecar_tmpfs_bytes: members.or(
-                "sidecar_tmpfs_size",
-                default.sidecar_tmpfs_bytes,
-                |node, log| size(node, log, LEAST_SCRATCH),
-            ),
             mount_mode: members.or("mount_mode", default.mount_mode, |node, log| {
                 one_of(node, log, &[("ro", MountMode::ReadOnly), ("rw", MountMode::ReadWrite)])
             }),
-            auto_remove: members.or("auto_remove", default.auto_remove, boolean),
             runtime: members.optional("runtime", runtime),
             runtime_overrides: members
                 .or("runtime_overrides", BTreeMap::new(), |node, log| by_category(node, log, runtime)),
             lifecycle: members.section("lifecycle", LifecycleConfig::read),
             required: members.or("required", Required::default(), required_layers),
         };
+        check_fixed(&mut members);
         members.finish();
         read
     }
@@ -152,19 +131,13 @@ impl Default for DockerConfig {
                 (Category::Database, Network::Bridge),
                 (Category::Web, Network::Bridge),
             ]),
-            allowed_hosts: Vec::new(),
-            dns_allowed: true,
-            loopback_allowed: true,
             memory_bytes: 512 << 20,
             millicpus: 1_000,
             timeout: Duration::from_secs(120),
             processes: 64,
             disk_bytes: 8 << 30,
             tmpfs_bytes: 64 << 20,
-            sidecar_processes: 32,
-            sidecar_tmpfs_bytes: 8 << 20,
             mount_mode: MountMode::ReadOnly,
-            auto_remove: true,
             runtime: None,
             runtime_overrides: BTreeMap::new(),
             lifecycle: LifecycleConfig::default(),
@@ -212,14 +185,22 @@ fn runtime(node: &Node, log: &mut Log) -> Option<String> {
     })
 }
 
-fn allowed_hosts(node: &Node, log: &mut Log) -> Option<Vec<AllowedHost>> {
-    let mut seen = Vec::new();
-    list(node, log, |node, log| {
-        let host = AllowedHost::read(node, log)?;
-        if seen.contains(&host) {
-            log.note(node.position, place(node), format!("{host} again"), "each host and port once");
-        }
-        seen.push(host.clone());
-        Some(host)
-    })
+/// Checks the members of `spec/3` that have one value here: what they set doesn't exist in these containers.
+fn check_fixed(members: &mut Members<'_, '_>) {
+    const HOSTS: &str =
+        "`[]`: containers reach the web by the rules of `egress` alone, which name hosts and ports";
+    const DNS: &str = "`true`: containers have no resolver; the proxy resolves the hosts that rules allow";
+    const LOOPBACK: &str =
+        "`true`: a container has a loopback interface of its own, and nothing of the host is on it";
+    const SIDECAR_PROCESSES: &str = "`32`: containers have no sidecar";
+    const SIDECAR_TMPFS: &str = "`8m`: containers have no sidecar";
+    const REMOVED: &str = "`true`: containers are always removed";
+    let no_hosts = |node: &Node, log: &mut Log| list(node, log, |_, _| Some(())).map(|hosts| hosts.len());
+    members.section("allowed_hosts", |node, log| only(node, log, (&0, HOSTS), no_hosts));
+    for (name, expected) in [("dns_allowed", DNS), ("loopback_allowed", LOOPBACK), ("auto_remove", REMOVED)] {
+        members.section(name, |node, log| only(node, log, (&true, expected), boolean));
+    }
+    members.section("sidecar_pids_limit", |node, log| only(node, log, (&32, SIDECAR_PROCESSES), pids));
+    let scratch = |node: &Node, log: &mut Log| size(node, log, LEAST_SCRATCH);
+    members.section("sidecar_tmpfs_size", |node, log| only(node, log, (&(8 << 20), SIDECAR_TMPFS), scratch));
 }

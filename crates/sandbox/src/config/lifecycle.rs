@@ -1,6 +1,6 @@
 //! `lifecycle`: how long a sandbox is kept for its owner (`spec/3 §Sandbox Lifecycle Strategies`).
 
-use belljar_contract::yaml::{Log, Members, Node, one_of, seconds};
+use belljar_contract::yaml::{Log, Members, Node, Value, one_of, only, place, seconds};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -30,8 +30,13 @@ pub enum Strategy {
     PerAgent,
 }
 
-const STRATEGIES: [(&str, Strategy); 3] =
-    [("per-agent", Strategy::PerAgent), ("per-task", Strategy::PerTask), ("per-call", Strategy::PerCall)];
+const STRATEGIES: [(&str, Strategy); 2] =
+    [("per-agent", Strategy::PerAgent), ("per-call", Strategy::PerCall)];
+
+/// Why a written value of `spec/3` can't hold where an agent's sandboxes are those of its session.
+const GRACE: &str = "`30`: an agent's sandboxes end with its session, which `--idle` and `--keep` govern";
+const HEALTH: &str =
+    "`10`: a sandbox that has ended is replaced at the next call, and not looked at meanwhile";
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -41,22 +46,21 @@ impl LifecycleConfig {
     pub(super) fn read(node: &Node, log: &mut Log) -> Self {
         let default = Self::default();
         let Some(mut members) = Members::open(node, log) else { return default };
-        let no_time = Duration::ZERO;
+        let of_a_day = |node: &Node, log: &mut Log| seconds(node, log, Duration::ZERO..=DAY);
         let read = Self {
-            strategy: members.or("strategy", default.strategy, |node, log| one_of(node, log, &STRATEGIES)),
-            grace_period: members.or("grace_period_seconds", default.grace_period, |node, log| {
-                seconds(node, log, no_time..=DAY)
-            }),
-            health_check_interval: members.or(
-                "health_check_interval_seconds",
-                default.health_check_interval,
-                |node, log| seconds(node, log, Duration::from_secs(1)..=DAY),
-            ),
+            strategy: members.or("strategy", default.strategy, strategy),
             max_idle: members.or("max_idle_seconds", default.max_idle, |node, log| {
-                let idle = seconds(node, log, no_time..=DAY)?;
+                let idle = of_a_day(node, log)?;
                 Some((!idle.is_zero()).then_some(idle))
             }),
+            ..default
         };
+        members.section("grace_period_seconds", |node, log| {
+            only(node, log, (&default.grace_period, GRACE), of_a_day);
+        });
+        members.section("health_check_interval_seconds", |node, log| {
+            only(node, log, (&default.health_check_interval, HEALTH), of_a_day);
+        });
         members.finish();
         read
     }
@@ -71,6 +75,16 @@ impl Default for LifecycleConfig {
             max_idle: Some(Duration::from_secs(300)),
         }
     }
+}
+
+/// A strategy that there is for sessions: one has the sandboxes of one agent at one task.
+fn strategy(node: &Node, log: &mut Log) -> Option<Strategy> {
+    if matches!(&node.value, Value::Plain(text) | Value::Text(text) if text == Strategy::PerTask.as_str()) {
+        let found = "`per-task`, and a session is one task of one agent, so that `per-agent` means the same";
+        log.note(node.position, place(node), found, "one of: per-agent, per-call");
+        return None;
+    }
+    one_of(node, log, &STRATEGIES)
 }
 
 // === impl Strategy ===

@@ -1,8 +1,8 @@
 //! `sandboxing.native`: sandboxes made by the kernel's own means, our own backend beside those of `spec/3`.
 
 use super::lifecycle::LifecycleConfig;
-use super::sandboxing::{LEAST_MEMORY, LEAST_SCRATCH, required_layers, timeout};
-use crate::limits::Limits;
+use super::sandboxing::{LEAST_SCRATCH, required_layers, timeout};
+use crate::limits::{LEAST_MEMORY, LEAST_NATIVE_SCRATCH, Limits};
 use belljar_contract::isolation::Required;
 use belljar_contract::yaml::{Log, Members, Node, processors, size, whole};
 use std::time::Duration;
@@ -42,8 +42,9 @@ impl NativeConfig {
                 disk_bytes: members.or("disk_limit", limits.disk_bytes, |node, log| {
                     size(node, log, LEAST_SCRATCH).map(Some)
                 }),
-                scratch_bytes: members
-                    .or("tmpfs_size", limits.scratch_bytes, |node, log| size(node, log, LEAST_SCRATCH)),
+                scratch_bytes: members.or("tmpfs_size", limits.scratch_bytes, |node, log| {
+                    size(node, log, LEAST_NATIVE_SCRATCH)
+                }),
                 terminals: members.or("ptys_limit", limits.terminals, |node, log| whole(node, log, 1..=1024)),
                 filters: members
                     .or("seccomp_filters_limit", limits.filters, |node, log| whole(node, log, 0..=4096)),

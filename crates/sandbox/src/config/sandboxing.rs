@@ -1,13 +1,13 @@
 //! `sandboxing`: which backend for which category of tools, and the settings of each.
 
 use super::docker::DockerConfig;
-use super::kubernetes::KubernetesConfig;
+use super::kubernetes;
 use super::native::NativeConfig;
 use super::subprocess::SubprocessConfig;
 use crate::limits::Limits;
 use belljar_contract::category::Category;
 use belljar_contract::isolation::{LAYERS, Required};
-use belljar_contract::yaml::{Log, Members, Node, by_category, list, one_of, seconds};
+use belljar_contract::yaml::{Log, Members, Node, Value, by_category, list, one_of, place, seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,8 +28,6 @@ pub struct Sandboxing {
     pub docker: DockerConfig,
     /// `native`.
     pub native: NativeConfig,
-    /// `k8s`.
-    pub kubernetes: KubernetesConfig,
 }
 
 /// A backend, by the name that configurations use.
@@ -42,13 +40,8 @@ pub enum BackendName {
     Docker,
     /// Sandboxes made by the kernel's own means.
     Native,
-    /// Pods.
-    #[serde(rename = "k8s")]
-    Kubernetes,
 }
 
-/// What nobody works in with less: Docker's own least.
-pub(super) const LEAST_MEMORY: u64 = 6 << 20;
 /// A page.
 pub(super) const LEAST_SCRATCH: u64 = 4 << 10;
 
@@ -70,13 +63,12 @@ impl Sandboxing {
         self.overrides.values().copied().chain([self.default_backend]).collect()
     }
 
-    /// What a sandbox of that backend may use. Nothing is known of pods yet.
-    pub fn limits_of(&self, backend: BackendName) -> Option<Limits> {
+    /// What a sandbox of that backend may use.
+    pub fn limits_of(&self, backend: BackendName) -> Limits {
         match backend {
-            BackendName::Subprocess => Some(self.subprocess.limits()),
-            BackendName::Docker => Some(self.docker.limits()),
-            BackendName::Native => Some(self.native.limits),
-            BackendName::Kubernetes => None,
+            BackendName::Subprocess => self.subprocess.limits(),
+            BackendName::Docker => self.docker.limits(),
+            BackendName::Native => self.native.limits,
         }
     }
 
@@ -86,7 +78,6 @@ impl Sandboxing {
             BackendName::Subprocess => &self.subprocess.required,
             BackendName::Docker => &self.docker.required,
             BackendName::Native => &self.native.required,
-            BackendName::Kubernetes => &self.required,
         };
         own.clone().and(&self.required)
     }
@@ -97,7 +88,7 @@ impl Sandboxing {
         let default_backend = members.or("default_backend", default.default_backend, backend);
         let layered = match default_backend {
             BackendName::Subprocess => layered(),
-            BackendName::Docker | BackendName::Native | BackendName::Kubernetes => BTreeMap::new(),
+            BackendName::Docker | BackendName::Native => BTreeMap::new(),
         };
         let written = members.or("overrides", BTreeMap::new(), |node, log| by_category(node, log, backend));
         let read = Self {
@@ -107,8 +98,8 @@ impl Sandboxing {
             subprocess: members.section("subprocess", SubprocessConfig::read),
             docker: members.section("docker", DockerConfig::read),
             native: members.section("native", NativeConfig::read),
-            kubernetes: members.section("k8s", KubernetesConfig::read),
         };
+        members.section("k8s", kubernetes::check);
         members.finish();
         read
     }
@@ -123,7 +114,6 @@ impl Default for Sandboxing {
             subprocess: SubprocessConfig::default(),
             docker: DockerConfig::default(),
             native: NativeConfig::default(),
-            kubernetes: KubernetesConfig::default(),
         }
     }
 }
@@ -146,7 +136,7 @@ fn layered() -> BTreeMap<Category, BackendName> {
 
 impl BackendName {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Subprocess, Self::Docker, Self::Native, Self::Kubernetes];
+    pub const ALL: [Self; 3] = [Self::Subprocess, Self::Docker, Self::Native];
 
     /// The name in configurations.
     pub const fn as_str(self) -> &'static str {
@@ -154,7 +144,6 @@ impl BackendName {
             Self::Subprocess => "subprocess",
             Self::Docker => "docker",
             Self::Native => "native",
-            Self::Kubernetes => "k8s",
         }
     }
 }
@@ -165,7 +154,13 @@ impl fmt::Display for BackendName {
     }
 }
 
+/// A backend that there is. `spec/3` plans another one, of pods: a category that is to run in it would never run.
 fn backend(node: &Node, log: &mut Log) -> Option<BackendName> {
+    if matches!(&node.value, Value::Plain(text) | Value::Text(text) if text == "k8s") {
+        let found = "`k8s`, and this version makes no pods";
+        log.note(node.position, place(node), found, "one of: docker, native, subprocess");
+        return None;
+    }
     one_of(node, log, &BackendName::ALL.map(|name| (name.as_str(), name)))
 }
 

@@ -10,6 +10,7 @@ use super::trust::Offered;
 use super::watched::Watched;
 use super::{DockerSettings, ImageName, inside};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted, with_causes};
+use crate::correlation::fill_session;
 use crate::directory::Directory;
 use crate::limits::Limits;
 use crate::run::{RUNNER_INSIDE, WorkspaceChoice};
@@ -91,6 +92,19 @@ impl DockerBackend {
     #[must_use]
     pub fn of_image(&self, image: ImageName) -> Self {
         Self { settings: DockerSettings { image, ..self.settings.clone() }, ..self.clone() }
+    }
+
+    /// Volumes that the image declares, as far as the engine knows it; containers of an image with volumes are not made.
+    pub fn declared_volumes(&self) -> Vec<String> {
+        self.engine.image(&self.settings.image).map_or_else(|_| Vec::new(), |image| image.volumes)
+    }
+
+    /// Whether the engine answers.
+    ///
+    /// # Errors
+    /// [`BackendError::Unavailable`] when it doesn't.
+    pub fn check_engine(&self) -> Result<(), BackendError> {
+        self.engine.ping().map_err(|error| unavailable(&error))
     }
 
     fn image(&self) -> Result<Image, BackendError> {
@@ -272,6 +286,7 @@ impl DockerBackend {
             .map(|(name, value)| (name.to_owned(), value))
             .collect();
         env.extend(wanted.env);
+        fill_session(&mut env, folder.id());
         let of_run = (folder.id().clone(), env, hatches);
         let mut sandbox = DockerSandbox::new(container, channel, of_run, (isolation, out_of_memory));
         sandbox.imprint = imprint;

@@ -292,12 +292,13 @@ pub(super) struct Shares {
 impl Shares {
     pub(super) fn of(limits: &Limits, has_workspace: bool) -> Self {
         let eighth = (limits.scratch_bytes / 8).max(4096);
+        // Half is `/tmp` in any case: `sandboxing.docker.tmpfs_size` says how large that is.
         match has_workspace {
             true => Self {
-                temporary: eighth * 2,
+                temporary: eighth * 4,
                 home: eighth,
                 shared_memory: eighth,
-                workspace: Some(eighth * 4),
+                workspace: Some(eighth * 2),
             },
             false => {
                 Self { temporary: eighth * 4, home: eighth * 2, shared_memory: eighth * 2, workspace: None }

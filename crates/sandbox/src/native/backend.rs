@@ -8,6 +8,7 @@ use super::spares::{Spare, Spares};
 use super::warden::Warden;
 use super::{HostUser, Running, Site, StartError, build};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted};
+use crate::correlation::fill_session;
 use crate::directory::{Directory, DirectoryError};
 use crate::run::WorkspaceChoice;
 use crate::spec::{SandboxSpec, Workspace};
@@ -112,7 +113,7 @@ impl Backend for NativeBackend {
         self.create_filled(wanted, &mut |_, _| Ok(()))
     }
 
-    fn create_filled(&self, wanted: Wanted, fill: Fill<'_>) -> Result<Box<dyn Sandbox>, BackendError> {
+    fn create_filled(&self, mut wanted: Wanted, fill: Fill<'_>) -> Result<Box<dyn Sandbox>, BackendError> {
         let create = |error: Box<dyn std::error::Error + Send + Sync>| BackendError::Create(error);
         let user = HostUser::choose();
         let is_copy = matches!(wanted.workspace, WorkspaceChoice::Copy(_));
@@ -122,6 +123,7 @@ impl Backend for NativeBackend {
         };
         let workspace = Workspace::of_run(&wanted.workspace, folder.as_ref(), user);
         let id = folder.as_ref().map_or_else(State::new_id, |folder| folder.id().clone());
+        fill_session(&mut wanted.env, &id);
         let spec = SandboxSpec {
             workspace: workspace.map_err(|error| create(error.into()))?,
             lent: wanted.lent,

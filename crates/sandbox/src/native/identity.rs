@@ -55,6 +55,17 @@ impl HostUser {
         Self { identity: identity(uid, gid), maps_files: false }
     }
 
+    /// A user that a sandbox of this process was before; `None` for one that it could not have been.
+    pub(crate) fn again(uid: u32, gid: u32) -> Option<Self> {
+        let now = Self::choose();
+        let is_reserved =
+            uid == gid && uid.checked_sub(FIRST_RESERVED).is_some_and(|number| number < RESERVED);
+        match now.maps_files {
+            true => is_reserved.then_some(Self { identity: identity(uid, gid), maps_files: true }),
+            false => ((uid, gid) == (now.identity.host_uid, now.identity.host_gid)).then_some(now),
+        }
+    }
+
     /// The user and group that own what the host makes for the sandbox, such as `/job`.
     pub fn identity(&self) -> Identity {
         self.identity

@@ -137,7 +137,7 @@ fn is_of_run(errno: Errno) -> bool {
 /// The failure code for a job whose artifacts can't all be kept.
 pub(super) fn code_of(error: &ArtifactError) -> FailureCode {
     match error {
-        ArtifactError::Open { .. } | ArtifactError::Name { .. } => FailureCode::StepFailed,
+        ArtifactError::Open { .. } => FailureCode::StepFailed,
         ArtifactError::Folder { .. } | ArtifactError::TooMuch { .. } => FailureCode::ConstraintViolation,
         // A run decides itself how much it leaves, and has filled the disk before.
         ArtifactError::Store { source, .. } if source.kind() == ErrorKind::StorageFull => {

@@ -1,6 +1,7 @@
 //! What is heard of the runner: its log, line by line, and the last of what it complains of.
 
 use super::Watch;
+use super::heard_steps::HeardSteps;
 use super::supervise::Hearer;
 use crate::directory::Directory;
 use crate::streams::Stream;
@@ -17,6 +18,17 @@ pub(super) struct Hearing<'w> {
     errors: Vec<u8>,
     /// The job's folder, as long as nothing in it says that the runner has begun.
     silent: Option<Directory>,
+    steps: HeardSteps,
+}
+
+/// What was heard of a runner that has ended.
+pub(super) struct Heard {
+    /// What it has complained of.
+    pub(super) errors: String,
+    /// What came by the hatches as its result.
+    pub(super) reported: Option<JobResult>,
+    /// The steps that it has logged.
+    pub(super) steps: HeardSteps,
 }
 
 /// The file by which the runner says that it has found its job sound.
@@ -31,14 +43,16 @@ const KEPT_ERRORS: usize = 16 << 10;
 
 impl<'w> Hearing<'w> {
     pub(super) fn new(watch: &'w mut dyn Watch, job_folder: Directory) -> Self {
-        Self { watch, partial: Vec::new(), errors: Vec::new(), silent: Some(job_folder) }
+        let (partial, errors, silent) = (Vec::new(), Vec::new(), Some(job_folder));
+        Self { watch, partial, errors, silent, steps: HeardSteps::default() }
     }
 
-    /// What the runner has complained of, and what came by the hatches as its result.
-    pub(super) fn finish(mut self) -> (String, Option<JobResult>) {
+    /// Ends the hearing of a runner that has ended.
+    pub(super) fn finish(mut self) -> Heard {
         // It may have been faster than anybody looked.
         self.look();
-        (String::from_utf8_lossy(&self.errors).into_owned(), self.watch.reported())
+        let errors = String::from_utf8_lossy(&self.errors).into_owned();
+        Heard { errors, reported: self.watch.reported(), steps: self.steps }
     }
 }
 
@@ -49,6 +63,7 @@ impl Hearing<'_> {
             if piece.ends_with(b"\n") {
                 // What is no log line is of no use to a watcher; the result tells what happened.
                 if let Ok(line) = serde_json::from_slice::<LogLine>(&self.partial) {
+                    self.steps.note(&line);
                     self.watch.heard(&line);
                 }
                 self.partial.clear();

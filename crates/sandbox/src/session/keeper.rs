@@ -15,6 +15,7 @@ use super::{DESCRIPTION, SOCKET, Session, SessionError};
 use crate::backend::{BackendError, Sandbox, Wanted, with_causes};
 use crate::backends::chosen::Site;
 use crate::config::{BackendName, Strategy};
+use crate::correlation::fill_session;
 use crate::docker::DockerBackend;
 use crate::native::HostUser;
 use crate::run::WorkspaceChoice;
@@ -143,8 +144,9 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
     let first = compartments.first().ok_or(BackendError::Gone)?;
     let session = Session { backend: first.backend.name(), ..session };
     let wanted = Wanted { workspace: workspace.clone(), ..first.wanted.clone() };
-    // Only the kernel's own means show what was changed in a copy that nobody else works on.
-    let is_copied = matches!(workspace, WorkspaceChoice::Copy(_)) && session.backend != BackendName::Native;
+    // Only the kernel's own means show what was changed in a copy that nobody else works on, and it can be written there.
+    let is_copied = matches!(workspace, WorkspaceChoice::Copy(_))
+        && (session.backend != BackendName::Native || first.is_seen);
     // And what is for one command at a time can't be what holds the files.
     let is_kept = first.lifecycle.strategy != Strategy::PerCall;
     if compartments.len() == 1 && is_kept && !is_copied {
@@ -168,6 +170,7 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
     let (ground, measure) = Ground::make(workspace, (folder, owner))?;
     for compartment in &mut compartments {
         compartment.wanted.workspace = ground.for_sandboxes(compartment.is_seen)?;
+        fill_session(&mut compartment.wanted.env, &id);
     }
     let is_one = compartments.len() == 1;
     let makers = Makers { site, launcher, serve, grown: ground.grown(), session: session.clone() };

@@ -1,7 +1,11 @@
-//! Takes out of texts what looks like a secret: what keys are named, and what secrets look like by themselves.
+//! Takes secrets out of texts. Two scanners share one table of token forms.
 //!
-//! Better too much than too little: a word too many that is hidden costs a reader a moment. What is hidden stays hidden
-//! when it is redacted again.
+//! - The scanner for logs ([`Redactor::new`]) also goes by the names beside values and by wide forms. Better too much than too
+//!   little: a word too many that is hidden costs a reader of a log a moment.
+//! - The exact scanner ([`Redactor::of_token_forms`]) hides only what has the precise form of a token or a private key. It is for
+//!   texts that are worked with, such as source code in the answer of a tool: `token: int = 3` and `npm_config_registry` stay.
+//!
+//! What is hidden stays hidden when it is redacted again.
 
 use regex::{Captures, Regex};
 use serde_json::Value;
@@ -32,24 +36,41 @@ const NAMES: &str = "client_secret|client_id|refresh_token|access_token|code_ver
     id_token|assertion|passwd|password|passphrase|pwd|bearer|authorization|proxy-authorization|secret|token|\
     private[_-]?key|credentials?|cookie|session[_-]?key|auth";
 
-/// Tokens that are known by their beginning: Fernet, JWT, Belljar's own, and those of large services. Each form consists of letters,
-/// digits, `-`, `_`, `.` and `=` alone.
-const TOKEN_FORMS: [&str; 6] = [
-    r"\bgAAAAA[A-Za-z0-9_-]{20,}={0,2}",
-    r"\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?",
-    r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}",
-    r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}",
-    r"\b(?:gh[pousr]_|github_pat_|glpat-|npm_|pypi-|xox[abeoprs]-|hf_|AIza)[A-Za-z0-9_-]{10,}",
-    r"\bbjt_[0-9a-f]{64}",
+/// A token that is known by its beginning. Both patterns consist of letters, digits, `-`, `_`, `.` and `=` alone.
+struct TokenForm {
+    /// The form as its issuer makes it: nothing else has it but by intent.
+    exact: &'static str,
+    /// For logs: also tokens that were cut, and other things that begin like one.
+    wide: &'static str,
+}
+
+/// Fernet, JWT (signed or encrypted), and the tokens of large services and of Belljar.
+const TOKEN_FORMS: [TokenForm; 6] = [
+    TokenForm { exact: r"\bgAAAAA[A-Za-z0-9_-]{90,}={0,2}", wide: r"\bgAAAAA[A-Za-z0-9_-]{20,}={0,2}" },
+    TokenForm {
+        exact: r"\beyJ[A-Za-z0-9_-]{10,}\.(?:eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,})",
+        wide: r"\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?",
+    },
+    TokenForm {
+        exact: r"\b(?:sk-(?:proj|svcacct|admin|ant|or|lf)-[A-Za-z0-9_-]{20,}|sk-[A-Za-z0-9]{20,}|(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,})",
+        wide: r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}",
+    },
+    TokenForm { exact: r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b", wide: r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}" },
+    TokenForm {
+        exact: r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{60,}|glpat-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{36,}|pypi-AgE[A-Za-z0-9_-]{50,}|xox[abeoprs]-[0-9]{6,}-[A-Za-z0-9-]{10,}|hf_[A-Za-z0-9]{34,}|AIza[A-Za-z0-9_-]{35})",
+        wide: r"\b(?:gh[pousr]_|github_pat_|glpat-|npm_|pypi-|xox[abeoprs]-|hf_|AIza)[A-Za-z0-9_-]{10,}",
+    },
+    TokenForm { exact: r"\bbjt_[0-9a-f]{64}", wide: r"\bbjt_[0-9a-f]{64}" },
 ];
 
-/// The Base64 of a private key: whole lines of it alone, so that nothing else that follows is hidden.
-const PRIVATE_KEY: &str = r"(?<keep>-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----)(?:\s*[A-Za-z0-9+/]{16,}={0,2})+";
+/// The Base64 of a private key: its whole lines and the last one before its end, so that nothing else that follows is hidden. Lines may
+/// be separated as a string of JSON writes it.
+const PRIVATE_KEY: &str = r"(?<keep>-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----)(?:(?:\s|\\[rn])*[A-Za-z0-9+/]{40,}={0,2})+(?:(?:(?:\s|\\[rn])*[A-Za-z0-9+/]+={0,2})?(?<after>(?:\s|\\[rn])*-----END))?";
 
 // === impl Redactor ===
 
 impl Redactor {
-    /// One for all that is known.
+    /// The scanner for logs.
     pub fn new() -> Self {
         let secrets = [
             // A private key, whole or cut off.
@@ -63,7 +84,7 @@ impl Redactor {
             // A field of a form, a variable, a setting.
             format!(r#"(?i)(?<keep>\b(?:(?:[\w-]*[_-])?(?:{NAMES})|code)\s*[=:]\s*["']?)[^\s&;,"']+"#),
         ];
-        let secrets = secrets.into_iter().chain(TOKEN_FORMS.map(str::to_owned));
+        let secrets = secrets.into_iter().chain(TOKEN_FORMS.map(|form| form.wide.to_owned()));
         let secrets = secrets.map(|pattern| Regex::new(&pattern)).collect::<Result<_, _>>();
         let name = Regex::new(&format!("(?i)^(?:(?:.*[_-])?(?:{NAMES})|code)$"));
         Self {
@@ -74,10 +95,11 @@ impl Redactor {
         }
     }
 
-    /// One that hides only what has the precise form of a token or a private key. Names beside a value say nothing to it, so it never
-    /// hides a command that stands where a secret is expected (`TOKEN="$(cmd)"`).
+    /// The exact scanner. Names beside a value say nothing to it, so it never hides a command that stands where a secret is expected
+    /// (`TOKEN="$(cmd)"`).
     pub fn of_token_forms() -> Self {
-        let secrets = [PRIVATE_KEY].into_iter().chain(TOKEN_FORMS).map(Regex::new).collect::<Result<_, _>>();
+        let forms = TOKEN_FORMS.map(|form| form.exact);
+        let secrets = [PRIVATE_KEY].into_iter().chain(forms).map(Regex::new).collect::<Result<_, _>>();
         Self { patterns: secrets.ok().map(|secrets| Patterns { secrets, name: None }) }
     }
 

@@ -5,6 +5,7 @@ use super::sandbox::SubprocessSandbox;
 use super::settings::SubprocessSettings;
 use super::{SUPERVISOR, isolation, view};
 use crate::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
+use crate::correlation::fill_session;
 use crate::directory::Directory;
 use crate::hatch::none_of;
 use crate::limits::Limits;
@@ -65,7 +66,9 @@ impl SubprocessBackend {
         let folder = self.state.begin_run(owner)?;
         let rooms = Rooms::make(&folder, &wanted.workspace, &wanted.home, owner)?;
         let own = Own { home: rooms.home(), temporary: rooms.temporary() };
-        let env = made_from_nothing(self.host.clone(), &wanted.env, &self.settings, own)?;
+        let mut asked = wanted.env.clone();
+        fill_session(&mut asked, folder.id());
+        let env = made_from_nothing(self.host.clone(), &asked, &self.settings, own)?;
         let plan = Plan {
             base: place(&rooms.workspace().directory)?,
             files: self.files(&rooms, &wanted.lent)?,

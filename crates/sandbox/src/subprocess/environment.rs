@@ -160,8 +160,7 @@ pub fn made_from_nothing(
     settings: &SubprocessSettings,
     own: Own<'_>,
 ) -> Result<Variables, EnvironmentError> {
-    let mut made: Variables =
-        host.into_iter().filter(|(name, value)| comes_through(name, value, settings)).collect();
+    let mut made: Variables = let_through(host, settings).collect();
     if settings.workspace_only {
         // The host's are out of reach then, and a program that only finds its home closed gives up.
         let temporary =
@@ -183,6 +182,14 @@ pub fn made_from_nothing(
         made.insert("PATH".into(), path);
     }
     Ok(made)
+}
+
+/// The host's variables that these settings let through.
+pub(crate) fn let_through(
+    host: impl IntoIterator<Item = (OsString, OsString)>,
+    settings: &SubprocessSettings,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    host.into_iter().filter(|(name, value)| comes_through(name, value, settings))
 }
 
 fn comes_through(name: &OsStr, value: &OsStr, settings: &SubprocessSettings) -> bool {

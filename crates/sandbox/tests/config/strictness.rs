@@ -10,12 +10,12 @@ fn what_yaml_1_1_and_1_2_read_differently_is_refused() {
     insta::assert_snapshot!(refused("sandboxing: {docker: {image: no, runtime: 010, auto_remove: on}}"), @"
     1:30: sandboxing.docker.image: found `no`, which is no text without quotes; expected the name of an image, such as synthorg-sandbox:latest, in quotes
     1:43: sandboxing.docker.runtime: found `010`, which is no text without quotes; expected the name of a runtime, such as runsc, in quotes
-    1:61: sandboxing.docker.auto_remove: found `on`; expected `true` or `false`
+    1:61: sandboxing.docker.auto_remove: found `on`; expected `true`: containers are always removed
     ");
-    insta::assert_snapshot!(refused("sandboxing: {docker: {allowed_hosts: [22:22], pids_limit: 1_0, image: ~}}"), @"
-    1:39: sandboxing.docker.allowed_hosts[0]: found `22:22`, which is no text without quotes; expected host:port, such as db.example.com:5432: a name or an IPv4 address, a port from 1 to 65535, in quotes
-    1:59: sandboxing.docker.pids_limit: found `1_0`; expected a whole number from 1 to 1024
-    1:71: sandboxing.docker.image: found `~`, which is no text without quotes; expected the name of an image, such as synthorg-sandbox:latest, in quotes
+    insta::assert_snapshot!(refused("sandboxing: {docker: {runtime: 22:22, pids_limit: 1_0, image: ~}}"), @"
+    1:32: sandboxing.docker.runtime: found `22:22`, which is no text without quotes; expected the name of a runtime, such as runsc, in quotes
+    1:51: sandboxing.docker.pids_limit: found `1_0`; expected a whole number from 1 to 1024
+    1:63: sandboxing.docker.image: found `~`, which is no text without quotes; expected the name of an image, such as synthorg-sandbox:latest, in quotes
     ");
 }
 

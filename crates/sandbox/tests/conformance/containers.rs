@@ -176,7 +176,8 @@ fn a_socket_in_a_lent_directory_leads_nowhere(house: &House) {
     let lend = Lent { path: HostPath::resolve(lent.path()).unwrap(), inside: "lent".to_owned() };
     let sandbox = house.backend.create(with(|wanted| wanted.lent.push(lend))).unwrap();
     let ran = run(&*sandbox, &format!("perl -e '{}'", connect("/lent/socket")));
-    assert!(ran.stderr.starts_with("13 at"), "{ran:?}");
+    // None of the sandbox's own listens there, or that can't be known.
+    assert!(ran.stderr.starts_with("111 at") || ran.stderr.starts_with("13 at"), "{ran:?}");
     assert!(listener.accept().is_err());
     // What is lent can't be written, and its own sockets can be used.
     assert_ne!(run(&*sandbox, "touch /lent/new").outcome, Outcome::Exited(0));

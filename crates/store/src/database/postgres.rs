@@ -45,6 +45,8 @@ const STEPS: &[(i64, &str, &str)] = &[
     (9, "trust", include_str!("../../migrations/postgres/0009_trust.sql")),
     (10, "agents of tokens", include_str!("../../migrations/postgres/0010_token_agents.sql")),
     (11, "approval scopes", include_str!("../../migrations/postgres/0011_approval_scopes.sql")),
+    (12, "execution grants", include_str!("../../migrations/postgres/0012_execution_grants.sql")),
+    (16, "instance abilities", include_str!("../../migrations/postgres/0016_instance_abilities.sql")),
 ];
 
 const MOST_CONNECTIONS: u32 = 10;

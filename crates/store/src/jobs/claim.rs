@@ -2,13 +2,15 @@
 
 use super::draft::Draft;
 use super::error::ClaimError;
-use super::instances::BEAT;
+use super::instances::{BEAT, Instance};
 use super::record::{JobRecord, assignment, columns};
 use super::{Jobs, ending};
-use crate::database::{Sql, unreadable, values};
+use crate::database::{Sql, Value, unreadable, values};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_policy::lifecycle::{Fence, Input};
 use jiff::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A job that is somebody's to carry out.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +20,57 @@ pub struct Claimed {
     /// What is to be done.
     pub assignment: Assignment,
 }
+
+/// Decides which of the waiting jobs an instance takes, where instances that share a database can't all run the same jobs.
+pub trait Fits: Send + Sync {
+    /// Returns true if this instance can run the job.
+    fn runs(&self, assignment: &Assignment) -> bool;
+
+    /// Returns true if this instance takes a job that it can't run, to end it with the reason: no other instance can run it either.
+    fn gives_up(&self, job: &JobRecord, assignment: &Assignment, others: &[Instance]) -> bool;
+}
+
+/// Result of trying to take one row.
+enum Taken {
+    Job(Box<Claimed>),
+    /// No such row waits, or another instance is taking it.
+    None,
+    /// The job waits, and this instance can't run it.
+    Unfit,
+}
+
+/// Number of waiting jobs that are read at once to look for one that fits.
+const LOOKED_AT: i64 = 32;
+
+/// Jobs that wait behind that turn and number, in their order. Nothing is locked.
+const WAITING_BEHIND: Sql = Sql::of_each(
+    concat!(
+        "SELECT assignment, ",
+        columns!(),
+        " FROM jobs INDEXED BY jobs_waiting WHERE state = 'accepted' AND owner IS NULL AND (turn, number) > ($1, $2) \
+         ORDER BY turn, number LIMIT $3"
+    ),
+    concat!(
+        "SELECT assignment, ",
+        columns!(),
+        " FROM jobs WHERE state = 'accepted' AND owner IS NULL AND (turn, number) > ($1, $2) \
+         ORDER BY turn, number LIMIT $3"
+    ),
+);
+
+/// That job, if it still waits.
+const THIS: Sql = Sql::of_each(
+    concat!(
+        "SELECT assignment, ",
+        columns!(),
+        " FROM jobs WHERE number = $1 AND state = 'accepted' AND owner IS NULL"
+    ),
+    concat!(
+        "SELECT assignment, ",
+        columns!(),
+        " FROM jobs WHERE number = $1 AND state = 'accepted' AND owner IS NULL FOR UPDATE SKIP LOCKED"
+    ),
+);
 
 /// Whoever comes at the same time gets the next one. SQLite would sort all that wait.
 const NEXT: Sql = Sql::of_each(
@@ -58,27 +111,106 @@ impl Jobs {
     pub async fn claim(&self, instance: &str, now: Timestamp) -> Result<Option<Claimed>, ClaimError> {
         let (jobs, instance) = (self.clone(), instance.to_owned());
         self.to_the_end(async move {
-            let mut transaction = jobs.database.begin().await?;
-            if transaction.execute(BEAT, values![instance.clone()]).await? == 0 {
-                return Err(ClaimError::GivenUp { instance });
+            match jobs.take(&instance, (NEXT, values![]), None, now).await? {
+                Taken::Job(claimed) => Ok(Some(*claimed)),
+                Taken::None | Taken::Unfit => Ok(None),
             }
-            let Some(row) = transaction.fetch(NEXT, values![]).await?.into_iter().next() else {
-                return Ok(None);
-            };
-            let mut draft = Draft::within(transaction, JobRecord::read(&row)?);
-            draft.job.life.apply(Input::Claim).map_err(|refused| unreadable(refused.into()))?;
-            draft.job.owner = Some(instance);
-            let turn = draft.job.turn;
-            draft.also(TURN_IS_ON, values![turn]).await?;
-            draft.also(FORGET_PAST, values![turn]).await?;
-            let assignment = assignment(&row.text("assignment")?);
-            if let Err(error) = &assignment {
-                // Others wait behind it.
-                ending::refuse(&mut draft, &error.source.to_string(), now)?;
-            }
-            let job = draft.write("claim").await?;
-            Ok(Some(Claimed { job, assignment: assignment? }))
         })
         .await
+    }
+
+    /// Takes the first job in turn that fits that instance. Jobs that don't fit keep waiting for other instances.
+    ///
+    /// # Errors
+    /// As [`Jobs::claim`].
+    pub async fn claim_fitting(
+        &self,
+        instance: &str,
+        fits: Arc<dyn Fits>,
+        now: Timestamp,
+    ) -> Result<Option<Claimed>, ClaimError> {
+        let (jobs, instance) = (self.clone(), instance.to_owned());
+        self.to_the_end(async move {
+            // A job that doesn't fit is locked for no longer than it takes to find that out, and only once.
+            if !jobs.passes_over.load(Ordering::Relaxed) {
+                match jobs.take(&instance, (NEXT, values![]), Some(&*fits), now).await? {
+                    Taken::Job(claimed) => return Ok(Some(*claimed)),
+                    Taken::None => return Ok(None),
+                    Taken::Unfit => {}
+                }
+            }
+            jobs.take_first_fitting(&instance, &*fits, now).await
+        })
+        .await
+    }
+
+    async fn take_first_fitting(
+        &self,
+        instance: &str,
+        fits: &dyn Fits,
+        now: Timestamp,
+    ) -> Result<Option<Claimed>, ClaimError> {
+        let mut others = self.instances().await?;
+        others.retain(|other| other.id != instance);
+        let (mut behind, mut passes_over) = ((i64::MIN, 0), false);
+        loop {
+            let after = values![behind.0, behind.1, LOOKED_AT];
+            let waiting = self.database.fetch(WAITING_BEHIND, after).await?;
+            if waiting.is_empty() {
+                self.passes_over.store(passes_over, Ordering::Relaxed);
+                return Ok(None);
+            }
+            for row in &waiting {
+                let job = JobRecord::read(row)?;
+                behind = (job.turn, job.number);
+                let is_taken = match assignment(&row.text("assignment")?) {
+                    Ok(assignment) => fits.runs(&assignment) || fits.gives_up(&job, &assignment, &others),
+                    // One that can't be read is over with that, at whichever instance.
+                    Err(_) => true,
+                };
+                passes_over |= !is_taken;
+                if is_taken
+                    && let Taken::Job(claimed) =
+                        self.take(instance, (THIS, values![job.number]), None, now).await?
+                {
+                    self.passes_over.store(passes_over, Ordering::Relaxed);
+                    return Ok(Some(*claimed));
+                }
+            }
+        }
+    }
+
+    async fn take(
+        &self,
+        instance: &str,
+        (which, arguments): (Sql, Vec<Value>),
+        fits: Option<&dyn Fits>,
+        now: Timestamp,
+    ) -> Result<Taken, ClaimError> {
+        let mut transaction = self.database.begin().await?;
+        if transaction.execute(BEAT, values![instance]).await? == 0 {
+            return Err(ClaimError::GivenUp { instance: instance.to_owned() });
+        }
+        let Some(row) = transaction.fetch(which, arguments).await?.into_iter().next() else {
+            return Ok(Taken::None);
+        };
+        let assignment = assignment(&row.text("assignment")?);
+        if let (Some(fits), Ok(assignment)) = (fits, &assignment)
+            && !fits.runs(assignment)
+        {
+            return Ok(Taken::Unfit);
+        }
+        let mut draft = Draft::within(transaction, JobRecord::read(&row)?);
+        draft.job.life.apply(Input::Claim).map_err(|refused| unreadable(refused.into()))?;
+        draft.job.owner = Some(instance.to_owned());
+        let turn = draft.job.turn;
+        draft.also(TURN_IS_ON, values![turn]).await?;
+        draft.also(FORGET_PAST, values![turn]).await?;
+        if let Err(error) = &assignment {
+            // Others wait behind it.
+            ending::refuse(&mut draft, &error.source.to_string(), now)?;
+        }
+        let job = draft.write("claim").await?;
+        Ok(Taken::Job(Box::new(Claimed { job, assignment: assignment? })))
     }
 }

@@ -17,6 +17,8 @@ pub struct Instance {
     pub node: String,
     /// How often it has been heard of.
     pub beat: u64,
+    /// What it can run, as it has announced it; `None` for an instance that has announced nothing.
+    pub abilities: Option<String>,
 }
 
 /// An instance that has jobs, or is to have some.
@@ -30,7 +32,10 @@ pub struct Owner {
 
 const REGISTER: &str = "INSERT INTO instances (instance, node, beat, begun_at_ms) VALUES ($1, $2, 1, $3)";
 pub(super) const BEAT: &str = "UPDATE instances SET beat = beat + 1 WHERE instance = $1";
-const ALL: &str = "SELECT instance, node, beat FROM instances ORDER BY instance";
+const ALL: &str = "SELECT i.instance AS instance, node, beat, abilities FROM instances i \
+    LEFT JOIN instance_abilities a ON a.instance = i.instance ORDER BY i.instance";
+const ANNOUNCE: &str = "INSERT INTO instance_abilities (instance, abilities) VALUES ($1, $2) \
+    ON CONFLICT (instance) DO UPDATE SET abilities = excluded.abilities";
 /// Whoever forgets an instance waits for a claim of it that is under way, and sees what it took.
 const LOCK: Sql = Sql::of_each(
     "SELECT instance FROM instances WHERE instance = $1",
@@ -54,6 +59,14 @@ impl Jobs {
         self.write("register", REGISTER, values).await.map(drop)
     }
 
+    /// Records what a registered instance can run, for others that decide whether a job waits for it.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be recorded, or the instance is not registered.
+    pub async fn announce(&self, instance: &str, abilities: &str) -> Result<(), DatabaseError> {
+        self.write("announce", ANNOUNCE, values![instance, abilities]).await.map(drop)
+    }
+
     /// Says that an instance lives. Whether it is known: one that was given up is not any more, and neither are its jobs
     /// its own.
     ///
@@ -70,7 +83,12 @@ impl Jobs {
     pub async fn instances(&self) -> Result<Vec<Instance>, DatabaseError> {
         let rows = self.database.fetch(ALL, values![]).await?;
         let read = |row: &Row| {
-            Ok(Instance { id: row.text("instance")?, node: row.text("node")?, beat: row.count("beat")? })
+            Ok(Instance {
+                id: row.text("instance")?,
+                node: row.text("node")?,
+                beat: row.count("beat")?,
+                abilities: row.optional_text("abilities")?,
+            })
         };
         rows.iter().map(read).collect()
     }

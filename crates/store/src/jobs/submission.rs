@@ -190,7 +190,9 @@ impl Row {
         super::record::assignment(&text)?;
         let status = Happening::Status { status: JobState::Accepted, attempt: 0, failure_code: None };
         let event = serde_json::to_string(&status).map_err(|error| unreadable(error.into()))?;
-        let sha256 = sha256(asked.as_bytes());
+        // However its ids are written, it is the same job.
+        let canonical = submission.assignment.with_canonical_ids().as_ref().map(written).transpose()?;
+        let sha256 = sha256(canonical.as_ref().unwrap_or(&asked).as_bytes());
         Ok(Self { text, sha256, event })
     }
 

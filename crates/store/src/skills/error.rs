@@ -40,9 +40,6 @@ pub enum SkillError {
         /// How many there may be.
         most: u64,
     },
-    /// It would be for a scope that they are not in.
-    #[error("the skill would be for somebody else")]
-    NotTheirs,
     /// The database does not do what it should.
     #[error(transparent)]
     Database(#[from] DatabaseError),

@@ -152,8 +152,6 @@ impl ServerConfig {
     }
 
     fn read(node: &Node, log: &mut Log) -> Option<Self> {
-        const SCOPES: [(&str, ToolScope); 3] =
-            [("sandbox", ToolScope::Sandbox), ("pm", ToolScope::Pm), ("both", ToolScope::Both)];
         let mut members = Members::open(node, log)?;
         let name = members.required("name", read_name);
         let way = read_way(node, &mut members);
@@ -169,7 +167,7 @@ impl ServerConfig {
         let time = |longest: u64| {
             move |node: &Node, log: &mut Log| seconds(node, log, SECOND..=Duration::from_secs(longest))
         };
-        let scope = members.or("scope", ToolScope::Pm, |node, log| one_of(node, log, &SCOPES));
+        let scope = members.or("scope", ToolScope::Pm, |node, log| one_of(node, log, &ToolScope::NAMES));
         let timeout = members.or("timeout_seconds", 30 * SECOND, time(600));
         let connect_timeout = members.or("connect_timeout_seconds", 10 * SECOND, time(120));
         let cache = read_cache(&mut members);

@@ -70,7 +70,7 @@ fn within(seconds: Option<f64>) -> Duration {
 }
 
 /// What a caller is told of a program.
-fn told(ended: &Ended, within: Duration) -> Success {
+fn told(ended: &Ended) -> Success {
     let mut told = json!({
         "stdout": ended.stdout.text(),
         "stderr": ended.stderr.text(),
@@ -82,7 +82,8 @@ fn told(ended: &Ended, within: Duration) -> Success {
     match ended.by {
         Ending::Killed(signal) => told["signal"] = json!(signal),
         Ending::OutOfTime => {
-            let said = format!("ended after {} s, with everything that it had started", within.as_secs_f64());
+            let took = ended.took.as_secs_f64();
+            let said = format!("ended after {took:.1} s, with everything that it had started");
             told["notice"] = json!(said);
         }
         Ending::Exited(_) => {}

@@ -4,7 +4,7 @@ use super::{Clock, Tools};
 use crate::answer::{Answer, Failure, Page, Success};
 use crate::caller::Caller;
 use crate::definition::{Definition, Effect};
-use crate::typed::{TypedTool, schema_of, tool};
+use crate::typed::{NOT_BLANK, TypedTool, schema_of, tool};
 use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::tool::DomainCode;
@@ -81,7 +81,7 @@ struct SearchArguments {
     /// The job whose notes are looked through.
     job_id: JobId,
     /// Words, sixteen at most; a note with any of them is found, whatever their case.
-    #[schemars(length(min = 1, max = 400), regex(pattern = r"\S"))]
+    #[schemars(length(min = 1, max = 400), regex(pattern = r"\S"), extend("x-belljar-expected" = NOT_BLANK))]
     query: String,
     /// So many at most; 10 if nothing is said.
     #[schemars(range(min = 1, max = 50))]

@@ -1,7 +1,7 @@
 //! `db.preference.*`: what those for whom work is done prefer, each for a scope; what agents in sandboxes are told of it comes with
 //! their job.
 
-use super::writer::{edit, may_write};
+use super::writer::{edit, may_name, may_write};
 use super::{Clock, Tools};
 use crate::answer::{Answer, Failure, Page, Success};
 use crate::caller::Caller;
@@ -13,7 +13,7 @@ use belljar_contract::id::TaskId;
 use belljar_contract::key::Key;
 use belljar_contract::preference::{Preference, ValueType};
 use belljar_contract::scope::{Scope, Scopes};
-use belljar_contract::tool::{AgentKind, DomainCode, ToolScope};
+use belljar_contract::tool::{DomainCode, ToolScope};
 use belljar_store::page;
 use belljar_store::preferences::{PreferenceError, Preferences, Wish};
 use schemars::JsonSchema;
@@ -192,7 +192,7 @@ impl TypedTool for List {
 
     async fn call(&self, caller: &Caller, arguments: ListArguments) -> Answer {
         let scope = scope(caller, arguments.scope_type, arguments.scope_id.as_deref())?;
-        let scopes = scopes_of(&scope);
+        let scopes = Scopes::default().with(&scope);
         let (kept, of) = (&self.0.preferences, &scopes);
         let all = page::all(|after| async move { kept.list(of, after.as_ref(), page::MOST).await }).await;
         let all = all.map_err(|error| Failure::unreachable(&error))?;
@@ -205,7 +205,7 @@ impl TypedTool for Effective {
     type Arguments = EffectiveArguments;
 
     async fn call(&self, caller: &Caller, arguments: EffectiveArguments) -> Answer {
-        let effective = self.0.preferences.effective(&caller.scopes(&arguments.task_id)).await;
+        let effective = self.0.preferences.effective(&caller.scopes(Some(&arguments.task_id))).await;
         let effective = effective.map_err(|error| Failure::unreachable(&error))?;
         let has_sources = arguments.include_sources.unwrap_or_default();
         let values = effective.values.iter().filter(|(_, applied)| has_sources || !applied.value.is_null());
@@ -271,7 +271,7 @@ fn wish(caller: &Caller, arguments: WriteArguments) -> Result<Wish, Failure> {
     Ok(Wish { scope, key: key(&arguments.key)?, value: arguments.value, value_type })
 }
 
-/// The scope that is named, if the caller is in it: who is bound to a user, a project or a task has no others.
+/// The scope that is named, if the caller may name it.
 fn scope(caller: &Caller, kind: ScopeType, id: Option<&str>) -> Result<Scope, Failure> {
     let prefix = match kind {
         ScopeType::System => "system",
@@ -282,35 +282,8 @@ fn scope(caller: &Caller, kind: ScopeType, id: Option<&str>) -> Result<Scope, Fa
     };
     let text = id.map_or_else(|| prefix.to_owned(), |id| format!("{prefix}:{id}"));
     let scope = Scope::parse(&text).map_err(|error| Failure::argument(format!("scope_id: {error}")))?;
-    let is_other = |bound: Option<&str>, id: &str| bound.is_some_and(|bound| !bound.eq_ignore_ascii_case(id));
-    let is_theirs = match &scope {
-        Scope::System => true,
-        Scope::Group(id) => {
-            caller.kind == AgentKind::Operator || caller.group_ids.iter().any(|group| group == id.as_str())
-        }
-        // One that plans does so for all users, unless it is bound to one.
-        Scope::User(id) => match caller.user_id.as_deref() {
-            Some(user) => user == id.as_str(),
-            None => matches!(caller.kind, AgentKind::Operator | AgentKind::ProjectManager),
-        },
-        Scope::Project(id) => !is_other(caller.project_id.as_deref(), id.as_str()),
-        Scope::Task(id) => !is_other(caller.task_id.as_ref().map(TaskId::as_str), id.as_str()),
-    };
-    let others = || Failure::new(DomainCode::PermissionDenied, format!("{scope} is somebody else's"));
-    if is_theirs { Ok(scope.clone()) } else { Err(others()) }
-}
-
-/// That scope alone, and the system's, which everybody is in.
-fn scopes_of(scope: &Scope) -> Scopes {
-    let mut scopes = Scopes::default();
-    match scope.clone() {
-        Scope::System => {}
-        Scope::Group(id) => drop(scopes.groups.insert(id)),
-        Scope::User(id) => scopes.user = Some(id),
-        Scope::Project(id) => scopes.project = Some(id),
-        Scope::Task(id) => scopes.task = Some(id),
-    }
-    scopes
+    may_name(caller, &scope)?;
+    Ok(scope)
 }
 
 fn key(text: &str) -> Result<Key, Failure> {

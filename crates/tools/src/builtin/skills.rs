@@ -1,6 +1,6 @@
 //! `skills.*`: what agents may read on how something is done; read by all, written by those that plan.
 
-use super::writer::{edit, may_write};
+use super::writer::{edit, may_name, may_write};
 use super::{Clock, Tools};
 use crate::answer::{Answer, Failure, Page, Success};
 use crate::caller::Caller;
@@ -35,7 +35,7 @@ pub struct Library {
 #[serde(deny_unknown_fields)]
 struct ListArguments {
     /// The task that they are for.
-    task_id: TaskId,
+    task_id: Option<TaskId>,
     /// Only those of that scope: `system`, `group:ID`, `user:ID`, `project:ID` or `task:UUID`.
     scope: Option<String>,
     /// So many are passed over.
@@ -50,7 +50,7 @@ struct ListArguments {
 #[serde(deny_unknown_fields)]
 struct GetArguments {
     /// The task that it is for.
-    task_id: TaskId,
+    task_id: Option<TaskId>,
     /// Its id, or its name: of two with one name the nearer to the task counts.
     #[schemars(length(min = 1, max = 128))]
     skill_id: String,
@@ -61,13 +61,13 @@ struct GetArguments {
 #[serde(deny_unknown_fields)]
 struct CreateArguments {
     /// The task that it comes from.
-    task_id: TaskId,
+    task_id: Option<TaskId>,
     /// What it is called.
     #[schemars(length(min = 1, max = 128))]
     name: String,
     /// The text, as Markdown; 256 KiB at most.
     content: String,
-    /// Whom it is for, among the scopes of whoever writes it: `task:UUID` of the task, if nothing is said.
+    /// The scope that it is for, one that the caller may name: `task:UUID` of the task, if nothing is said.
     scope: Option<String>,
 }
 
@@ -76,7 +76,7 @@ struct CreateArguments {
 #[serde(deny_unknown_fields)]
 struct UpdateArguments {
     /// The task that it is changed for.
-    task_id: TaskId,
+    task_id: Option<TaskId>,
     /// Its id.
     #[schemars(length(min = 1, max = 128))]
     skill_id: String,
@@ -96,7 +96,7 @@ struct UpdateArguments {
 #[serde(deny_unknown_fields)]
 struct DeleteArguments {
     /// The task that it is removed for.
-    task_id: TaskId,
+    task_id: Option<TaskId>,
     /// Its id.
     #[schemars(length(min = 1, max = 128))]
     skill_id: String,
@@ -150,8 +150,11 @@ impl TypedTool for List {
     type Arguments = ListArguments;
 
     async fn call(&self, caller: &Caller, arguments: ListArguments) -> Answer {
-        let scopes = caller.scopes(&arguments.task_id);
         let only = arguments.scope.as_deref().map(scope).transpose()?;
+        let scopes = caller.scopes(arguments.task_id.as_ref());
+        // What a caller may not name is to it as if nothing were there.
+        let named = only.as_ref().filter(|scope| may_name(caller, scope).is_ok());
+        let scopes = named.into_iter().fold(scopes, Scopes::with);
         let (kept, of) = (&self.0.skills, &scopes);
         let all = page::all(|after| async move { kept.list(of, after.as_ref(), page::MOST).await }).await;
         let all = all.map_err(|error| Failure::unreachable(&error))?;
@@ -164,7 +167,7 @@ impl TypedTool for Get {
     type Arguments = GetArguments;
 
     async fn call(&self, caller: &Caller, arguments: GetArguments) -> Answer {
-        let scopes = caller.scopes(&arguments.task_id);
+        let scopes = self.0.seen(caller, arguments.task_id.as_ref(), &arguments.skill_id).await?;
         let found = self.0.skills.resolve(&arguments.skill_id, &scopes).await;
         let found = found.map_err(|error| Failure::unreachable(&error))?;
         let missing =
@@ -180,12 +183,12 @@ impl TypedTool for Create {
     type Arguments = CreateArguments;
 
     async fn call(&self, caller: &Caller, arguments: CreateArguments) -> Answer {
-        let scopes = caller.scopes(&arguments.task_id);
-        let of_task = || Ok(Scope::Task(arguments.task_id.clone()));
+        let task = arguments.task_id.or_else(|| caller.task_id.clone());
+        let of_task = || {
+            let neither = || Failure::argument("scope: expected a scope, or a task_id for which it is");
+            task.map(Scope::Task).ok_or_else(neither)
+        };
         let scope = arguments.scope.as_deref().map_or_else(of_task, scope)?;
-        if scopes.nearness(&scope).is_none() {
-            return Err(failed(&SkillError::NotTheirs));
-        }
         may_write(caller, &scope)?;
         let new = NewSkill {
             id: SkillId::parse(&(self.0.new_id)())
@@ -203,7 +206,6 @@ impl TypedTool for Update {
     type Arguments = UpdateArguments;
 
     async fn call(&self, caller: &Caller, arguments: UpdateArguments) -> Answer {
-        let scopes = caller.scopes(&arguments.task_id);
         let change = SkillChange {
             name: arguments.name.as_deref().map(label).transpose()?,
             scope: arguments.scope.as_deref().map(scope).transpose()?,
@@ -212,6 +214,7 @@ impl TypedTool for Update {
         };
         change.scope.iter().try_for_each(|scope| may_write(caller, scope))?;
         let id = id(&arguments.skill_id)?;
+        let scopes = self.0.seen(caller, arguments.task_id.as_ref(), id.as_str()).await?;
         self.0.may_change(caller, &id, &scopes).await?;
         let updated = self.0.skills.update(&id, change, &scopes, edit(caller, &self.0.clock)?).await;
         Ok(Success::of(told(&updated.map_err(|error| failed(&error))?)))
@@ -222,8 +225,8 @@ impl TypedTool for Delete {
     type Arguments = DeleteArguments;
 
     async fn call(&self, caller: &Caller, arguments: DeleteArguments) -> Answer {
-        let scopes = caller.scopes(&arguments.task_id);
         let id = id(&arguments.skill_id)?;
+        let scopes = self.0.seen(caller, arguments.task_id.as_ref(), id.as_str()).await?;
         self.0.may_change(caller, &id, &scopes).await?;
         let deleted = self.0.skills.delete(&id, arguments.expected_version, &scopes).await;
         Ok(Success::of(told(&deleted.map_err(|error| failed(&error))?)))
@@ -233,6 +236,17 @@ impl TypedTool for Delete {
 // === impl Library ===
 
 impl Library {
+    /// The scopes in which a caller sees a skill: those of the task, and the skill's own if the caller may name that.
+    async fn seen(&self, caller: &Caller, task: Option<&TaskId>, skill: &str) -> Result<Scopes, Failure> {
+        let scopes = caller.scopes(task);
+        let Ok(id) = SkillId::parse(skill) else { return Ok(scopes) };
+        let own = self.skills.scope_of(&id).await.map_err(|error| Failure::unreachable(&error))?;
+        Ok(match own.filter(|own| may_name(caller, own).is_ok()) {
+            Some(own) => scopes.with(&own),
+            None => scopes,
+        })
+    }
+
     /// Whether the caller may write to the scope that this skill is in. One that isn't there is for others to say.
     async fn may_change(&self, caller: &Caller, id: &SkillId, scopes: &Scopes) -> Result<(), Failure> {
         let found = self.skills.find(id, scopes).await.map_err(|error| Failure::unreachable(&error))?;
@@ -257,7 +271,6 @@ fn failed(error: &SkillError) -> Failure {
         SkillError::Missing { .. } => DomainCode::NotFound,
         SkillError::Exists { .. } | SkillError::Version(_) => DomainCode::Conflict,
         SkillError::TooLarge { .. } | SkillError::TooMany { .. } => DomainCode::LimitExceeded,
-        SkillError::NotTheirs => DomainCode::PermissionDenied,
         SkillError::Rejected(rejection) => {
             let said = format!("{rejection} ({}): {:?}", rejection.category, rejection.text);
             return Failure::new(DomainCode::InvalidArgument, said);

@@ -1,9 +1,9 @@
-//! Who writes what others read, and whether they may.
+//! Writers of what others read, and the scopes in which a caller may look and write.
 
 use super::Clock;
 use crate::answer::Failure;
 use crate::caller::Caller;
-use belljar_contract::id::UserId;
+use belljar_contract::id::{TaskId, UserId};
 use belljar_contract::scope::{Scope, ScopeKind};
 use belljar_contract::tool::{AgentKind, DomainCode};
 use belljar_store::edit::Edit;
@@ -21,13 +21,79 @@ pub fn edit(caller: &Caller, clock: &Clock) -> Result<Edit, Failure> {
     Ok(Edit { by, at: clock() })
 }
 
-/// What many read is written by whoever owns the machine, and by no agent.
+/// Checks that a caller may name a scope, to look at what is kept for it: one that the caller is in. An operator and an agent that plans
+/// work for all users, projects and tasks, unless they are bound to one; an operator for all groups, too.
+pub(super) fn may_name(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
+    let works_for_all = matches!(caller.kind, AgentKind::Operator | AgentKind::ProjectManager);
+    let is_theirs = |bound: Option<&str>, id: &str| bound.map_or(works_for_all, |bound| bound == id);
+    let may = match scope {
+        Scope::System => true,
+        Scope::Group(id) => {
+            caller.kind == AgentKind::Operator || caller.group_ids.iter().any(|group| group == id.as_str())
+        }
+        Scope::User(id) => is_theirs(caller.user_id.as_deref(), id.as_str()),
+        Scope::Project(id) => is_theirs(caller.project_id.as_deref(), id.as_str()),
+        // A task has one id, however it is written.
+        Scope::Task(id) => is_theirs(caller.task_id.as_ref().map(TaskId::key).as_deref(), &id.key()),
+    };
+    match may {
+        true => Ok(()),
+        false => Err(Failure::new(
+            DomainCode::PermissionDenied,
+            format!("{scope} is not a scope of this caller's; it may name its own, and `system`"),
+        )),
+    }
+}
+
+/// Checks that a caller may write for a scope: what many read is written by an operator, and by no agent.
 pub(super) fn may_write(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
+    may_name(caller, scope)?;
     match scope.kind() {
         ScopeKind::System | ScopeKind::Group if caller.kind != AgentKind::Operator => Err(Failure::new(
             DomainCode::PermissionDenied,
-            format!("{} agents write nothing for a group or the system", caller.kind),
+            format!("{} agents write nothing for a group or the system; an operator does", caller.kind),
         )),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TASK: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
+
+    fn may(caller: &Caller, scope: &str) -> (bool, bool) {
+        let scope = Scope::parse(scope).unwrap();
+        (may_name(caller, &scope).is_ok(), may_write(caller, &scope).is_ok())
+    }
+
+    #[test]
+    fn planner_names_every_scope_that_it_is_not_bound_against_and_writes_for_no_group() {
+        let unbound = Caller::of(AgentKind::ProjectManager);
+        for scope in ["user:ada", "project:mean", &format!("task:{TASK}")] {
+            assert_eq!(may(&unbound, scope), (true, true), "{scope}");
+        }
+        assert_eq!(may(&unbound, "system"), (true, false));
+        assert_eq!(may(&unbound, "group:ops"), (false, false));
+        let bound = Caller { project_id: Some("mean".to_owned()), ..unbound };
+        assert_eq!(may(&bound, "project:mean"), (true, true));
+        for other in ["project:median", "project:Mean"] {
+            assert_eq!(may(&bound, other), (false, false), "{other}");
+        }
+    }
+
+    #[test]
+    fn other_agents_name_their_own_scopes_alone_and_an_operator_writes_for_all() {
+        let task_id = Some(TaskId::parse(TASK).unwrap());
+        let sandbox = Caller { task_id, ..Caller::of(AgentKind::Sandbox) };
+        assert!(may(&sandbox, &format!("task:{}", TASK.to_uppercase())).0);
+        for other in ["user:ada", "project:mean", "group:ops", "task:0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f"] {
+            assert!(!may(&sandbox, other).0, "{other}");
+        }
+        let operator = Caller::of(AgentKind::Operator);
+        for scope in ["system", "group:ops", "user:ada", "project:mean"] {
+            assert_eq!(may(&operator, scope), (true, true), "{scope}");
+        }
     }
 }

@@ -26,6 +26,29 @@ fn mistakes_have_a_place_and_hide_the_value() {
 }
 
 #[test]
+fn mistake_is_described_in_words_instead_of_a_regular_expression() {
+    let of = |property: Value| {
+        let schema = json!({ "type": "object", "properties": { "a": property } });
+        let mistakes = ArgumentSchema::new(&schema).unwrap().check(&arguments(&json!({ "a": "hunter2" })));
+        mistakes.unwrap_err().join("; ")
+    };
+    let text = |more: Value| {
+        let mut property = json!({ "type": "string", "pattern": "^/[^\\u0000]+$" });
+        property.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        of(property)
+    };
+    let marked = json!({ "x-belljar-expected": "an absolute path", "description": "Where." });
+    assert_eq!(text(marked), "/a: expected an absolute path");
+    assert!(text(json!({ "format": "uuid" })).starts_with("/a: expected a UUID such as "));
+    assert_eq!(text(json!({ "description": "Where." })), "/a: not of the required form: Where.");
+    assert_eq!(text(json!({})), "/a: not of the form that the schema of the tool requires");
+    let not = of(json!({ "not": { "pattern": "^hunter" } }));
+    assert_eq!(not, "/a: not of the form that the schema of the tool requires");
+    // Control: what is told without one is told as before.
+    assert!(of(json!({ "enum": ["b"] })).contains("\"b\""));
+}
+
+#[test]
 fn a_schema_fetches_nothing_and_its_patterns_take_no_time() {
     assert!(ArgumentSchema::new(&json!({ "$ref": "http://127.0.0.1:9/schema.json" })).is_err());
     assert!(ArgumentSchema::new(&json!({ "type": "wrong" })).is_err());

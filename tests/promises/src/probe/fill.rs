@@ -112,7 +112,7 @@ fn in_flight_by_others(count: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Taken in one call, which is faster than any disk.
+/// Taken in one call.
 fn reserved(count: usize) -> std::io::Result<()> {
     let file = File::create("reserved")?;
     by_hand(libc::SYS_fallocate, [number(&file), 0, 0, (count * MEBIBYTE) as u64, 0, 0])

@@ -96,3 +96,34 @@ fn each_has_what_its_section_says_and_what_was_said_comes_first() {
     let writable = quarters("{docker: {mount_mode: rw}}", &[]);
     assert!(writable.quarters.iter().all(|quarter| !quarter.is_seen));
 }
+
+#[test]
+fn what_a_backend_can_not_hold_is_held_natively_with_the_limits_that_it_had() {
+    let list = ProgramList::new(["sh".to_owned()]).unwrap();
+    let sandboxing =
+        "{docker: {memory_limit: 64m, timeout_seconds: 9}, native: {memory_limit: 1g, required: [landlock]}}";
+    let configured = quarters(sandboxing, &[]);
+    let names = |quarters: &Quarters| divided(quarters).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let held = configured.holding(Some(&list), None).unwrap();
+    assert_eq!(names(&held), [BackendName::Native, BackendName::Native]);
+    let [code, files] = held.quarters.as_slice() else { panic!("{held:?}") };
+    assert_eq!((code.limits.memory_bytes, code.longest_call), (Some(64 << 20), Duration::from_secs(9)));
+    assert!(code.is_seen && !code.has_web && !files.is_seen);
+    assert_eq!(
+        files.limits.memory_bytes,
+        Some(1 << 30),
+        "a backend without limits of its own has none to keep"
+    );
+    assert!(code.required.names().any(|name| name == "landlock"));
+    assert!(held.works_in().values().all(|works_in| *works_in == WorksIn::Container));
+    let notice = held.notice().unwrap();
+    assert!(notice.contains("code_execution, terminal in native, because docker can't hold"), "{notice}");
+    assert_eq!(held.holding(Some(&list), None).unwrap().notice(), None, "it is reported once");
+    // The control: nothing to hold moves nothing, and contained code is moved out of what doesn't contain it alone.
+    assert_eq!(names(&configured.holding(None, None).unwrap()), names(&configured));
+    let contained = configured.holding(None, Some(CodeIsolation::Containerized)).unwrap();
+    assert_eq!(names(&contained), names(&configured));
+    let weaker = quarters("{overrides: {terminal: subprocess}}", &[]);
+    let contained = weaker.holding(None, Some(CodeIsolation::Containerized)).unwrap();
+    assert!(names(&contained).contains(&BackendName::Native), "{contained:?}");
+}

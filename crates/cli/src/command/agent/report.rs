@@ -7,16 +7,15 @@ use crate::error::CliError;
 use crate::kept::not_pushed_kept_as;
 use crate::progress::harmless;
 use crate::terminal::begin_review;
-use crate::{summary, web};
+use crate::{summary, used, web};
 use anstyle::{AnsiColor, Style};
-use belljar_contract::agent::{AgentChanges, AgentResult, AgentTotals, AuditSpan};
+use belljar_contract::agent::{AgentChanges, AgentResult, AuditSpan};
 use belljar_contract::egress::WebUsage;
 use belljar_contract::result::WorkspaceChanges;
-use belljar_contract::usage::UsageReport;
+use belljar_contract::usage::{UsageReport, UsageTotals};
 use belljar_node::agent::outcome::GraphFinal;
 use belljar_node::book::Span;
 use belljar_node::once::OnceResult;
-use belljar_node::usage::Totals;
 use belljar_sandbox::workspace::diff;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -97,13 +96,7 @@ impl Report {
             agent: self.agent.clone(),
             ok: told.is_ok(),
             finish_reason: told.finish_reason(),
-            totals: AgentTotals {
-                calls: told.totals.calls as u64,
-                input_tokens: told.totals.input_tokens,
-                output_tokens: told.totals.output_tokens,
-                cost_usd: told.totals.cost_usd.to_string(),
-                degraded_calls: told.totals.degraded_calls as u64,
-            },
+            totals: told.totals,
             run_id: told.run_id,
             graph_id: told.graph_id,
             failure: told.failure,
@@ -186,27 +179,26 @@ impl Report {
 }
 
 /// Calls by model, and their sum.
-fn usage(reports: &[UsageReport], totals: &Totals) -> String {
+fn usage(reports: &[UsageReport], totals: &UsageTotals) -> String {
     if reports.is_empty() {
         return String::new();
     }
     let head = Style::new().bold();
-    let number = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), |number| number.to_string());
     let mut text = format!("  {head}{:24}  {:>8}  {:>8}  COST{head:#}\n", "MODEL", "INPUT", "OUTPUT");
     for report in reports {
         let cost = report.cost_usd.as_ref();
         let cost = cost.map_or_else(|| "unknown".to_owned(), |cost| format!("${}", cost.to_total()));
-        let (input, output) = (number(report.input_tokens), number(report.output_tokens));
+        let (input, output) = (used::tokens(report.input_tokens), used::tokens(report.output_tokens));
         let _ = writeln!(text, "  {:24}  {input:>8}  {output:>8}  {cost}", harmless(report.model.as_str()));
     }
-    let Totals { calls, input_tokens, output_tokens, cost_usd, degraded_calls, .. } = totals;
-    let plural = if *calls == 1 { "" } else { "s" };
-    let all = format!("{calls} call{plural}");
-    let cost = match *degraded_calls {
-        0 => format!("${cost_usd}"),
-        unknown if unknown == *calls => "unknown".to_owned(),
-        unknown => format!("${cost_usd}, and {unknown} of unknown cost"),
+    let (all, cost) = (used::calls(totals), used::cost(totals));
+    let cost = match (&totals.cost_usd, totals.degraded_calls) {
+        (None, _) => "unknown".to_owned(),
+        (Some(_), 0) => format!("${cost}"),
+        (Some(_), unknown) => format!("${cost}, and {unknown} of unknown cost"),
     };
+    let (input_tokens, output_tokens) =
+        (used::tokens(totals.input_tokens), used::tokens(totals.output_tokens));
     let _ = writeln!(text, "  {all:24}  {input_tokens:>8}  {output_tokens:>8}  {cost}");
     text
 }

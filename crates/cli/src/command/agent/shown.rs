@@ -39,31 +39,30 @@ impl Shown {
         }
         Ok(Self { manner, canceled })
     }
+}
 
-    /// Writes what is told to standard output.
-    pub(super) fn teller(&self) -> impl FnMut(AgentEvent) + use<> {
-        let manner = self.manner;
-        let is_terminal = std::io::stdout().is_terminal();
-        let mut ends_line = true;
-        move |event| {
-            let mut out = std::io::stdout().lock();
-            let written = match (manner, &event) {
-                (Manner::Json, _) => Ok(()),
-                (Manner::Events, event) => {
-                    let line = json_line(event);
-                    writeln!(out, "{line}")
-                }
-                (Manner::People, AgentEvent::TextDelta { delta }) => {
-                    ends_line = delta.ends_with('\n');
-                    let text = if is_terminal { readable(delta) } else { delta.clone() };
-                    out.write_all(text.as_bytes())
-                }
-                (Manner::People, AgentEvent::Done { .. }) if !ends_line => writeln!(out),
-                (Manner::People, _) => Ok(()),
-            };
-            // Whoever reads may have gone; the agent's work is not over because of that.
-            crate::output::note(written.and_then(|()| out.flush()));
-        }
+/// Writes what is told to standard output.
+pub(super) fn teller(manner: Manner) -> impl FnMut(AgentEvent) {
+    let is_terminal = std::io::stdout().is_terminal();
+    let mut ends_line = true;
+    move |event| {
+        let mut out = std::io::stdout().lock();
+        let written = match (manner, &event) {
+            (Manner::Json, _) => Ok(()),
+            (Manner::Events, event) => {
+                let line = json_line(event);
+                writeln!(out, "{line}")
+            }
+            (Manner::People, AgentEvent::TextDelta { delta }) => {
+                ends_line = delta.ends_with('\n');
+                let text = if is_terminal { readable(delta) } else { delta.clone() };
+                out.write_all(text.as_bytes())
+            }
+            (Manner::People, AgentEvent::Done { .. }) if !ends_line => writeln!(out),
+            (Manner::People, _) => Ok(()),
+        };
+        // Whoever reads may have gone; the agent's work is not over because of that.
+        crate::output::note(written.and_then(|()| out.flush()));
     }
 }
 

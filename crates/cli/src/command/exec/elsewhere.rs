@@ -40,8 +40,16 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
         programs: arguments.sandbox.programs()?,
     };
     ways_out.furnish(&mut wanted.env, &mut wanted.home)?;
-    let site = Site { state: state::open().path().to_owned(), executable: state::own_program()? };
+    let site = Site {
+        state: state::open().path().to_owned(),
+        executable: state::own_program()?,
+        host_variables: chosen.host_variables(std::env::vars_os()),
+    };
     let mut sandbox = chosen.make(launcher, &site)?.create(wanted)?;
+    if let Err(refused) = ways_out.entitle(sandbox.id(), &state::open()) {
+        sandbox.destroy()?;
+        return Err(refused);
+    }
     if let Some(source) = &source {
         record(arguments, &*sandbox, source)?;
     }

@@ -1,10 +1,12 @@
 //! The ways out of the sandbox of a command: models and the web, each served if it was asked for.
 
 use crate::error::CliError;
+use crate::grants::ShownGrant;
 use crate::models::{self, ModelArguments};
 use crate::web;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_node::grant::Granted;
 use belljar_node::inspection::Inspection;
 use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::hatch::{Hatch, by_hatch};
@@ -16,6 +18,10 @@ use std::os::fd::OwnedFd;
 pub(super) struct WaysOut<'a> {
     pub(super) models: Option<InferenceConfig>,
     pub(super) arguments: &'a ModelArguments,
+    /// The grant that is shown, if one is.
+    pub(super) grant: Option<ShownGrant>,
+    /// That models may be called with it, once that is decided.
+    pub(super) granted: Option<Granted>,
     pub(super) web: Option<OpenPolicy>,
     /// What it takes to look into connections, once it is made.
     pub(super) inspection: Option<Inspection>,
@@ -50,6 +56,13 @@ impl WaysOut<'_> {
         Ok(())
     }
 
+    /// Decides whether the grant that is shown covers the run, and records that; before anything runs.
+    pub(super) fn entitle(&mut self, run_id: &RunId, state: &State) -> Result<(), CliError> {
+        let Some(grant) = self.grant.take() else { return Ok(()) };
+        self.granted = Some(models::entitle(grant, models::EXEC, run_id, state)?);
+        Ok(())
+    }
+
     /// Serves them by the sockets of these hatches, in their order.
     pub(super) fn serve(
         self,
@@ -58,12 +71,13 @@ impl WaysOut<'_> {
         sockets: Vec<OwnedFd>,
     ) -> Result<Served, CliError> {
         let hatches = self.hatches();
-        let Self { mut models, arguments, mut web, inspection } = self;
+        let Self { mut models, arguments, granted, grant: _, mut web, inspection } = self;
         let mut served = Served { models: None, web: None };
         for (hatch, sockets) in by_hatch(&hatches, sockets) {
             match hatch {
                 Hatch::Inference => {
-                    let serve = |models| arguments.serve(models, run_id, state, sockets);
+                    let owner = (models::EXEC, granted.as_ref());
+                    let serve = |models| arguments.serve((models, owner), run_id, state, sockets);
                     served.models = models.take().map(serve).transpose()?;
                 }
                 Hatch::Web => {

@@ -6,6 +6,7 @@ use crate::client::Client;
 use crate::command::plain;
 use crate::command::printing::{print, print_json};
 use crate::error::CliError;
+use crate::used;
 use belljar_contract::egress::{DeniedDestination, WebUsage};
 use belljar_contract::id::JobId;
 use belljar_contract::worker::job::{JobOutcome, JobResponse};
@@ -84,16 +85,18 @@ fn came(outcome: &JobOutcome, say: &mut dyn FnMut(&str, &str)) {
             &format!("{}, {} bytes, {}", plain(&artifact.path), artifact.size_bytes, plain(&artifact.sha256)),
         );
     }
-    if let Some(used) = &outcome.inference {
-        say("models", &format!("{} calls, {} tokens, {} USD", used.calls, used.tokens, used.cost_usd));
+    if let Some(usage) = &outcome.inference {
+        say("models", &used::summary(usage));
     }
     if let Some(had) = &outcome.web {
         let WebUsage { passages, sent_bytes, received_bytes, .. } = had;
         say("web", &format!("{passages} let through, {sent_bytes} bytes sent, {received_bytes} received"));
-        for DeniedDestination { host, port, reason, rule_needed } in &had.denied {
+        for denied in &had.denied {
+            let DeniedDestination { host, port, reason, rule_needed } = denied;
+            let what = if denied.is_unreached() { "not reached" } else { "denied" };
             let rule =
                 rule_needed.as_ref().map_or(String::new(), |rule| format!("; it takes the rule {rule}"));
-            say("denied", &plain(&format!("{host}:{port} ({reason}){rule}")));
+            say(what, &plain(&format!("{host}:{port} ({reason}){rule}")));
         }
         if had.denied_unlisted > 0 {
             say("denied", &format!("{} more", had.denied_unlisted));

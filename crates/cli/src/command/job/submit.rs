@@ -1,5 +1,6 @@
 //! `belljar job submit`
 
+mod context_files;
 mod order;
 mod waiting;
 

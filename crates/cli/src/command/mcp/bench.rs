@@ -43,8 +43,14 @@ impl Workbench for SessionBench {
                 waiting().map_err(|errno| Failure::internal("watch over the call", &errno))?;
             let desk = Arc::clone(&self.desk);
             let request = within(request, desk.offer.quarters.longest_call(category));
-            let done =
-                tokio::task::spawn_blocking(move || asked(&desk.own_session(category)?, &request, &given_up));
+            let done = tokio::task::spawn_blocking(move || {
+                let client = desk.own_session(category)?;
+                let answer = asked(&client, &request, &given_up)?;
+                if let Answer::Ran(ran) = &answer {
+                    desk.offer.shipping.ship(&client, ran);
+                }
+                Ok(answer)
+            });
             done.await.unwrap_or_else(|error| Err(Failure::internal("do it", &error)))
         }
         .boxed()

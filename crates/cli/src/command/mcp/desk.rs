@@ -2,6 +2,7 @@
 
 use super::failures;
 use super::hatch::Queue;
+use super::shipping::Shipping;
 use super::web::OwnWeb;
 use crate::backend::Quarters;
 use crate::command::session::open;
@@ -13,6 +14,7 @@ use belljar_contract::tool::DomainCode;
 use belljar_gateway::access::HouseAccess;
 use belljar_policy::access::compiled::{Compiled, WorkspaceTerms};
 use belljar_policy::handoff::Trust;
+use belljar_sandbox::correlation::Correlation;
 use belljar_sandbox::given;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Client, Session, Uncommitted};
@@ -33,6 +35,10 @@ pub(super) struct Offer {
     pub(super) roots: Vec<Root>,
     pub(super) lent: Vec<Lent>,
     pub(super) env: BTreeMap<String, String>,
+    /// The ids that programs inside find in variables: that of the agent, and in the end that of their session.
+    pub(super) correlation: Correlation,
+    /// What reports programs that tools have run.
+    pub(super) shipping: Shipping,
     /// The file with the policy by which sessions reach the web.
     pub(super) egress: Option<PathBuf>,
     /// The only programs that can be started in them, where rules say nothing less.
@@ -161,6 +167,11 @@ impl Desk {
         self.ruled.as_ref().map(Ruled::terms)
     }
 
+    /// What tools of the web may reach as of now, where the agent's levels differ by category; otherwise it is what their session may.
+    pub(super) fn web_terms(&self) -> Option<Compiled> {
+        self.ruled.as_ref().and_then(Ruled::of_web_tools)
+    }
+
     /// Opens a session on a copy of the directory that was named, or of the usual one.
     pub(super) fn open(&self, directory: Option<&str>) -> Result<Client, Failure> {
         let terms = self.terms();
@@ -266,7 +277,8 @@ impl Desk {
     /// Ends the sessions that were opened here, were made when their agent could do more, and in which something runs. Those in which nothing
     /// does hold what a person may want to look at, and do nothing. What is reached for one that is none any more ends in any case.
     pub(super) fn enforce(&self) {
-        self.web.end_unless(|id| self.find(id).is_ok());
+        let terms = self.web_terms();
+        self.web.end_unless(|id, served_by| served_by == terms.as_ref() && self.find(id).is_ok());
         let opened: Vec<_> = self.held().opened.keys().cloned().collect();
         let state = state::open();
         for client in opened.iter().filter_map(|id| session::find(&state, id).ok()) {
@@ -300,7 +312,7 @@ impl Desk {
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         }
         let is_kept = client.end(Uncommitted::Kept).map_err(|error| failures::of_session(&error))?;
-        self.web.end_unless(|own| own != id);
+        self.web.end_unless(|own, _| own != id);
         self.held().opened.remove(id);
         Ok(is_kept)
     }
@@ -319,7 +331,7 @@ impl Desk {
             held.is_over = true;
             std::mem::take(&mut held.opened)
         };
-        self.web.end_unless(|_| false);
+        self.web.end_unless(|_, _| false);
         if self.offer.keeps {
             return opened.len();
         }
@@ -343,7 +355,12 @@ impl Desk {
 
 impl Ruled {
     fn terms(&self) -> Compiled {
+        Compiled::of_agent(&self.house.of(&self.identity).agent.permissions)
+    }
+
+    fn of_web_tools(&self) -> Option<Compiled> {
         let stood = self.house.of(&self.identity);
-        Compiled::of(stood.agent.permissions.constraints())
+        let permissions = &stood.agent.permissions;
+        (!permissions.by_category().is_empty()).then(|| Compiled::of_web_tools(permissions))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::desk::{Desk, Offer, Root, Ruled};
 use super::inside::PROGRAMS;
+use super::shipping::Shipping;
 use super::tools::ToolSet;
 use crate::access::{self, AccessArguments};
 use crate::backend::{BackendArguments, works_in_session};
@@ -15,6 +16,7 @@ use crate::web::WebArguments;
 use belljar_contract::category::Category;
 use belljar_gateway::access::HouseAccess;
 use belljar_policy::constraint::WorksIn;
+use belljar_sandbox::correlation::{Correlation, CorrelationId};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Session};
 use belljar_tools::caller::Identity;
@@ -88,12 +90,30 @@ impl OfferArguments {
         Ok(Offered { desk, identity, house, set })
     }
 
+    /// Refuses directories where the caller's workspaces begin empty: one call would leave them out without a word.
+    ///
+    /// # Errors
+    /// Usage.
+    pub(crate) fn admit_workspaces(&self) -> Result<(), CliError> {
+        let (Some(identity), Some(first)) = (self.access.identity(), self.workspace.first()) else {
+            return Ok(());
+        };
+        let workspace = WorkspaceChoice::Copy(directory(first)?);
+        access::compiled(&identity, (None, false, None), &workspace).map(drop)
+    }
+
     /// What clients may have.
     fn offer(&self, set: ToolSet) -> Result<Offer, CliError> {
         let config = match set {
             ToolSet::Sessions => None,
             ToolSet::Builtin | ToolSet::All => access::configuration(None)?,
         };
+        let servers = config.as_ref().map_or(0, |config| config.mcp.servers.0.len());
+        if servers > 0 {
+            super::tell(&format!(
+                "{servers} servers of mcp.servers are not asked here: `belljar node` alone offers their tools"
+            ));
+        }
         let quarters = self.backend.quarters(config.as_ref(), &self.allowance)?;
         let root = |said: &PathBuf| {
             let path = directory(said)?;
@@ -107,10 +127,19 @@ impl OfferArguments {
         // Whatever directories there are: who has an empty workspace is refused those when they are asked for.
         let compiled = |identity| access::compiled(&identity, asked, &WorkspaceChoice::Empty);
         let access = self.access.identity().map(compiled).transpose()?;
-        quarters.hold(self.programs.listed_for(access.as_ref())?.as_ref())?;
+        let (listed, isolation) =
+            (self.programs.listed_for(access.as_ref())?, access.as_ref().map(|access| access.isolation));
+        let quarters = quarters.holding(listed.as_ref(), isolation)?;
+        quarters.notice().iter().for_each(|notice| super::tell(notice));
+        let correlation = correlation(self.access.identity().as_ref());
         Ok(Offer {
             lent,
             env: self.allowance.env(),
+            shipping: Shipping::new(
+                config.map(|config| config.sandboxing.log_shipping).unwrap_or_default(),
+                correlation.clone(),
+            ),
+            correlation,
             idle_limit: self.idle,
             lifetime_limit: self.allowance.timeout(),
             egress,
@@ -133,6 +162,12 @@ impl OfferArguments {
         let found = |name: &String| Ok(session::find(&state, name)?.session().clone());
         self.session.iter().map(found).collect()
     }
+}
+
+/// For whom sessions are, as far as it is known before there is one.
+fn correlation(identity: Option<&Identity>) -> Correlation {
+    let Some(Identity::Agent(agent)) = identity else { return Correlation::default() };
+    Correlation { agent_id: CorrelationId::parse(agent.as_str()).ok(), ..Correlation::default() }
 }
 
 /// The house's rules, with what somebody has earned by now.

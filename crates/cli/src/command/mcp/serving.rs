@@ -6,7 +6,7 @@ use super::offering::Offered;
 use super::scope::DeskScopes;
 use super::{tell, token_file, tools};
 use crate::error::CliError;
-use crate::{access, approvals, trust};
+use crate::{access, approvals, listening, trust};
 use belljar_contract::tool::AgentKind;
 use belljar_egress::known::ProcessSecrets;
 use belljar_gateway::access::{Access, Earning, TrustBook};
@@ -146,11 +146,7 @@ async fn serve_http(
     (gateway, seat): (Arc<Gateway>, Seat),
     stopped: &CancellationToken,
 ) -> Result<(), CliError> {
-    if !address.ip().to_canonical().is_loopback() && !http.allow_remote {
-        return Err(CliError::usage(format!(
-            "{address} is reached by other machines, and nothing is encrypted on the way; --allow-remote serves there all the same"
-        )));
-    }
+    listening::check_address(address, http.allow_remote)?;
     let Some(path) = &http.token_file else {
         return Err(CliError::usage("--http needs a --token-file".to_owned()));
     };

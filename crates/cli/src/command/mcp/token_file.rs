@@ -55,7 +55,7 @@ pub(super) fn token(path: &Path, seat: Seat) -> Result<OneToken, CliError> {
             text
         }
         None => {
-            crate::obeyed::check(path)?;
+            crate::listening::check_token_file(path)?;
             read(path)?
         }
     };

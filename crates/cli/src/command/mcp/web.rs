@@ -7,6 +7,7 @@ use crate::error::CliError;
 use crate::{state, web};
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
+use belljar_policy::access::compiled::Compiled;
 use belljar_sandbox::backend::with_causes;
 use belljar_sandbox::session::Client;
 use belljar_tools::answer::Failure;
@@ -24,7 +25,15 @@ pub(super) struct SessionWeb {
 /// What is served to one session, once somebody has asked for it.
 #[derive(Default)]
 pub(super) struct OwnWeb {
-    served: Mutex<Option<(String, web::Served)>>,
+    served: Mutex<Option<Own>>,
+}
+
+/// What is served to one session.
+struct Own {
+    session: String,
+    /// What its tools may reach, where that isn't what the session may.
+    terms: Option<Compiled>,
+    web: web::Served,
 }
 
 impl WebHatch for SessionWeb {
@@ -34,7 +43,7 @@ impl WebHatch for SessionWeb {
             let desk = Arc::clone(&self.desk);
             let done = tokio::task::spawn_blocking(move || {
                 let client = desk.own_session(Category::Web)?;
-                desk.web.reach(&client)
+                desk.web.reach(&client, desk.web_terms())
             });
             done.await.unwrap_or_else(|error| Err(Failure::internal("do it", &error)))
         }
@@ -46,46 +55,51 @@ impl WebHatch for SessionWeb {
 
 impl OwnWeb {
     /// What that session may reach. What was served to another is ended: it may have reached more.
-    fn reach(&self, client: &Client) -> Result<Reach, Failure> {
+    fn reach(&self, client: &Client, terms: Option<Compiled>) -> Result<Reach, Failure> {
         let id = &client.session().id;
         let mut served = self.locked();
-        if let Some((_, web)) = served.as_ref().filter(|(own, _)| own == id) {
-            return Ok(web.reach());
+        if let Some(own) = served.as_ref().filter(|own| own.session == *id && own.terms == terms) {
+            return Ok(own.web.reach());
         }
         finish(served.take());
-        let web = serve(client)?.ok_or_else(|| {
+        let web = serve(client, terms.clone())?.ok_or_else(|| {
             let message = "nothing of the web is reached from here (`belljar mcp --egress FILE`)";
             Failure::new(DomainCode::NotSupported, message)
         })?;
         let reach = web.reach();
-        *served = Some((id.clone(), web));
+        *served = Some(Own { session: id.clone(), terms, web });
         Ok(reach)
     }
 
-    /// Ends what is served, unless it is to a session which may still have it.
-    pub(super) fn end_unless(&self, is_still_its_own: impl FnOnce(&str) -> bool) {
+    /// Ends what is served, unless it is to a session which may still have it, by the same terms.
+    pub(super) fn end_unless(&self, is_still_its_own: impl FnOnce(&str, Option<&Compiled>) -> bool) {
         let mut served = self.locked();
-        let is_over = served.as_ref().is_some_and(|(id, _)| !is_still_its_own(id));
+        let is_over = served.as_ref().is_some_and(|own| !is_still_its_own(&own.session, own.terms.as_ref()));
         finish(is_over.then(|| served.take()).flatten());
     }
 
-    fn locked(&self) -> MutexGuard<'_, Option<(String, web::Served)>> {
+    fn locked(&self) -> MutexGuard<'_, Option<Own>> {
         // Nothing in there is ever half done.
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Serves what a session may reach, if it may reach anything.
-fn serve(client: &Client) -> Result<Option<web::Served>, Failure> {
+/// Serves what the tools of a session may reach, if they may reach anything.
+fn serve(client: &Client, terms: Option<Compiled>) -> Result<Option<web::Served>, Failure> {
     let failed = |error: CliError| failures::of_opening(&error);
-    let Some(policy) = web::reached(client.session()).map_err(failed)? else { return Ok(None) };
+    let session = client.session();
+    let reached = match terms.filter(|_| session.access.is_some()) {
+        Some(terms) => web::reached_by(session.egress.as_deref(), terms),
+        None => web::reached(session),
+    };
+    let Some(policy) = reached.map_err(failed)? else { return Ok(None) };
     // Tools say themselves what they ask for: nobody's connections are looked into.
     let begun = web::Served::begin((policy, None), &run_of(client)?, &state::open(), Vec::new());
     begun.map(Some).map_err(failed)
 }
 
-fn finish(served: Option<(String, web::Served)>) {
-    let ended = served.map(|(_, web)| web.finish());
+fn finish(served: Option<Own>) {
+    let ended = served.map(|own| own.web.finish());
     if let Some(Err(error)) = ended {
         tracing::warn!(error = with_causes(&error), "what was reached is not all recorded");
     }

@@ -169,6 +169,8 @@ impl<'e> Tried<'e> {
 fn verdict_of(decision: ToolDecision, judged: &JudgedRecord) -> Verdict {
     match decision {
         // It was put before a person before, and would be again.
+        // The tool has asked, and no rule of agents.
+        ToolDecision::Escalate if judged.rule == Rule::Tool.code() => Verdict::Allow,
         ToolDecision::Allow if judged.rule == Rule::Approved.code() => Verdict::Escalate,
         ToolDecision::Deny if judged.rule == Rule::NoApprover.code() => Verdict::Escalate,
         ToolDecision::Allow => Verdict::Allow,

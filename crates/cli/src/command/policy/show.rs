@@ -5,10 +5,12 @@ use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::progress::harmless;
 use anstyle::Style;
+use belljar_contract::access::AccessLevel;
 use belljar_contract::action::ActionType;
+use belljar_contract::category::Category;
 use belljar_policy::access::compiled::{Compiled, ProgramTerms, WebTerms, WorkspaceTerms};
 use belljar_policy::access::{AccessRules, AgentStanding};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -43,13 +45,14 @@ impl ShowArguments {
             .whose
             .identity()
             .ok_or_else(|| CliError::usage("say whose: --level LEVEL or --agent NAME".to_owned()))?;
+        crate::access::check_known(self.config.as_deref(), &identity)?;
         let earned = crate::access::earned(self.config.as_deref(), &identity)?;
         let standing = crate::access::standing(&rules, &identity, earned.as_ref());
         let level = standing.permissions.level();
         let shown = Shown {
             name: crate::access::name(&identity),
             description: rules.levels().of(level).description.clone(),
-            compiled: Compiled::of(standing.permissions.constraints()),
+            compiled: Compiled::of_agent(&standing.permissions),
             standing,
         };
         match self.json {
@@ -76,6 +79,7 @@ impl Shown {
             "description": self.description,
             "categories": permissions.categories(),
             "constraints": permissions.constraints(),
+            "by_category": self.by_category(),
             "autonomy": {
                 "level": self.standing.autonomy.level(),
                 "human_approval": self.asked(rules),
@@ -83,6 +87,16 @@ impl Shown {
             },
             "sandbox": self.compiled,
         })
+    }
+
+    /// The levels of categories that have one of their own, with what holds for their tools.
+    fn by_category(&self) -> Map<String, Value> {
+        let permissions = &self.standing.permissions;
+        let of = |(category, level): (&Category, &AccessLevel)| {
+            let value = json!({ "level": level, "constraints": permissions.constraints_for(*category) });
+            (category.as_str().to_owned(), value)
+        };
+        permissions.by_category().iter().map(of).collect()
     }
 
     fn as_text(&self, rules: &AccessRules) -> String {
@@ -107,6 +121,9 @@ impl Shown {
             ("takes one by it", listed(self.asked(rules))),
         ];
         rows.iter().for_each(|(name, value)| row(&mut text, name, value));
+        for (category, level) in permissions.by_category() {
+            row(&mut text, category.as_str(), level.as_str());
+        }
         let _ = writeln!(text, "\n{head}Its sandboxes{head:#}");
         self.sandbox().iter().for_each(|(name, value)| row(&mut text, name, value));
         text

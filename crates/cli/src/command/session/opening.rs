@@ -89,7 +89,13 @@ pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
         idle_limit: opening.idle_limit,
         lifetime_limit: opening.lifetime_limit.unwrap_or(LONGEST),
     };
-    let site = Site { state: state::open().path().to_owned(), executable: state::own_program()? };
+    let host_variables =
+        quarters.iter().flat_map(|quarter| quarter.backend.host_variables(std::env::vars_os()));
+    let site = Site {
+        state: state::open().path().to_owned(),
+        executable: state::own_program()?,
+        host_variables: host_variables.collect(),
+    };
     begin(&Errand::Create(Box::new(Order { site, workspace, lent, env, quarters, session })))
 }
 

@@ -51,6 +51,7 @@ impl CallArguments {
                 return Ok(ExitCode::from(BAD_INPUT));
             }
         };
+        self.offer.admit_workspaces()?;
         let offered = self.offer.offered(SET)?;
         let runtime = approvals::runtime()?;
         let called = runtime.block_on(called(&offered, &self.tool, arguments));
@@ -82,7 +83,14 @@ impl CallArguments {
             print_json(&envelope.map_err(|error| CliError::output(error.into()))?)?;
         }
         match &answered.envelope {
-            Envelope::Ok { data, .. } if !self.json => print_json(data).map(|()| ExitCode::SUCCESS),
+            Envelope::Ok { data, redacted, .. } if !self.json => {
+                print_json(data)?;
+                if let Some(redacted) = redacted {
+                    let at = redacted.at.join(", ");
+                    crate::output::errln!("belljar: at {}: {}", UntrustedLines(&at), redacted.notice);
+                }
+                Ok(ExitCode::SUCCESS)
+            }
             Envelope::Ok { .. } => Ok(ExitCode::SUCCESS),
             Envelope::Error { domain_code, message, .. } => {
                 if !self.json {

@@ -6,7 +6,7 @@ use crate::command::printing::print_json;
 use crate::error::{BAD_INPUT, CliError};
 use crate::output::{Untrusted, UntrustedLines};
 use anstyle::Style;
-use belljar_tools::definition::Definition;
+use belljar_tools::definition::{Content, Definition};
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -55,5 +55,17 @@ fn tell(definition: &Definition) -> Result<(), CliError> {
         effect(definition.effect),
         definition.within.as_secs()
     );
-    print_json(&definition.input)
+    print_json(&definition.input)?;
+    if let Some(usage) = definition.usage {
+        crate::output::outln!("\n{bold}Example{bold:#}\n{}\n\n{bold}Fails with{bold:#}", usage.example);
+        for (code, when) in usage.failures {
+            crate::output::outln!("{}: {when}", code.as_str());
+        }
+    }
+    for resource in &definition.resources {
+        if let Content::Text(text) = &resource.content {
+            crate::output::outln!("\n{bold}{}{bold:#}\n{}", resource.uri(&definition.name), text.trim_end());
+        }
+    }
+    Ok(())
 }

@@ -1,12 +1,12 @@
-//! `belljar trust approve`, `deny`, `set`, `verify`: a person's word.
+//! `belljar trust approve`, `deny`, `assess`, `set`, `verify`: a person's word.
 
 use super::{happening, record};
 use crate::access::whoever_runs_this;
 use crate::error::{BAD_INPUT, CliError};
 use crate::trust::{Book, parse_category};
 use belljar_contract::category::Category;
-use belljar_contract::id::AgentId;
-use belljar_contract::trust::{ProposedPromotion, TrustEventKind, TrustLevel};
+use belljar_contract::id::{AgentId, JobId};
+use belljar_contract::trust::{MeasureError, ProposedPromotion, Quality, Share, TrustEventKind, TrustLevel};
 use std::process::ExitCode;
 use uuid::Uuid;
 
@@ -26,6 +26,23 @@ pub(super) struct DenyArguments {
     agent: AgentId,
     /// The proposal, or the beginning of its id, as `show` tells it
     proposal: String,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("said").required(true).multiple(true).args(["quality", "difficulty"])))]
+pub(super) struct AssessArguments {
+    /// The agent
+    #[arg(value_parser = AgentId::parse)]
+    agent: AgentId,
+    /// The job
+    #[arg(value_parser = JobId::parse)]
+    job: JobId,
+    /// How well it was done, from 0 to 10
+    #[arg(long, value_name = "NUMBER", value_parser = parse_measure::<Quality>)]
+    quality: Option<Quality>,
+    /// How hard it was, from 0 to 1
+    #[arg(long, value_name = "NUMBER", value_parser = parse_measure::<Share>)]
+    difficulty: Option<Share>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -49,6 +66,11 @@ pub(super) struct VerifyArguments {
     /// The agent
     #[arg(value_parser = AgentId::parse)]
     agent: AgentId,
+}
+
+fn parse_measure<T: TryFrom<f64, Error = MeasureError>>(text: &str) -> Result<T, String> {
+    let number: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    T::try_from(number).map_err(|error| error.to_string())
 }
 
 fn parse_level(text: &str) -> Result<TrustLevel, String> {
@@ -76,6 +98,17 @@ impl DenyArguments {
             return Ok(ExitCode::from(BAD_INPUT));
         };
         record(book, &happening(&self.agent, proposed.denied(Uuid::now_v7())))
+    }
+}
+
+// === impl AssessArguments ===
+
+impl AssessArguments {
+    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+        let Self { agent, job, quality, difficulty } = self;
+        let (job_id, by) = (job.clone(), whoever_runs_this()?);
+        let assessed = TrustEventKind::JobAssessed { job_id, quality: *quality, difficulty: *difficulty, by };
+        record(book, &happening(agent, assessed))
     }
 }
 

@@ -34,7 +34,7 @@ What happened, as docs/trust.md lists it:
   {\"type\": \"human_feedback\", \"score\": 0.9}
   {\"type\": \"security_incident\"}
 
-A person's word is not recorded by this: there are approve, deny, set and verify.";
+A person's word is not recorded by this: there are approve, deny, assess, set and verify.";
 
 // === impl RecordArguments ===
 
@@ -69,6 +69,9 @@ impl RecordArguments {
             TrustEventKind::LevelSet { .. } => Err("levels are set by `belljar trust set`".to_owned()),
             TrustEventKind::ReVerified { .. } => Err("that is said by `belljar trust verify`".to_owned()),
             TrustEventKind::JobCompleted { .. } => Err("the end of a job is recorded by its node".to_owned()),
+            TrustEventKind::JobAssessed { .. } => {
+                Err("what is thought of a job is said by `belljar trust assess`".to_owned())
+            }
             kind => Ok(kind),
         }
     }

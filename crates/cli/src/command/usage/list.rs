@@ -2,13 +2,16 @@
 
 use crate::command::audit::table::plain;
 use crate::error::CliError;
+use crate::used;
 use belljar_contract::usage::{UsageBasis, UsageReport};
-use belljar_node::usage::{Calls, Totals};
+use belljar_node::usage::Calls;
 use serde_json::json;
 use std::fmt::Write as _;
+use std::path::Path;
 
-pub(super) fn print_json(calls: &Calls) -> Result<(), CliError> {
-    let value = json!({ "reports": calls.reports(), "totals": calls.totals() });
+pub(super) fn print_json(calls: &Calls, state: &Path) -> Result<(), CliError> {
+    let state = crate::output::path(state).to_string();
+    let value = json!({ "state_directory": state, "reports": calls.reports(), "totals": calls.totals() });
     print(&crate::output::json(&value))
 }
 
@@ -28,11 +31,10 @@ pub(super) fn print_table(calls: &Calls) -> Result<(), CliError> {
         // Writing to a String can't fail.
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    print((text + &sums(&calls.totals())).trim_end())
+    print((text + &used::summary(&calls.totals())).trim_end())
 }
 
 fn row(report: &UsageReport) -> [String; 7] {
-    let tokens = |tokens: Option<u64>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
     let cost = match &report.cost_usd {
         Some(cost) => cost.to_total().to_string(),
         None if report.is_degraded() => "?".to_owned(),
@@ -46,25 +48,11 @@ fn row(report: &UsageReport) -> [String; 7] {
         report.usage_unit_id.to_string(),
         plain(report.model.as_str()),
         plain(report.provider.as_str()),
-        tokens(report.input_tokens),
-        tokens(report.output_tokens),
+        used::tokens(report.input_tokens),
+        used::tokens(report.output_tokens),
         cost,
         basis.to_owned(),
     ]
-}
-
-fn sums(totals: &Totals) -> String {
-    let Totals { calls, input_tokens, output_tokens, cost_usd, degraded_calls, unended_calls } = totals;
-    let plural = if *calls == 1 { "" } else { "s" };
-    let mut text = format!("{calls} call{plural}, {input_tokens} + {output_tokens} tokens, {cost_usd} USD");
-    if *degraded_calls > 0 {
-        // Writing to a String can't fail.
-        let _ = write!(text, "; the cost of {degraded_calls} is not known");
-    }
-    if *unended_calls > 0 {
-        let _ = write!(text, "; of {unended_calls} more no end is recorded");
-    }
-    text
 }
 
 /// Whoever reads may have seen enough.

@@ -145,6 +145,76 @@ fn what_an_envelope_says_is_the_result() {
 }
 
 #[test]
+fn output_of_an_agent_that_prints_envelopes_is_an_error_where_it_is_none() {
+    let world = World::new(BELLJAR);
+    let failed = r#"{"payloads":[],"meta":{"error":{"code":"llm_error","message":"502"}}}"#;
+    let good = r#"{"payloads":[{"text":"hi"}],"meta":{}}"#;
+    let cases = [
+        (format!("warning: old\n{failed}"), Some("parse_error")),
+        (format!("{good}\n{good}"), Some("parse_error")),
+        (String::new(), Some("parse_error")),
+        (failed.to_owned(), Some("llm_error")),
+        // Control: an envelope alone.
+        (good.to_owned(), None),
+    ];
+    for (printed, expected) in cases {
+        let script = format!("printf %s '{printed}'").replace('{', "{{").replace('}', "}}");
+        let row = json!({
+            "name": "small", "description": "small", "reads_messages": true, "output": "envelope",
+            "argv": ["sh", "-c", script],
+        });
+        let small = Small::row(&world, &row);
+        let ran = small.run(&["--json"]);
+        let result = ran.json();
+        assert_eq!(ran.code, i32::from(expected.is_some()), "{printed}: {result:#}");
+        assert_eq!(result["ok"], expected.is_none(), "{printed}: {result:#}");
+        assert_eq!(result["failure"]["code"].as_str(), expected, "{printed}: {result:#}");
+    }
+    // What may be no text isn't told as it comes.
+    let row = json!({
+        "name": "small", "description": "small", "reads_messages": true, "output": "envelope",
+        "argv": ["sh", "-c", "echo noise; sleep 1; echo more"],
+    });
+    let ran = Small::row(&world, &row).run(&["--events", "--stream"]);
+    assert_eq!(kinds(&ran), ["error", "done"], "{ran:?}");
+}
+
+/// The types of the events that a run has printed.
+fn kinds(ran: &Ran) -> Vec<String> {
+    let event = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+    ran.stdout.lines().map(|line| event(line)["type"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn run_that_never_begins_is_told_as_events() {
+    let world = World::new(BELLJAR);
+    let small = Small::shell(&world, "echo hi");
+    let events = |arguments: &[&str]| {
+        let common = ["--workspace-copy", "project", "--config", "config.yaml", "--events"];
+        let ran = world.run(&[&["agent"], arguments, &common, &["--", "say hello"]].concat());
+        assert_eq!(kinds(&ran), ["error", "done"], "{ran:?}");
+        let error: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+        (ran.code, error["error"].as_str().unwrap().to_owned(), error["message"].as_str().unwrap().to_owned())
+    };
+    let (code, error, message) = events(&["smal", "--model", "small"]);
+    assert_eq!((code, error.as_str()), (2, "not_found"));
+    assert!(message.contains("Did you mean small?"), "{message}");
+    let (code, error, message) = events(&["small"]);
+    assert_eq!((code, error.as_str()), (125, "invalid_request"));
+    assert!(message.contains("--model"), "{message}");
+    world.write("grant.json", "{}");
+    let (code, error, _) = events(&["small", "--model", "small", "--grant", "grant.json"]);
+    assert_eq!((code, error.as_str()), (2, "invalid_request"));
+    let absent =
+        json!({ "name": "small", "description": "small", "argv": ["belljar-no-such-program", "{prompt}"] });
+    drop(small);
+    let _small = Small::row(&world, &absent);
+    let (code, error, message) = events(&["small", "--model", "small"]);
+    assert_eq!((code, error.as_str()), (125, "internal"));
+    assert!(message.contains("belljar-no-such-program"), "{message}");
+}
+
+#[test]
 fn a_program_that_is_not_there_or_can_not_start_is_no_agents_failure() {
     let world = World::new(BELLJAR);
     let small = Small::agent(&world, &["belljar-no-such-program"]);

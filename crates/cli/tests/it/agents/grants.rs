@@ -2,34 +2,38 @@
 
 use super::small::{Small, records};
 use crate::BELLJAR;
+use crate::grant::issue;
+use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-fn grant() -> Value {
-    json!({
-        "id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e",
-        "subject": "service:scheduler",
-        "billing_account_id": "account-7",
-        "scopes": ["graph:execute:sandbox:small"],
-        "allow_sandbox": true,
-        "expires_at": "2999-01-01T00:00:00Z",
-        "revoked_at": null,
-    })
+/// The terms of a grant, but for those that are said otherwise.
+fn terms<'t>(subject: &'t str, scope: &'t str, more: &[&'t str]) -> Vec<&'t str> {
+    let own =
+        ["--subject", subject, "--scope", scope, "--billing-account", "account-7", "--file", "grant.json"];
+    own.iter().chain(more).copied().collect()
 }
 
-fn with(member: &str, value: Value) -> Value {
-    let mut grant = grant();
-    grant[member] = value;
-    grant
+/// Issues a grant in `grant.json`.
+fn grant(world: &World, terms: &[&str]) -> Value {
+    let _ = std::fs::remove_file(world.path().join("grant.json"));
+    issue(world, terms)["grant"].clone()
 }
+
+const SERVICE: &str = "service:scheduler";
+const SMALL: &str = "graph:execute:sandbox:small";
+const ANY: &str = "graph:execute:*";
 
 #[test]
 fn a_grant_that_says_all_of_it_is_used_and_says_who_pays() {
     let world = World::new(BELLJAR);
     let small = Small::python(&world, super::small::CALL);
-    for grant in [grant(), with("scopes", json!(["graph:execute:*"]))] {
-        world.write("grant.json", grant.to_string());
-        let result = small.json(&["--grant", "grant.json"]);
+    for scope in [SMALL, ANY] {
+        let grant = grant(
+            &world,
+            &terms(SERVICE, scope, &["--allow-sandbox", "--expires-in", "1h", "--user-id", "ada"]),
+        );
+        let result = small.json(&["--grant", "grant.json", "--session-id", "chat-1"]);
         assert_eq!(result["ok"], true, "{result:#}");
         assert_eq!(result["usage"][0]["billing_account_id"], "account-7");
         let used = records(&world, "grant_used").pop().unwrap();
@@ -40,35 +44,65 @@ fn a_grant_that_says_all_of_it_is_used_and_says_who_pays() {
     }
     let request = &small.server.requests()[0];
     assert_eq!(request.header("x-litellm-end-user-id"), Some("account-7"));
+    let metadata: Value =
+        serde_json::from_str(request.header("x-litellm-spend-logs-metadata").unwrap()).unwrap();
+    assert_eq!(
+        (&metadata["user_id"], &metadata["session_id"]),
+        (&json!("ada"), &json!("chat-1")),
+        "{metadata}"
+    );
     let ran = small.run(&["--grant", "grant.json", "--billing-account", "another"]);
     assert_eq!(ran.code, 125, "{ran:?}");
     assert!(ran.stderr.contains("but the grant is of account-7"), "{ran:?}");
+    let ran = small.run(&["--billing-account", "account-7"]);
+    assert!(ran.code == 125 && ran.stderr.contains("takes a grant of that account"), "{ran:?}");
+}
+
+/// Issues what is refused for that reason.
+fn spoil(world: &World, code: &str) {
+    const ALLOW: &str = "--allow-sandbox";
+    let _ = match code {
+        "grant_scope_mismatch" => grant(world, &terms(SERVICE, "graph:execute:sandbox:codex", &[ALLOW])),
+        "grant_not_system" => grant(world, &terms("user:scheduler", ANY, &[ALLOW])),
+        "grant_sandbox_not_allowed" => grant(world, &terms(SERVICE, ANY, &[])),
+        "grant_expired" => grant(world, &terms(SERVICE, ANY, &[ALLOW, "--expires-in", "1ms"])),
+        _ => grant(world, &terms(SERVICE, ANY, &[ALLOW])),
+    };
+    let path = world.path().join("grant.json");
+    match code {
+        "grant_not_found" => std::fs::remove_file(path).unwrap(),
+        "grant_not_proven" => {
+            let edited = world.read("grant.json").replace("account-7", "account-8");
+            std::fs::write(path, edited).unwrap();
+        }
+        "grant_revoked" => {
+            let document: Value = serde_json::from_str(&world.read("grant.json")).unwrap();
+            world.run(&["grant", "revoke", document["grant"]["id"].as_str().unwrap()]).succeeded();
+        }
+        "grant_expired" => {
+            let document: Value = serde_json::from_str(&world.read("grant.json")).unwrap();
+            let end: jiff::Timestamp = document["grant"]["expires_at"].as_str().unwrap().parse().unwrap();
+            wait::until(|| jiff::Timestamp::now() > end);
+        }
+        _ => {}
+    }
 }
 
 #[test]
 fn every_other_grant_is_refused_and_the_refusal_is_recorded() {
     let world = World::new(BELLJAR);
     let small = Small::shell(&world, "echo ran; touch ran");
-    let any = json!(["graph:execute:*"]);
-    let mut users = with("subject", json!("user:scheduler"));
-    users["scopes"] = any.clone();
-    let mut silent = with("allow_sandbox", json!(false));
-    silent["scopes"] = any;
-    let cases = [
-        (Some(with("revoked_at", json!("2026-01-01T00:00:00Z"))), "grant_revoked"),
-        (Some(with("expires_at", json!("2026-01-01T00:00:00Z"))), "grant_expired"),
-        (Some(with("scopes", json!(["graph:execute:sandbox:codex"]))), "grant_scope_mismatch"),
-        (Some(with("scopes", json!([]))), "grant_scope_mismatch"),
-        (Some(users), "grant_not_system"),
-        (Some(silent), "grant_sandbox_not_allowed"),
-        (None, "grant_not_found"),
+    let codes = [
+        "grant_revoked",
+        "grant_expired",
+        "grant_scope_mismatch",
+        "grant_not_system",
+        "grant_sandbox_not_allowed",
+        "grant_not_proven",
+        "grant_not_found",
     ];
-    for (number, (grant, code)) in cases.into_iter().enumerate() {
-        let path = world.path().join("grant.json");
-        match &grant {
-            Some(grant) => drop(world.write("grant.json", grant.to_string())),
-            None => std::fs::remove_file(&path).unwrap(),
-        }
+    for (number, code) in codes.into_iter().enumerate() {
+        spoil(&world, code);
         let ran = small.run(&["--grant", "grant.json", "--apply"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran:?}");
         assert!(ran.stderr.contains(code), "{code}: {ran:?}");
@@ -90,13 +124,14 @@ fn every_other_grant_is_refused_and_the_refusal_is_recorded() {
         assert_eq!((types, &events[0]["code"]), (vec![&json!("error"), &json!("done")], &json!(code)));
         let last = &denied[number * 3]["event"];
         assert_eq!((&last["code"], &last["graph_id"]), (&json!(code), &json!("sandbox:small")));
-        assert_eq!(last["grant"].is_null(), grant.is_none());
+        let is_unknown = ["grant_not_found", "grant_not_proven"].contains(&code);
+        assert_eq!(last["grant"].is_null(), is_unknown);
     }
     assert!(!world.path().join("project/ran").exists());
     assert!(records(&world, "run_ended").is_empty() && records(&world, "grant_used").is_empty());
     assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
     world.run(&["audit", "verify"]).succeeded();
-    world.write("grant.json", grant().to_string());
+    grant(&world, &terms(SERVICE, SMALL, &["--allow-sandbox"]));
     assert_eq!(small.run(&["--grant", "grant.json"]).succeeded().stdout, "ran\n", "the same with a good one");
 }
 
@@ -104,18 +139,30 @@ fn every_other_grant_is_refused_and_the_refusal_is_recorded() {
 fn what_is_no_grant_is_told_with_every_mistake_and_is_no_refusal() {
     let world = World::new(BELLJAR);
     let small = Small::shell(&world, "echo ran");
+    let good = json!({
+        "id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e",
+        "subject": "service:scheduler",
+        "billing_account_id": "account-7",
+        "scopes": ["graph:execute:sandbox:small"],
+        "allow_sandbox": true,
+    });
+    let with = |member: &str, value: Value| {
+        let mut grant = good.clone();
+        grant[member] = value;
+        json!({ "grant": grant, "signature": "00" })
+    };
     let mut extra = with("allowSandbox", json!(true));
-    extra["subject"] = json!("scheduler");
+    extra["grant"]["subject"] = json!("scheduler");
     let documents = [
-        (extra.to_string(), vec!["$.allowSandbox", "$.subject"]),
-        (with("allow_sandbox", json!("true")).to_string(), vec!["$.allow_sandbox"]),
+        (extra.to_string(), vec!["$.grant.allowSandbox", "$.grant.subject"]),
+        (with("allow_sandbox", json!("true")).to_string(), vec!["$.grant.allow_sandbox"]),
         (
             with("scopes", json!(["graph:execute:sandbox:*", "graph:*"])).to_string(),
-            vec!["$.scopes[0]", "$.scopes[1]"],
+            vec!["$.grant.scopes[0]", "$.grant.scopes[1]"],
         ),
-        (with("expires_at", json!("tomorrow")).to_string(), vec!["$.expires_at"]),
-        (with("billing_account_id", json!("a b")).to_string(), vec!["$.billing_account_id"]),
-        ("{\"id\":1,\"id\":2}".to_owned(), vec!["$.id", "$.allow_sandbox"]),
+        (with("expires_at", json!("tomorrow")).to_string(), vec!["$.grant.expires_at"]),
+        (with("billing_account_id", json!("a b")).to_string(), vec!["$.grant.billing_account_id"]),
+        (good.to_string(), vec!["$.grant", "$.signature"]),
         ("not json".to_owned(), vec!["$"]),
     ];
     for (document, places) in documents {

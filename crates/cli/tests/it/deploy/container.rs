@@ -39,8 +39,9 @@ impl<'e> Image<'e> {
     fn build(engine: &'e Docker, folder: &'e Path) -> Self {
         std::fs::copy(BELLJAR, folder.join("belljar")).unwrap();
         std::fs::write(folder.join("token"), TOKEN).unwrap();
-        // Whoever the container is may read it.
-        std::fs::set_permissions(folder.join("token"), PermissionsExt::from_mode(0o644)).unwrap();
+        // The container's user may read it, and no other.
+        std::fs::set_permissions(folder.join("token"), PermissionsExt::from_mode(0o400)).unwrap();
+        std::os::unix::fs::chown(folder.join("token"), Some(1000), Some(1000)).unwrap();
         let base = format!("BASE={IMAGE}");
         let (containerfile, context) =
             (file("Containerfile").display().to_string(), folder.display().to_string());

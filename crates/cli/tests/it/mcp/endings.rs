@@ -76,7 +76,9 @@ fn every_call_is_recorded_and_shown_and_variables_are_not() {
     talk.done("run", &json!({ "shell": "echo \"$PIN\"", "env": { "PIN": "hunter2" } }));
     talk.refused("open", &json!({ "directory": "/etc" }));
     let answer = talk.ask("tools/call", &json!({ "name": "sandbox.exec", "arguments": {} }));
-    assert_eq!(answer["error"]["data"]["reason"], "unknown", "{answer}");
+    let envelope = &answer["result"]["structuredContent"];
+    assert_eq!(envelope["domain_code"], "not_found", "{answer}");
+    assert!(envelope["message"].as_str().unwrap().contains("there are: "), "{answer}");
     drop(talk);
     let shown = world.run(&["audit", "show"]).succeeded().stdout;
     let rows: Vec<_> = shown.lines().filter(|row| row.contains("  tool_")).collect();
@@ -84,7 +86,7 @@ fn every_call_is_recorded_and_shown_and_variables_are_not() {
     assert_eq!(rows.len(), 5, "{shown}");
     assert!(ends(rows[0], "tool_begun") && ends(rows[0], "run by operator"), "{shown}");
     assert!(ends(rows[1], "tool_called") && ends(rows[1], "success run by operator"), "{shown}");
-    assert!(ends(rows[3], "permission_denied open by operator"), "{shown}");
+    assert!(ends(rows[3], "denied (tool) open by operator"), "{shown}");
     assert!(ends(rows[4], "denied (unknown) sandbox.exec by operator"), "{shown}");
     assert!(!shown.contains("hunter2"), "{shown}");
     assert!(world.run(&["audit", "verify"]).succeeded().stdout.starts_with("intact"));

@@ -163,7 +163,8 @@ fn the_token_is_in_a_file_that_nobody_else_may_read() {
         for mode in [0o640, 0o604, 0o660, 0o700] {
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
             let ran = start();
-            let says_why = ran.stderr.contains("mode 600") || ran.stderr.contains("other users can write");
+            let says_why = ["chmod 600", "mode 600"].iter().any(|told| ran.stderr.contains(told))
+                || ran.stderr.contains("other users can write");
             assert!(ran.code == 125 && says_why, "{mode:o}: {ran:?}");
         }
         std::fs::rename(&path, world.path().join("moved")).unwrap();

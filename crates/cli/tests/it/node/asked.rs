@@ -103,6 +103,29 @@ fn every_mistake_of_a_request_is_told_with_its_place() {
 }
 
 #[test]
+fn client_that_closes_its_sending_side_behind_its_request_is_answered() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let answer = |request: &str, body: &str| {
+        let mut stream = TcpStream::connect(node.address()).unwrap();
+        let head = format!(
+            "{request} HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(answer("GET /v1/worker/jobs", "").starts_with("HTTP/1.1 200 OK"));
+    // Also where the answer takes its time.
+    let ran = answer(&format!("POST {RUN}"), &command(&["sh", "-c", "sleep 1; echo done"]).to_string());
+    assert!(ran.starts_with("HTTP/1.1 200 OK") && ran.contains("done\\n"), "{ran}");
+}
+
+#[test]
 fn a_body_that_is_too_large_is_refused_before_it_is_read() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);

@@ -1,5 +1,6 @@
 //! Other servers of MCP, whose tools a node's agents call.
 
+use super::remote_tools::{call, list, names, token};
 use super::tools::{job_of, told, tool_calls};
 use belljar_testkit::node::Node;
 use belljar_testkit::skip::skip;
@@ -54,7 +55,8 @@ fn an_agent_calls_tools_of_another_server_which_ends_with_the_node() {
     assert_eq!(names, &json!(["mcp_every_echo", "mcp_every_get-sum"]));
     assert_eq!((&echo["status"], &echo["data"]["content"]), (&json!("ok"), &json!("Echo: hello")));
     assert_eq!(wrong["domain_code"], "invalid_argument", "{wrong}");
-    assert!(denied["error"]["code"].is_i64(), "{denied}");
+    // It is another agent's tool, or isn't known yet.
+    assert!(denied["error"]["code"].is_i64() || denied["domain_code"] == "not_found", "{denied}");
     let calls = tool_calls(&world);
     let echoed = calls.iter().find(|call| call["tool_name"] == "mcp_every_echo");
     assert_eq!(echoed.map(|call| &call["status"]), Some(&json!("success")), "{calls:?}");
@@ -94,6 +96,49 @@ fn server_is_lent_no_directory_in_which_a_configuration_is_looked_for() {
     node.wait().unwrap();
     assert!(refused.contains(".config/belljar/config.yaml"), "{refused}");
     assert!(!world.path().join(".config/ran").exists());
+}
+
+/// A server with two tools, of which one says that it only reads.
+const HINTED: &str = r#"
+import json, sys
+def tool(name, annotations): return {"name": name, "inputSchema": {"type": "object"}, "annotations": annotations}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked: continue
+    results = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}},
+        "tools/list": {"tools": [tool("look", {"readOnlyHint": True}), tool("change", {})]},
+        "tools/call": {"content": [{"type": "text", "text": "done"}]},
+    }
+    answer = {"jsonrpc": "2.0", "id": asked["id"]}
+    if asked["method"] in results: answer["result"] = results[asked["method"]]
+    else: answer["error"] = {"code": -32601, "message": "no such method"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+#[test]
+fn analyst_has_tools_of_another_server_only_where_it_says_that_they_only_read() {
+    let world = World::new(crate::BELLJAR);
+    let script = world.write("server/hinted.py", HINTED);
+    let config = format!(
+        "mcp:\n  servers:\n    - {{name: hinted, transport: stdio, command: python3, args: ['{}'], lend: ['{}'], \
+         connect_timeout_seconds: 60}}\n",
+        script.display(),
+        world.path().join("server").display()
+    );
+    let config = world.write("mcp.yaml", config);
+    let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
+    let planner = token(&node, json!({ "kind": "project_manager" }));
+    let analyst = token(&node, json!({ "kind": "project_analyst", "user_id": "ada" }));
+    let listed = |token: &str| -> Vec<String> {
+        names(&list(&node, token)).into_iter().filter(|name| name.starts_with("mcp_")).collect()
+    };
+    // The control: the other kind of agent has both.
+    wait::until(|| listed(&planner) == ["mcp_hinted_change", "mcp_hinted_look"]);
+    assert_eq!(listed(&analyst), ["mcp_hinted_look"]);
+    let called = |tool: &str| call(node.address(), &analyst, tool, &json!({}));
+    assert_eq!(called("mcp_hinted_look")["result"]["structuredContent"]["status"], "ok");
+    assert_eq!(called("mcp_hinted_change")["error"]["data"]["reason"], "not_read_only");
 }
 
 /// A server that says what is wrong with it at great length.

@@ -66,12 +66,22 @@ fn jobs_and_sessions_run_programs_of_an_image_that_may_be_run() {
     let mut hall = Hall { node, engine: &engine, world: &world };
     a_command_is_told_kept_and_billed(&hall);
     the_runner_works_there_as_anywhere(&hall);
+    programs_that_a_job_allows_are_not_left_to_a_container(&hall);
     what_goes_too_far_is_ended(&hall);
     one_that_is_to_stop_stops(&hall);
     what_may_not_be_run_is_refused_before_it_is_accepted(&hall);
     a_session_is_a_container_that_stays(&hall);
     a_container_reaches_the_web_by_the_proxy_alone(&hall);
     what_a_killed_node_leaves_the_next_one_clears_away(&mut hall);
+}
+
+/// Containers can't hold a list of programs: the job is refused with the reason.
+fn programs_that_a_job_allows_are_not_left_to_a_container(hall: &Hall<'_>) {
+    let mut job = steps(&json!([{ "type": "run_command", "args": { "argv": ["sh", "-c", "ls"] } }]));
+    job["sandbox"]["job_spec"]["constraints"]["allowed_commands"] = json!(["sh"]);
+    let told = hall.run(job);
+    assert_eq!(told["failure_code"], "policy_violation", "{told:#}");
+    assert!(told["failure_message"].as_str().unwrap().contains("list of programs"), "{told:#}");
 }
 
 #[test]

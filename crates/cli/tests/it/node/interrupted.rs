@@ -1,7 +1,7 @@
 //! A node that dies, or stops, under its jobs.
 
 use super::{on_each_database, processes_with};
-use belljar_testkit::node::{Node, command, script};
+use belljar_testkit::node::{Node, command, script, steps};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use rustix::process::{Pid, Signal, kill_process};
@@ -52,6 +52,60 @@ fn jobs_that_waited_are_carried_out_by_the_next_and_one_that_may_be_repeated_is(
         assert_eq!(node.wait_for(id, "completed")["stdout"], format!("{number}\n"));
         assert_eq!(node.story(id), ["accepted 0", "in_progress 1", "completed 1"]);
     }
+}
+
+/// Whether a file is in the workspace of some run.
+fn has_workspace_file(world: &World, name: &str) -> bool {
+    let runs = std::fs::read_dir(world.path().join("state/node/runs")).into_iter().flatten().flatten();
+    runs.map(|run| run.path().join("private/workspace").join(name)).any(|path| path.exists())
+}
+
+#[test]
+fn job_of_a_node_that_was_killed_half_way_goes_on_after_the_steps_that_were_done() {
+    let world = World::new(crate::BELLJAR);
+    let mut node = Node::start(&world, &[]);
+    let run = |text: &str| json!({ "type": "run_command", "args": { "argv": ["sh", "-c", text] } });
+    let mut job = steps(&json!([
+        run("echo once >> /job/artifacts/count; echo kept > file"),
+        run("if [ -e waited ]; then cat file; else touch waited; sleep 600; fi"),
+        run("rm waited"),
+    ]));
+    job["max_attempts"] = json!(2);
+    let id = node.submit(job);
+    node.wait_for(&id, "in_progress");
+    wait::until(|| has_workspace_file(&world, "waited"));
+    node.killed_and_started();
+    let told = node.wait_for(&id, "completed");
+    let result = &told["sba_result"];
+    assert_eq!(
+        (&result["resumed"]["steps_taken_over"], &result["resumed"]["step_run_again"]),
+        (&json!(1), &json!("step-2")),
+        "{told:#}"
+    );
+    assert_eq!(result["steps"][1]["result"]["stdout"], "kept\n", "{told:#}");
+    assert_eq!(told["artifacts"][0]["size_bytes"], 5, "the first step was carried out once: {told:#}");
+    assert_eq!(
+        node.story(&id),
+        ["accepted 0", "in_progress 1", "accepted 1", "in_progress 2", "completed 2"]
+    );
+    let runs = world.path().join("state/node/runs");
+    wait::until(|| std::fs::read_dir(&runs).is_ok_and(|mut left| left.next().is_none()));
+}
+
+#[test]
+fn what_was_left_to_a_next_attempt_goes_when_there_is_none() {
+    let world = World::new(crate::BELLJAR);
+    let mut node = Node::start(&world, &[]);
+    let step = json!({ "type": "run_command", "args": { "argv": ["sh", "-c", "touch waited; sleep 600"] } });
+    let mut job = steps(&json!([step]));
+    job["max_attempts"] = json!(2);
+    let id = node.submit(job);
+    for attempt in 1..=2 {
+        wait::until(|| node.job(&id)["attempt"] == attempt && has_workspace_file(&world, "waited"));
+        node.killed_and_started();
+    }
+    assert_eq!(node.wait_for(&id, "node_failure")["attempt"], 2);
+    assert_eq!(std::fs::read_dir(world.path().join("state/node/runs")).unwrap().count(), 0);
 }
 
 #[test]

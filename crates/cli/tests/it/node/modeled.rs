@@ -166,6 +166,41 @@ fn a_session_that_asks_a_node_without_models_for_them_is_refused() {
     assert!(answered.json()["detail"].as_str().unwrap().contains("$.use_inference"), "{}", answered.json());
 }
 
+#[test]
+fn job_calls_models_of_the_source_that_it_names_or_is_refused() {
+    let world = World::new(crate::BELLJAR);
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let config = configure(&world, &server);
+    let mut with: Value = serde_json::from_str(&world.read("config.yaml")).unwrap();
+    let inference = &mut with["inference"];
+    let away = json!({ "name": "away", "kind": "ollama", "url": "https://models.example" });
+    inference["providers"].as_array_mut().unwrap().push(away);
+    inference["models"].as_array_mut().unwrap().push(json!({ "name": "far", "provider": "away" }));
+    world.write("config.yaml", with.to_string());
+    let node = Node::start(&world, &["--config", &config]);
+    let asking = |allowed: &[&str], source: &str| {
+        let mut job = calling_job(&["small", "far"], allowed);
+        job["sandbox"]["job_spec"]["inference"]["source"] = json!(source);
+        node.run(&job)
+    };
+    let stdout =
+        |told: &Value| told["sba_result"]["steps"][0]["result"]["stdout"].as_str().unwrap().to_owned();
+    // The provider of this test is on this machine, and the other one is not.
+    let told = asking(&["small", "far"], "worker").json();
+    assert_eq!(stdout(&told), "small hello\nfar model_not_allowed\n", "{told}");
+    let told = stdout(&asking(&["small", "far"], "api_egress").json());
+    assert!(
+        told.starts_with("small model_not_allowed\nfar ") && !told.contains("far model_not_allowed"),
+        "{told}"
+    );
+    for (model, source) in [("far", "worker"), ("small", "api_egress")] {
+        let refused = asking(&[model], source);
+        assert_eq!(refused.status, 403, "{}", refused.json());
+        let why = refused.json()["detail"].as_str().unwrap().to_owned();
+        assert!(why.contains("$.sandbox.job_spec.inference.source") && why.contains(source), "{why}");
+    }
+}
+
 /// A job whose agent has something to do, and what a model does about it.
 fn job_of_an_agent() -> (Value, Script) {
     let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));

@@ -10,23 +10,27 @@ use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
 /// One that plans in a project.
-struct Planner<'n> {
+pub(super) struct Planner<'n> {
     node: &'n Node<'n>,
     token: String,
 }
 
 impl<'n> Planner<'n> {
-    fn new(node: &'n Node<'n>) -> Self {
-        let whose = json!({ "kind": "project_manager", "project_id": "mean" });
+    pub(super) fn new(node: &'n Node<'n>) -> Self {
+        Self::with_token(node, json!({ "kind": "project_manager", "project_id": "mean" }))
+    }
+
+    /// One with a token that is issued for that.
+    pub(super) fn with_token(node: &'n Node<'n>, whose: Value) -> Self {
         Self { node, token: token(node, whose) }
     }
 
-    fn call(&self, name: &str, arguments: &Value) -> Value {
+    pub(super) fn call(&self, name: &str, arguments: &Value) -> Value {
         call(self.node.address(), &self.token, name, arguments)
     }
 
     /// What comes of a call that is done.
-    fn done(&self, name: &str, arguments: &Value) -> Value {
+    pub(super) fn done(&self, name: &str, arguments: &Value) -> Value {
         let answer = self.call(name, arguments);
         let envelope = envelope(&answer);
         assert_eq!(envelope["status"], "ok", "{name}: {answer}");
@@ -34,7 +38,7 @@ impl<'n> Planner<'n> {
     }
 
     /// The class of the error of one that isn't.
-    fn refused(&self, name: &str, arguments: &Value) -> String {
+    pub(super) fn refused(&self, name: &str, arguments: &Value) -> String {
         let answer = self.call(name, arguments);
         envelope(&answer)["domain_code"].as_str().unwrap_or_else(|| panic!("{name}: {answer}")).to_owned()
     }

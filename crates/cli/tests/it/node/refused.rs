@@ -8,6 +8,7 @@ use belljar_testkit::world::World;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 #[test]
@@ -108,8 +109,8 @@ fn a_node_that_can_not_start_says_why() {
     };
     let (code, said) = run(&["node", "--token-file", "nowhere"]);
     assert!(code == 125 && said.contains("can't read nowhere"), "{said}");
-    world.write("short", "short");
-    let (code, said) = run(&["node", "--token-file", "short"]);
+    world.write("short-token", "short");
+    let (code, said) = run(&["node", "--token-file", "short-token"]);
     assert!(code == 125 && said.contains("holds no token"), "{said}");
     world.write("token", TOKEN);
     let (code, said) = run(&["node", "--token-file", "token", "--database", "mysql://u:secret@h/d"]);
@@ -122,4 +123,31 @@ fn a_node_that_can_not_start_says_why() {
     let unseen = world.command(&arguments).env("BELLJAR_DATABASE", url).output().unwrap();
     let said = String::from_utf8(unseen.stderr).unwrap();
     assert!(said.contains("can't open the database") && !said.contains("secret"), "{said}");
+}
+
+#[test]
+fn node_refuses_tokens_that_others_can_read_and_addresses_that_others_reach() {
+    let world = World::new(crate::BELLJAR);
+    let path = world.write("token", TOKEN);
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {
+        let ran = world.run(&["node", "--token-file", "token", "--listen", address]);
+        assert!(ran.code == 125 && ran.stderr.contains("--allow-remote"), "{address}: {ran:?}");
+    }
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+    let ran = world.run(&["node", "--token-file", "token", "--listen", "127.0.0.1:0"]);
+    assert!(ran.code == 125 && ran.stderr.contains("can read the token in token; chmod 600 it"), "{ran:?}");
+    // The control: neither is in the way where the file is this user's alone and the address was meant.
+    world.write("token", TOKEN);
+    let all = [
+        "node",
+        "--token-file",
+        "token",
+        "--listen",
+        "0.0.0.0:0",
+        "--allow-remote",
+        "--database",
+        "mysql://h/d",
+    ];
+    let ran = world.run(&all);
+    assert!(ran.code == 125 && ran.stderr.contains("\"mysql\" is no database"), "{ran:?}");
 }

@@ -512,7 +512,7 @@ fn a_token_is_issued_for_what_there_is_and_is_kept_nowhere() {
             assert_eq!(issue(&node, other_task).status, 404);
             for refused in [
                 json!({ "kind": "sandbox" }),
-                json!({ "kind": "operator" }),
+                json!({ "kind": "operator", "task_id": new_id() }),
                 json!({ "kind": "project_analyst" }),
                 json!({ "kind": "project_manager", "user_id": "ada" }),
                 json!({ "kind": "project_manager", "expires_in_seconds": 86_401 }),

@@ -67,4 +67,14 @@ fn an_agent_mends_a_project_shows_that_it_is_and_keeps_what_it_has_made() {
     let [put] = &calls[..] else { panic!("one call reached the gateway: {calls:?}") };
     assert_eq!((&put["tool_name"], &put["status"]), (&json!("artifact.put"), &json!("success")));
     assert_eq!(put["job_id"], job["job_id"]);
+    // What it has put into its task is what the job has left.
+    let [left] = &told["artifacts"].as_array().unwrap()[..] else { panic!("one artifact: {told:#}") };
+    assert_eq!((&left["path"], &left["size_bytes"]), (&json!("mean.py"), &json!(MENDED.len())));
+    assert_eq!(result["artifacts"], told["artifacts"]);
+    let content = format!(
+        "/v1/worker/jobs/{}/artifacts/{}",
+        job["job_id"].as_str().unwrap(),
+        left["sha256"].as_str().unwrap()
+    );
+    assert_eq!(node.get(&content).body, MENDED.as_bytes());
 }

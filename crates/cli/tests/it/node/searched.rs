@@ -1,11 +1,13 @@
 //! Searches, and calls of services, for the agent of a node's job.
 
 use super::fetched::{calling, printed};
+use super::tools::job_of;
 use super::web::job;
 use crate::models::recorded;
 use belljar_testkit::node::Node;
 use belljar_testkit::searxng::Searxng;
 use belljar_testkit::skip::skip;
+use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -132,6 +134,55 @@ fn an_agent_searches_by_an_interface_as_braves_and_without_any_is_told_so() {
     let (answer, _) = called(&node, "web.search", &json!({ "query": "x" }));
     assert_eq!(answer["domain_code"], "not_supported", "{answer}");
     assert_eq!(service.asked().len(), 1);
+}
+
+#[test]
+fn operation_that_changes_something_is_made_once_a_person_has_approved_it() {
+    let (world, service) = (World::new(crate::BELLJAR), Service::start());
+    let operations = "operations: [{name: open, method: POST, path: '/projects/{project}/issues'}]";
+    let url = format!(
+        "name: forge, url: 'http://localhost:{}/v1', methods: [GET, POST], {operations}",
+        service.port
+    );
+    // One agent is asked about by its autonomy, the other only because the operation writes.
+    let agents = "tool_access: {agents: [{name: careful, level: elevated, autonomy: semi}, {name: free, level: elevated, autonomy: full}]}\n";
+    let config = configure(&world, &[url], agents);
+    let node = Node::start(&world, &["--config", &config]);
+    let script = r#"
+import time
+def made(): return call("api.call", task_id=TASK, provider="forge", operation="open", params={"project": "a b", "title": "x"})
+tell(made())
+while (answer := made()).get("domain_code") == "approval_required": time.sleep(0.1)
+tell(answer)
+tell(made())
+"#;
+    for agent in ["careful", "free"] {
+        let mut job = job_of(None, script);
+        job["agent_id"] = json!(agent);
+        job["sandbox"]["job_spec"]["constraints"]["ext_net_allowed"] = json!(true);
+        let before = service.asked().len();
+        let id = node.submit(job);
+        let mut asked = Value::Null;
+        until(|| {
+            let pending = node.get("/v1/worker/approvals?status=pending").json()["approvals"].clone();
+            let of_agent = |one: &&Value| one["agent_id"] == agent;
+            asked = pending.as_array().unwrap().iter().find(of_agent).cloned().unwrap_or_default();
+            asked["id"].is_string()
+        });
+        assert_eq!(asked["scope"]["service"]["method"], "POST", "{asked}");
+        assert_eq!(service.asked().len(), before);
+        let approve = format!("/v1/worker/approvals/{}:approve", asked["id"].as_str().unwrap());
+        assert_eq!(node.post(&approve, &json!({ "version": 1 })).status, 200);
+        let over = node.wait_for(&id, "completed");
+        let output = over["sba_result"]["steps"][0]["result"]["stdout"].as_str().unwrap().to_owned();
+        let lines: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines[0]["domain_code"], "approval_required", "{agent}: {output}");
+        assert_eq!(lines[1]["data"]["status"], "success", "{agent}: {output}");
+        assert_eq!(lines[2]["domain_code"], "approval_required", "{agent}, once: {output}");
+        let made = service.asked().split_off(before);
+        assert_eq!(made.len(), 1, "{made:?}");
+        assert!(made[0].starts_with("POST /v1/projects/a%20b/issues HTTP/1.1\r\n"), "{made:?}");
+    }
 }
 
 #[test]

@@ -151,7 +151,9 @@ for name in ["db.task.get", "node.list", "sandbox.exec", "skills.create", "skill
     assert!(names.contains(&"html_parser") && names.contains(&"render_chart"));
     assert!(names.iter().all(is_theirs), "{names:?}");
     for line in &told_lines[1..] {
-        assert!(line[1]["error"]["code"].is_i64(), "{line}");
+        // A name that no tool has is told with those that there are; a tool of others is refused by the protocol.
+        let is_unknown = line[1]["result"]["structuredContent"]["domain_code"] == "not_found";
+        assert!(line[1]["error"]["code"].is_i64() || is_unknown, "{line}");
     }
     let denied: Vec<_> = tool_calls(&world).into_iter().filter(|event| event["decision"] == "deny").collect();
     assert_eq!(denied.len(), told_lines.len() - 1, "{denied:?}");
@@ -212,14 +214,20 @@ fn a_command_has_no_tools_and_a_job_has() {
     let answer = node.run(&belljar_testkit::node::command(&["python3", "-c", &script])).json();
     let text = answer["stdout"].as_str().unwrap();
     assert!(!text.contains("artifact.put"), "{text}");
+    // Nothing tells it of a gateway that it doesn't have.
+    let env = node.run(&belljar_testkit::node::command(&["env"])).json();
+    let env = env["stdout"].as_str().unwrap();
+    assert!(env.contains("BELLJAR_STATUS_SOCKET=") && !env.contains("MCP_GATEWAY_URL"), "{env}");
     // The control.
     let job = job_of(
         None,
         r#"
 tell(call("memory.add", task_id=TASK, job_id=JOB, key="k", content="c"))
+tell(os.environ["MCP_GATEWAY_URL"])
 "#,
     );
-    assert_eq!(told(&node, &job)[0]["status"], "ok");
+    let told = told(&node, &job);
+    assert_eq!((&told[0]["status"], &told[1]), (&json!("ok"), &json!("http://127.0.0.1:7070/mcp")));
     let [added] = &tool_calls(&world)[..] else { panic!("it is recorded once") };
     assert_eq!((&added["job_id"], &added["status"]), (&job["job_id"], &json!("success")));
 }

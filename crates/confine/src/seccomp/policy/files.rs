@@ -73,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
         libc::SYS_fallocate,
         &[&[is(1, PUNCHING)]],
         libc::EOPNOTSUPP,
-        "gives space of a file back; one call could take the whole disk, so none reserves any",
+        "gives space of a file back; reserves none by itself, because one call could take the whole disk",
     ),
     allow_if(
         "fadvise64",
@@ -229,7 +229,7 @@ const CACHED: &str = "several buffers at an offset, with flags; none by which a 
 const RWF_NOWAIT: u32 = 8;
 /// Set-user-id and set-group-id. They do nothing inside, and in a directory that was given to the sandbox they would be
 /// there for others to use, when the sandbox is long gone: the files are its owner's.
-const PUNCHING: u32 = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE) as u32;
+pub(super) const PUNCHING: u32 = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE) as u32;
 const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 /// The flags with which opening makes a file (`__O_TMPFILE` without the bit that means a directory).
 const CREATING: u32 = libc::O_CREAT as u32 | (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;

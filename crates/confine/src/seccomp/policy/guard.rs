@@ -1,19 +1,21 @@
 //! The guard: a second policy, on top of the first, for every program but PID 1.
 //!
 //! It asks PID 1 about calls that a filter can't decide:
-//! - `connect`: a local socket in a directory of the host leads out of the network namespace. The path lies in memory,
-//!   where no filter sees it, so PID 1 connects in the caller's place.
+//! - `connect`: a local socket in a directory of the host may lead out of the network namespace. The path lies in memory,
+//!   where no filter sees it, so PID 1 connects in the caller's place, if the socket is the sandbox's own.
 //! - `inotify_add_watch`: a watch on a file that other processes of the machine use tells what they do. PID 1 opens the
 //!   path and adds the watch in the caller's place, if the file lies in a mount of the sandbox's own.
 //! - `setxattr` and its kin: the name of an attribute lies in memory. PID 1 sets those of users, and no access control
 //!   lists.
+//! - `fallocate`: one call could take a whole disk. PID 1 reserves space in the caller's place, no faster than a disk is written.
 //! - `SO_LINGER`: its time lies in memory. PID 1 sets it where no close waits for it.
 //! - `poll` and `select` for many descriptors: the kernel charges its tables to nothing. PID 1 counts the descriptors and lets
 //!   the call through, up to a limit for each sandbox.
 //! - seccomp filters: the kernel compiles them into memory that the whole machine shares. PID 1 counts them and lets the
 //!   call through, up to a limit for each sandbox.
 
-use super::network::{AF_UNIX, SOCK_STREAM, SOCKET_TYPE};
+use super::files::PUNCHING;
+use super::network::{AF_NETLINK, AF_UNIX, NETLINK_SOCK_DIAG, SOCK_STREAM, SOCKET_TYPE, SOCKETS_OF_PID_1};
 use super::{
     Condition, Rule, Verdict, allow, allow_if, ask, below, ioctl, is, is_not, masked, options, refuse,
 };
@@ -24,9 +26,9 @@ pub const RULES: &[Rule] = &[
     allow_if(
         "socket",
         libc::SYS_socket,
-        STREAMS,
+        SOCKETS,
         libc::EPROTONOSUPPORT,
-        "local datagrams name their receiver in every message, past any connect",
+        "local datagrams name their receiver in every message, past any connect; lists of sockets are for PID 1 alone",
     ),
     ask("connect", libc::SYS_connect, "PID 1 looks at where it leads"),
     ask(
@@ -45,6 +47,10 @@ pub const RULES: &[Rule] = &[
         ..allow("prctl", libc::SYS_prctl, FILTERS)
     },
     options::BUFFERS_AND_LINGER,
+    Rule {
+        verdict: Verdict::AskUnless { any_of: &[&[is(1, PUNCHING)]] },
+        ..allow("fallocate", libc::SYS_fallocate, "PID 1 reserves space, no faster than a disk is written")
+    },
     ask_unless("poll", libc::SYS_poll, FEW_POLLED),
     ask_unless("ppoll", libc::SYS_ppoll, FEW_POLLED),
     ask_unless("select", libc::SYS_select, FEW_SELECTED),
@@ -69,6 +75,7 @@ const fn ask_unless(
     Rule { verdict: Verdict::AskUnless { any_of }, ..allow(name, number, why) }
 }
 
+const KEEP_SIZE: u32 = libc::FALLOC_FL_KEEP_SIZE as u32;
 const FILTERS: &str = "PID 1 counts the filters that programs install";
 const ATTRIBUTES: &str = "PID 1 sets user attributes; the kernel charges access control lists to nothing";
 pub(crate) const SECCOMP_SET_MODE_FILTER: u32 = libc::SECCOMP_SET_MODE_FILTER;
@@ -79,10 +86,32 @@ pub(crate) const SECCOMP_MODE_FILTER: u32 = libc::SECCOMP_MODE_FILTER;
 pub(super) const ONLY_PID_1: &[Rule] = &[
     allow("pidfd_getfd", libc::SYS_pidfd_getfd, "PID 1 takes the socket that it is asked to connect"),
     allow("kcmp", libc::SYS_kcmp, "PID 1 looks at each table of descriptors once"),
+    allow_if(
+        "socket",
+        libc::SYS_socket,
+        SOCKETS_OF_PID_1,
+        libc::EAFNOSUPPORT,
+        "those of any program, and one by which PID 1 learns which local sockets are the sandbox's own",
+    ),
+    allow_if(
+        "fallocate",
+        libc::SYS_fallocate,
+        &[&[is(1, PUNCHING)], &[is(1, 0)], &[is(1, KEEP_SIZE)]],
+        libc::EOPNOTSUPP,
+        "gives space back; reserves it for programs, which PID 1 does in their place",
+    ),
     ioctl::WITH_ANSWERS,
 ];
 
-/// Local sockets that are connected before they are used, and sockets of all other families.
+/// Local sockets that are connected before they are used, and sockets of all other families but PID 1's own.
+const SOCKETS: &[&[Condition]] = &[
+    &[is_not(0, AF_UNIX), is_not(0, AF_NETLINK)],
+    &[is(0, AF_NETLINK), is_not(2, NETLINK_SOCK_DIAG)],
+    &[is(0, AF_UNIX), masked(1, SOCKET_TYPE, SOCK_STREAM)],
+    &[is(0, AF_UNIX), masked(1, SOCKET_TYPE, libc::SOCK_SEQPACKET as u32)],
+];
+
+/// As those, in pairs.
 const STREAMS: &[&[Condition]] = &[
     &[is_not(0, AF_UNIX)],
     &[masked(1, SOCKET_TYPE, SOCK_STREAM)],

@@ -3,24 +3,13 @@
 //! Address families are an allowlist, because some don't care about namespaces: a socket of `AF_VSOCK` opened in a
 //! fresh network namespace reaches the machine's host (tried on Linux 6.18).
 
-use super::{Rule, allow, allow_if, is, is_not, masked};
+use super::{Condition, Rule, allow, allow_if, is, is_not, masked};
 
 pub(super) const RULES: &[Rule] = &[
     allow_if(
         "socket",
         libc::SYS_socket,
-        &[
-            &[is(0, AF_UNIX)],
-            &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, 0)],
-            &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, TCP)],
-            &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, 0)],
-            &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, UDP)],
-            &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, 0)],
-            &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, TCP)],
-            &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, 0)],
-            &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, UDP)],
-            &[is(0, AF_NETLINK), is(2, NETLINK_ROUTE)],
-        ],
+        SOCKETS,
         libc::EAFNOSUPPORT,
         "local and IP sockets; route netlink because getifaddrs() reads interfaces there; no raw or other family, no protocol but TCP and UDP: the kernel would load it",
     ),
@@ -58,13 +47,30 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 const SO_NETNS_COOKIE: u32 = 71;
+/// Sockets that any program may have, and one that PID 1 alone may: with it the kernel tells which sockets there are.
+pub(super) const SOCKETS_OF_PID_1: &[&[Condition]] = &[
+    &[is(0, AF_UNIX)],
+    &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, 0)],
+    &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, TCP)],
+    &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, 0)],
+    &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, UDP)],
+    &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, 0)],
+    &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, TCP)],
+    &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, 0)],
+    &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, UDP)],
+    &[is(0, AF_NETLINK), is(2, NETLINK_ROUTE)],
+    &[is(0, AF_NETLINK), is(2, NETLINK_SOCK_DIAG)],
+];
+const SOCKETS: &[&[Condition]] = SOCKETS_OF_PID_1.split_at(SOCKETS_OF_PID_1.len() - 1).0;
+
 pub(super) const AF_UNIX: u32 = libc::AF_UNIX as u32;
 const AF_INET: u32 = libc::AF_INET as u32;
 const AF_INET6: u32 = libc::AF_INET6 as u32;
-const AF_NETLINK: u32 = libc::AF_NETLINK as u32;
+pub(super) const AF_NETLINK: u32 = libc::AF_NETLINK as u32;
 const TCP: u32 = libc::IPPROTO_TCP as u32;
 const UDP: u32 = libc::IPPROTO_UDP as u32;
 const NETLINK_ROUTE: u32 = libc::NETLINK_ROUTE as u32;
+pub(super) const NETLINK_SOCK_DIAG: u32 = libc::NETLINK_SOCK_DIAG as u32;
 pub(super) const SOCK_STREAM: u32 = libc::SOCK_STREAM as u32;
 const SOCK_DGRAM: u32 = libc::SOCK_DGRAM as u32;
 /// The type is the low four bits; above them stand flags such as `SOCK_CLOEXEC`.

@@ -265,6 +265,15 @@ fn the_guard_asks_for_every_connect_and_takes_back_what_pid_1_was_given() {
             assert_eq!(guard.evaluate(&unix), Some(expected));
         }
     }
+    let netlink = |protocol: i32| {
+        answers(call(number(libc::SYS_socket), [libc::AF_NETLINK as u64, 2, protocol as u64, 0, 0, 0]))
+    };
+    assert_eq!(netlink(libc::NETLINK_SOCK_DIAG), (Answer::Allow, unsupported));
+    assert_eq!(netlink(libc::NETLINK_ROUTE), (Answer::Allow, Answer::Allow));
+    let reserve = |mode: u64| answers(call(number(libc::SYS_fallocate), [3, mode, 0, 4096, 0, 0]));
+    assert_eq!((reserve(0), reserve(1)), ((Answer::Allow, Answer::Ask), (Answer::Allow, Answer::Ask)));
+    assert_eq!(reserve(3), (Answer::Allow, Answer::Allow), "gives space back");
+    assert_eq!(reserve(0x10).0, Answer::Errno(libc::EOPNOTSUPP as u16));
     let inet = call(number(libc::SYS_socket), [libc::AF_INET as u64, libc::SOCK_DGRAM as u64, 0, 0, 0, 0]);
     assert_eq!(guard.evaluate(&inet), Some(Answer::Allow));
 }

@@ -30,6 +30,12 @@ pub(super) const AGENT: &[Member] = &[
         meaning: "whether it reads `/workspace/.cogni/messages.json`",
     },
     Member {
+        name: "output",
+        takes: One("one of: any, envelope"),
+        unsaid: Stands("any"),
+        meaning: "what it prints: `envelope` is an envelope and nothing else, so that anything else is an error",
+    },
+    Member {
         name: "image",
         takes: One("the name of an image, such as debian:12"),
         unsaid: Means("its program is the host's", "agents/own:1"),

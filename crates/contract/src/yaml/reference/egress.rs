@@ -193,6 +193,12 @@ const PROXY: &[Member] = &[
         meaning: "who says where names lead: this host, which asks it for addresses that were looked at, or the proxy",
     },
     Member {
+        name: "identity",
+        takes: One("`true` or `false`"),
+        unsaid: Stands("false"),
+        meaning: "whether it is told for which task and job of a node something is asked (`X-CyNode-Task-Id`, `X-CyNode-Job-Id`)",
+    },
+    Member {
         name: "except",
         takes: List(HOSTS),
         unsaid: Means("none", "[\"*.house.example\"]"),

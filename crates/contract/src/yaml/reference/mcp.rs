@@ -21,6 +21,13 @@ pub(super) const MCP: &[Member] = &[
         meaning: "tools that nobody may call, whatever else allows them",
     },
     Member {
+        name: "tool_scopes",
+        takes: ByName("one of: both, pm, sandbox"),
+        unsaid: Stands("{}"),
+        meaning: "for whose agents a tool is, by its name such as web.fetch or mcp_files_read, in the place of the scope that it has; \
+            it takes tools from agents, and gives them those of other servers alone",
+    },
+    Member {
         name: "planners_may_add_images",
         takes: BOOLEAN,
         unsaid: Stands("false"),

@@ -4,7 +4,7 @@ use super::Takes::{ByCategory, Layers, List, One, Section};
 use super::Unsaid::{Means, Members, Stands};
 use super::{BOOLEAN, Member};
 
-const BACKEND: &str = "one of: docker, k8s, native, subprocess";
+const BACKEND: &str = "one of: docker, native, subprocess";
 const NETWORK: &str = "one of: bridge, none";
 const RUNTIME: &str = "the name of a runtime, such as runsc";
 const TIMEOUT: &str = "a number of seconds from 0.001 to 600, with up to three places";
@@ -27,7 +27,8 @@ pub(super) const SANDBOXING: &[Member] = &[
         name: "default_backend",
         takes: One(BACKEND),
         unsaid: Stands("subprocess"),
-        meaning: "the backend of every category without an override",
+        meaning: "the backend of every category without an override; where it is written, that of `exec` and `session create` too, unless \
+                  `overrides.terminal` is",
     },
     Member {
         name: "overrides",
@@ -53,7 +54,7 @@ pub(super) const SANDBOXING: &[Member] = &[
         unsaid: Members,
         meaning: "sandboxes made by the kernel alone; what a node's jobs get",
     },
-    Member { name: "k8s", takes: Section(K8S), unsaid: Members, meaning: "pods; checked, and not used yet" },
+    Member { name: "k8s", takes: Section(K8S), unsaid: Members, meaning: "pods; this version makes none" },
 ];
 
 const SUBPROCESS: &[Member] = &[
@@ -117,23 +118,25 @@ const DOCKER: &[Member] = &[
     },
     Member {
         name: "allowed_hosts",
-        takes: List(
-            "host:port, such as db.example.com:5432: a name or an IPv4 address, a port from 1 to 65535",
+        takes: One(
+            "`[]`: containers reach the web by the rules of `egress` alone, which name hosts and ports",
         ),
         unsaid: Stands("[]"),
-        meaning: "what is reached of a network; all of it if the list is empty",
+        meaning: "hosts past the rules of `egress`: none",
     },
     Member {
         name: "dns_allowed",
-        takes: BOOLEAN,
+        takes: One("`true`: containers have no resolver; the proxy resolves the hosts that rules allow"),
         unsaid: Stands("true"),
-        meaning: "whether names are resolved where `allowed_hosts` restricts the network",
+        meaning: "whether names are resolved",
     },
     Member {
         name: "loopback_allowed",
-        takes: BOOLEAN,
+        takes: One(
+            "`true`: a container has a loopback interface of its own, and nothing of the host is on it",
+        ),
         unsaid: Stands("true"),
-        meaning: "whether loopback is reached there",
+        meaning: "whether loopback is reached",
     },
     Member { name: "memory_limit", takes: One(MEMORY), unsaid: Stands("512m"), meaning: "memory" },
     Member {
@@ -163,15 +166,15 @@ const DOCKER: &[Member] = &[
     },
     Member {
         name: "sidecar_pids_limit",
-        takes: One(PIDS),
+        takes: One("`32`: containers have no sidecar"),
         unsaid: Stands("32"),
-        meaning: "processes and threads of the sidecar",
+        meaning: "processes and threads of a sidecar",
     },
     Member {
         name: "sidecar_tmpfs_size",
-        takes: One(SCRATCH),
+        takes: One("`8m`: containers have no sidecar"),
         unsaid: Stands("8m"),
-        meaning: "what the sidecar's `/tmp` may hold",
+        meaning: "what a sidecar's `/tmp` may hold",
     },
     Member {
         name: "mount_mode",
@@ -181,9 +184,9 @@ const DOCKER: &[Member] = &[
     },
     Member {
         name: "auto_remove",
-        takes: BOOLEAN,
+        takes: One("`true`: containers are always removed"),
         unsaid: Stands("true"),
-        meaning: "whether a container is removed once its lifecycle ends it",
+        meaning: "whether a container is removed when its session ends it",
     },
     Member {
         name: "runtime",
@@ -240,7 +243,7 @@ const NATIVE: &[Member] = &[
     },
     Member {
         name: "tmpfs_size",
-        takes: One(SCRATCH),
+        takes: One("a size from 1048576 bytes on, such as 64m: a whole number and k, m, g or nothing"),
         unsaid: Stands("1g"),
         meaning: "what may be held in memory file systems, `/tmp` among them",
     },
@@ -268,21 +271,23 @@ const NATIVE: &[Member] = &[
 const LIFECYCLE: &[Member] = &[
     Member {
         name: "strategy",
-        takes: One("one of: per-agent, per-call, per-task"),
+        takes: One("one of: per-agent, per-call"),
         unsaid: Stands("per-agent"),
-        meaning: "whose a sandbox is",
+        meaning: "`per-agent`: a sandbox stays with the session of its agent; `per-call`: each call has its own",
     },
     Member {
         name: "grace_period_seconds",
-        takes: One(UP_TO_A_DAY),
+        takes: One("`30`: an agent's sandboxes end with its session, which `--idle` and `--keep` govern"),
         unsaid: Stands("30"),
-        meaning: "how long the sandbox of an agent that has stopped is kept for its next task",
+        meaning: "how long the sandbox of an agent that has stopped is kept",
     },
     Member {
         name: "health_check_interval_seconds",
-        takes: One("a number of seconds from 1 to 86400, with up to three places"),
+        takes: One(
+            "`10`: a sandbox that has ended is replaced at the next call, and not looked at meanwhile",
+        ),
         unsaid: Stands("10"),
-        meaning: "how often it is seen whether a kept sandbox is still there",
+        meaning: "how often a kept sandbox is looked at",
     },
     Member {
         name: "max_idle_seconds",
@@ -295,71 +300,73 @@ const LIFECYCLE: &[Member] = &[
 const K8S: &[Member] = &[
     Member {
         name: "namespace",
-        takes: One("the name of a namespace: small letters, digits and hyphens, at most 63"),
+        takes: One("`synthorg-agents`: this version makes no pods"),
         unsaid: Stands("synthorg-agents"),
-        meaning: "where the pods are",
+        meaning: "where pods would be",
     },
     Member {
         name: "resource_requests",
         takes: Section(REQUESTS),
         unsaid: Members,
-        meaning: "what a pod is sure to get; no more than its limits",
+        meaning: "what a pod would be sure to get",
     },
     Member {
         name: "resource_limits",
         takes: Section(LIMITS),
         unsaid: Members,
-        meaning: "what a pod may use",
+        meaning: "what a pod could use",
     },
     Member {
         name: "network_policy",
-        takes: One("one of: deny-all"),
+        takes: One("`deny-all`: this version makes no pods"),
         unsaid: Stands("deny-all"),
-        meaning: "what a pod may reach",
+        meaning: "what a pod would reach",
     },
 ];
 
 const CPU: Member = Member {
     name: "cpu",
-    takes: One("a quantity of processors such as 250m or 1.5"),
+    takes: One("`250m`: this version makes no pods"),
     unsaid: Stands("250m"),
     meaning: "processor time",
 };
 const POD_MEMORY: Member = Member {
     name: "memory",
-    takes: One("a quantity of memory such as 256Mi"),
+    takes: One("`256Mi`: this version makes no pods"),
     unsaid: Stands("256Mi"),
     meaning: "memory",
 };
 const REQUESTS: &[Member] = &[CPU, POD_MEMORY];
-const LIMITS: &[Member] =
-    &[Member { unsaid: Stands("1"), ..CPU }, Member { unsaid: Stands("1Gi"), ..POD_MEMORY }];
+const LIMITS: &[Member] = &[
+    Member { takes: One("`1`: this version makes no pods"), unsaid: Stands("1"), ..CPU },
+    Member { takes: One("`1Gi`: this version makes no pods"), unsaid: Stands("1Gi"), ..POD_MEMORY },
+];
 
 pub(super) const LOG: &[Member] = &[Member {
     name: "container_log_shipping",
     takes: Section(SHIPPING),
     unsaid: Members,
-    meaning: "what is told of an execution",
+    meaning: "a line for each program, at `--log-level info`",
 }];
 
 const SHIPPING: &[Member] = &[
-    Member { name: "enabled", takes: BOOLEAN, unsaid: Stands("true"), meaning: "whether anything is told" },
+    Member { name: "enabled", takes: BOOLEAN, unsaid: Stands("true"), meaning: "whether there is one" },
     Member {
         name: "collection_timeout_seconds",
         takes: One("a number of seconds from 0.1 to 30, with up to three places"),
         unsaid: Stands("5"),
-        meaning: "how long the logs of hatches are waited for",
+        meaning: "how long what was written is searched for secrets; without an end by then it is left out",
     },
     Member {
         name: "max_log_bytes",
         takes: One("a whole number from 1 to 1073741824"),
         unsaid: Stands("10485760"),
-        meaning: "how much of what was written is told, all streams together",
+        meaning: "how much of what was written is in it, all streams together",
     },
     Member {
         name: "ship_raw_logs",
         takes: BOOLEAN,
         unsaid: Stands("false"),
-        meaning: "whether what was written is told, and not its size alone",
+        meaning: "whether what was written is in it, and not its size alone",
     },
 ];

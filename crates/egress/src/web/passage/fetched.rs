@@ -5,7 +5,7 @@ use super::super::fetch::MOST_PAGE_BYTES;
 use super::super::forward::{Outgoing, request};
 use super::super::refusal::Refusal;
 use super::super::run::WebRun;
-use super::{Passage, failed};
+use super::{Opened, Passage, failed};
 use crate::client::Client;
 use crate::http1::{RequestHead, ResponseHead};
 use crate::upstream::{AnswerError, Connection};
@@ -61,23 +61,27 @@ impl Passage<'_> {
         let head = asking.head;
         let patience = self.gate.run.limits.times;
         let mut nobody = Client::new(tokio::io::empty(), patience);
-        let (mut upstream, filling, destination) = match self.open(&mut nobody, head, way).await {
-            Ok(opened) => opened,
-            Err(refusal) => {
-                self.note(&refusal);
-                // Each is recorded, and so there are only so many.
-                self.gate.pace.wait().await;
-                self.gate.run.audit.wait().await;
-                return Err(refusal);
-            }
-        };
-        let outgoing = Outgoing { destination: &destination, is_secure: way.is_secure(), filling };
-        let answered = self.held_to_policy(asking, &outgoing, &mut upstream).await;
+        let Opened { mut connection, filling, destination, proxy } =
+            match self.open(&mut nobody, head, way).await {
+                Ok(opened) => opened,
+                Err(refusal) => {
+                    self.note(&refusal);
+                    // Each is recorded, and so there are only so many.
+                    self.gate.pace.wait().await;
+                    self.gate.run.audit.wait().await;
+                    return Err(refusal);
+                }
+            };
+        let outgoing = Outgoing { destination: &destination, is_secure: way.is_secure(), filling, proxy };
+        let answered = self.held_to_policy(asking, &outgoing, &mut connection).await;
         match &answered {
             Ok(fetched) => {
                 (self.status, self.outcome) = (Some(fetched.status), PassageOutcome::Completed);
             }
-            Err(refusal) => self.outcome = failed(refusal.recorded_code()),
+            Err(refusal) => {
+                self.note_kept_out(refusal);
+                self.outcome = failed(refusal.recorded_code());
+            }
         }
         answered
     }
@@ -127,6 +131,7 @@ impl Passage<'_> {
         let answer = upstream.head_counted(idle, |bytes| heard += bytes).await;
         self.count(&self.received, heard, WebRun::may_receive)?;
         let answer = answer.map_err(|error| of_answer(&error, host()))?;
+        self.note_answer(outgoing.destination, outgoing.proxy.as_ref(), &answer)?;
         let text = |name| Some(String::from_utf8_lossy(answer.header(name)?).into_owned());
         let (status, content_type) = (answer.status, text("content-type"));
         let location = text("location").filter(|_| REDIRECTS.contains(&status));

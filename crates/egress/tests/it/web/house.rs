@@ -5,8 +5,9 @@ use crate::names::nameserver::{Entry, NameServer};
 use crate::tls::authority::Authority;
 use crate::tls::front::Front;
 use belljar_contract::egress::{PassageBegun, PassageOutcome, PassageRecord};
-use belljar_contract::id::RunId;
+use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::yaml::{Log, parse};
+use belljar_egress::identity::RunOwner;
 use belljar_egress::inference::ledger::Written;
 use belljar_egress::proxy::{Listener, Proxy, Serving};
 use belljar_egress::upstream::names::NameSource;
@@ -30,6 +31,10 @@ use tempfile::TempDir;
 
 /// The name of the upstream; `PORT` in rules and requests is its port.
 pub(crate) const UP: &str = "up.test";
+
+/// The task and the job that the run is for.
+pub(crate) const TASK: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
+pub(crate) const JOB: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f";
 
 /// All that stands between a client and an upstream.
 pub(crate) struct House {
@@ -85,7 +90,11 @@ impl House {
         let ledger = Arc::<Ledger>::default();
         let run_id = RunId::from_uuid(uuid::Uuid::now_v7());
         let written = Arc::clone(&ledger) as Arc<dyn WebLedger>;
-        let run = Arc::new(WebRun::new(run_id, Arc::clone(&policy), limits, written));
+        let owner = RunOwner {
+            task_id: Some(TaskId::parse(TASK).unwrap()),
+            job_id: Some(JobId::parse(JOB).unwrap()),
+        };
+        let run = Arc::new(WebRun::new(run_id, Arc::clone(&policy), limits, written).owned_by(owner));
         let (listener, address) = listen();
         let (fetcher, fetches) = fetcher();
         let listeners = vec![Listener::Tcp(listener), Listener::Fetches(fetches)];

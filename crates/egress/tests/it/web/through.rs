@@ -1,6 +1,6 @@
 //! Through another proxy: this one's own kind, as a node's is behind an orchestrator's, and one that says no.
 
-use super::house::{House, config, outcome};
+use super::house::{House, JOB, TASK, config, outcome};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::io::{Read, Write};
@@ -67,8 +67,8 @@ fn what_the_other_refuses_is_told_and_so_is_one_that_is_not_there() {
         ("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", "refused_by_upstream_proxy"),
         ("HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n", "refused_by_upstream_proxy"),
         ("HTTP/1.1 301 There\r\nLocation: http://x/\r\n\r\n", "refused_by_upstream_proxy"),
-        ("what is this\r\n\r\n", "unreachable"),
-        ("", "unreachable"),
+        ("what is this\r\n\r\n", "upstream_proxy_unavailable"),
+        ("", "upstream_proxy_unavailable"),
     ] {
         let house = House::with(OPEN);
         let (url, asked) = saying(answer);
@@ -78,11 +78,98 @@ fn what_the_other_refuses_is_told_and_so_is_one_that_is_not_there() {
         let line = format!("CONNECT 127.0.0.1:{} HTTP/1.1\r\n", house.port());
         assert!(asked.recv().unwrap().starts_with(&line));
         assert_eq!(outcome(&house.ledger.latest(1)), format!("failed: {code}"));
+        assert_eq!(kept_out(&house), [("up.test".to_owned(), code)]);
         assert_eq!(house.upstream.connections(), 0);
     }
     let house = House::with(OPEN);
     through(&house, "http://127.0.0.1:1", "");
-    assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "unreachable");
+    assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "upstream_proxy_unavailable");
+    assert_eq!(kept_out(&house), [("up.test".to_owned(), "upstream_proxy_unavailable")]);
+    // What is reached after all is listed no more.
+    through(&house, "http://127.0.0.1:1", ", except: [up.test]");
+    assert_eq!(house.get("http://up.test:PORT/x").status, 200);
+    assert_eq!(kept_out(&house), []);
+}
+
+/// What the run wanted and did not get.
+fn kept_out(house: &House) -> Vec<(String, &'static str)> {
+    let listed = house.run.denials().listed.into_iter();
+    listed.map(|denial| (denial.destination.host.to_string(), denial.reason)).collect()
+}
+
+const ANSWERED: &str = "HTTP/1.1 200 OK\r\nVia: 1.1 other\r\nContent-Length: 2\r\n\r\nhi";
+
+#[test]
+fn request_of_plain_http_goes_to_the_other_with_its_whole_url() {
+    let house = House::with(OPEN);
+    let (url, asked) = saying(ANSWERED);
+    through(&house, &url, ", names: there");
+    assert_eq!(house.get("http://up.test:PORT/a?b=c").status, 200);
+    let head = asked.recv().unwrap();
+    let line = format!("GET http://up.test:{0}/a?b=c HTTP/1.1\r\nhost: up.test:{0}\r\n", house.port());
+    assert!(head.starts_with(&line) && head.ends_with("connection: close\r\n\r\n"), "{head}");
+    assert!(!head.to_ascii_lowercase().contains("cynode"), "{head}");
+    // So goes one to an address, wherever names are resolved, and one that the host makes.
+    let rules = format!("- {{host: 127.0.0.1, ports: [{}], networks: [127.0.0.0/8]}}\n", house.port());
+    for names in ["here", "there"] {
+        house.policy.replace(config(&format!("rules:\n{rules}proxy: {{url: '{url}', names: {names}}}\n")));
+        assert_eq!(house.get("http://127.0.0.1:PORT/").status, 200);
+        let head = asked.recv().unwrap();
+        assert!(head.starts_with(&format!("GET http://127.0.0.1:{}/ HTTP/1.1\r\n", house.port())), "{head}");
+    }
+    let _ = house.fetch("http://127.0.0.1:PORT/page");
+    assert!(asked.recv().unwrap().starts_with("GET http://127.0.0.1:"));
+    // The control: a name that is resolved here goes by a tunnel to the address that was vetted.
+    through(&house, &url, ", names: here");
+    let _ = house.get("http://up.test:PORT/");
+    assert!(asked.recv().unwrap().starts_with("CONNECT 127.0.0.1:"));
+}
+
+#[test]
+fn the_other_is_told_the_task_and_the_job_where_it_is_to_be_and_a_run_says_neither() {
+    let house = House::with(OPEN);
+    let (url, asked) = saying(ANSWERED);
+    let introduced = format!("X-CyNode-Task-Id: {TASK}\r\nX-CyNode-Job-Id: {JOB}\r\n");
+    let forged = b"GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nX-Cynode-Task-ID: forged\r\nConnection: close\r\n\r\n";
+    through(&house, &url, ", names: there, identity: true");
+    assert_eq!(house.send(forged).status, 200);
+    let head = asked.recv().unwrap();
+    assert!(head.contains(&introduced) && !head.contains("forged"), "{head}");
+    assert!(head.contains("connection: close, X-CyNode-Task-Id, X-CyNode-Job-Id\r\n"), "{head}");
+    drop(house.tunnel("up.test:PORT").unwrap());
+    assert!(asked.recv().unwrap().contains(&introduced));
+    // The control.
+    through(&house, &url, ", names: there");
+    drop(house.tunnel("up.test:PORT").unwrap());
+    assert!(!asked.recv().unwrap().contains("CyNode"));
+}
+
+#[test]
+fn url_that_the_other_refuses_is_noted_for_the_run_and_what_a_server_refuses_is_not() {
+    for (answer, status, noted) in [
+        ("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", 403, Some("refused_by_upstream_proxy")),
+        (
+            "HTTP/1.1 503 No\r\nVia: 1.1 s\r\nX-Squid-Error: ERR_DNS_FAIL 0\r\nContent-Length: 0\r\n\r\n",
+            503,
+            Some("refused_by_upstream_proxy"),
+        ),
+        // Who this host is, a sandbox doesn't know.
+        (
+            "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
+            502,
+            Some("refused_by_upstream_proxy"),
+        ),
+        ("HTTP/1.1 403 No\r\nVia: 1.1 other\r\nContent-Length: 0\r\n\r\n", 403, None),
+        (ANSWERED, 200, None),
+    ] {
+        let house = House::with(OPEN);
+        let (url, _asked) = saying(answer);
+        through(&house, &url, ", names: there");
+        let told = house.get("http://up.test:PORT/x");
+        assert_eq!(told.status, status, "{answer}: {told:?}");
+        let noted: Vec<_> = noted.into_iter().map(|reason| ("up.test".to_owned(), reason)).collect();
+        assert_eq!(kept_out(&house), noted, "{answer}");
+    }
 }
 
 #[test]
@@ -101,6 +188,25 @@ fn the_other_is_told_who_asks_and_nobody_inside_is() {
     let head = asked.recv().unwrap();
     let expected = format!("Proxy-Authorization: Basic {}\r\n", STANDARD.encode("node:its-password"));
     assert!(head.contains(&expected), "{head}");
+}
+
+#[test]
+fn credential_of_the_other_does_not_come_back_by_an_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("known"), "node:its-password\n").unwrap();
+    let file = folder.path().join("known").display().to_string();
+    // base64 of the credential, as a server shows it that is passed the header on.
+    let repeats = "HTTP/1.1 200 OK\r\nVia: 1.1 other\r\nContent-Length: 39\r\n\r\nyou sent Basic bm9kZTppdHMtcGFzc3dvcmQ=";
+    for (answer, repeated) in [(repeats, true), (ANSWERED, false)] {
+        let house = House::with(OPEN);
+        let (url, asked) = saying(answer);
+        through(&house, &url, &format!(", names: there, credential: {{file: {file}}}"));
+        let told = house.get("http://up.test:PORT/x");
+        let head = asked.recv().unwrap();
+        assert!(head.contains("Proxy-Authorization: Basic bm9kZTppdHMtcGFzc3dvcmQ="), "{head}");
+        assert!(!told.text.contains("bm9kZTpp"), "{told:?}");
+        assert_eq!(told.text.ends_with("hi"), !repeated, "{told:?}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use belljar_contract::tool::{AgentKind, DomainCode, InvalidToolNameError};
 use belljar_store::approvals::{Answer as Said, ApprovalError};
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::caller::{Caller, Identity};
-use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::definition::{Definition, EXPECTED_MARK, Effect};
 use belljar_tools::{Arguments, Tool};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -53,7 +53,10 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolN
         &json!({
             "status": { "type": "string", "enum": statuses },
             "limit": { "type": "integer", "minimum": 1, "maximum": MOST },
-            "cursor": { "type": "string", "pattern": "^[0-9]{1,18}$", "description": "A `next_cursor`." },
+            "cursor": {
+                "type": "string", "pattern": "^[0-9]{1,18}$", EXPECTED_MARK: "the `next_cursor` of the page before",
+                "description": "A `next_cursor`."
+            },
         }),
     );
     const LISTS: &str = "Lists what people are asked about calls, the last asked first. Long arguments are previews (`is_preview`).";
@@ -90,6 +93,7 @@ fn what_an_answer_takes() -> Value {
             "arguments_sha256": {
                 "type": "string",
                 "pattern": "^[0-9a-f]{64}$",
+                EXPECTED_MARK: "a SHA-256 of 64 lower-case hexadecimal digits",
                 "description": "The digest of the arguments that were reviewed; the answer is refused if the call has others.",
             },
             "confirm": { "type": "boolean" },

@@ -1,7 +1,7 @@
 //! Asks the node's own endpoints, in this process.
 
 use super::job::SUBMIT;
-use super::sandbox::{CREATE, EXEC};
+use super::sandbox::{self, CREATE, EXEC};
 use crate::api::{self, Api};
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -153,10 +153,12 @@ impl Endpoint {
         Arc::new(Self { definition, ask, desk: Arc::clone(desk) })
     }
 
-    /// Says the task that the caller is bound to where it could be said and is not.
-    fn of_task(&self, caller: &Caller, mut arguments: Arguments) -> Arguments {
-        if let Some(task) = caller.task_id.as_ref().filter(|_| self.takes("task_id")) {
-            arguments.entry("task_id").or_insert_with(|| Value::from(task.as_str()));
+    /// Names the task and the project that the caller is bound to, where the tool takes them and the call doesn't name them.
+    fn of_bounds(&self, caller: &Caller, mut arguments: Arguments) -> Arguments {
+        let task = caller.task_id.as_ref().map(|id| ("task_id", id.as_str()));
+        let project = caller.project_id.as_deref().map(|id| ("project_id", id));
+        for (name, bound) in task.into_iter().chain(project).filter(|(name, _)| self.takes(name)) {
+            arguments.entry(name).or_insert_with(|| Value::from(bound));
         }
         arguments
     }
@@ -187,9 +189,10 @@ impl Tool for Endpoint {
         async move {
             self.desk.check_job(caller, &arguments).await?;
             if self.definition.name.as_str() == EXEC {
+                sandbox::check_program(&arguments)?;
                 self.desk.check_level(caller, &arguments)?;
             }
-            let arguments = self.of_agent(caller, self.of_task(caller, arguments));
+            let arguments = self.of_agent(caller, self.of_bounds(caller, arguments));
             let told = self.desk.ask((self.ask)(&arguments)).await;
             if told.is_err() {
                 // A session of another task may have been made meanwhile: what the endpoint says of it is not passed on.

@@ -10,7 +10,7 @@ use belljar_contract::action::Leaf;
 use belljar_contract::tool::{DomainCode, InvalidToolNameError};
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::caller::Caller;
-use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::definition::{Definition, EXPECTED_MARK, Effect};
 use belljar_tools::{Arguments, Tool};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -46,7 +46,11 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
         }
         all
     };
-    let path = json!({ "type": "string", "maxLength": 4_001, "pattern": "^/[^\\u0000]+$", "description": "Inside, from `/` on." });
+    let path = json!({
+        "type": "string", "maxLength": 4_001, "pattern": "^/[^\\u0000]+$",
+        EXPECTED_MARK: "an absolute path inside the sandbox, such as /workspace/notes.txt",
+        "description": "An absolute path inside the sandbox.",
+    });
     let content = json!({ "type": "string", "description": "The content, in Base64; 2 MiB at most." });
     let put = object(
         &["task_id", "job_id", "path", "content_bytes_base64"],

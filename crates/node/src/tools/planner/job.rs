@@ -5,12 +5,14 @@ use super::{changing, define, id, object};
 use axum::http::Method;
 use belljar_contract::action::Leaf;
 use belljar_contract::category::Category;
-use belljar_contract::id::JobId;
+use belljar_contract::id::{JobId, SessionId};
+use belljar_contract::scope::MOST_GROUPS;
 use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError};
+use belljar_contract::worker::assignment::MOST_ATTEMPTS;
 use belljar_contract::worker::state::JobState;
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::caller::Caller;
-use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::definition::{Definition, EXPECTED_MARK, Effect};
 use belljar_tools::{Arguments, Tool};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -48,17 +50,35 @@ fn what_submit_takes() -> Value {
         &json!({
             "task_id": id("The task that the job is of."),
             "job_id": id("The job's id: one of your choice, a UUID."),
+            "project_id": named("The project whose preferences and skills count; your own if you are bound to one."),
+            "user_id": named("The user whose preferences and skills count."),
+            "group_ids": {
+                "type": "array", "maxItems": MOST_GROUPS, "items": named("A group."),
+                "description": "The groups of that user, whose preferences and skills count too."
+            },
             "task_category": {
                 "type": "string", "enum": categories,
                 "description": "What kind of thing it is: where it counts for the trust in whoever does it."
             },
+            "max_attempts": {
+                "type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS,
+                "description": "How often it may be begun, if the node dies under it."
+            },
             "sandbox": {
                 "type": "object",
-                "description": "What is run and where: `job_spec` (a job) or `command`, `image`, `env`, `network_policy`, \
-                    `timeout_seconds`, as the Worker API has it."
+                "description": "What is run and where: `job_spec` (a job) and `context_files`, or `command`; `image`, `env`, \
+                    `network_policy`, `timeout_seconds`, as the Worker API has it."
             },
         }),
     )
+}
+
+/// An id of a person, a group or a project, as requests have it.
+fn named(about: &str) -> Value {
+    json!({
+        "type": "string", "pattern": "^[!-~]{1,128}$", EXPECTED_MARK: "1 to 128 visible characters of ASCII",
+        "description": about
+    })
 }
 
 fn what_list_takes() -> Value {
@@ -69,7 +89,10 @@ fn what_list_takes() -> Value {
             "task_id": id("Only those of that task."),
             "status": { "type": "string", "enum": states },
             "limit": { "type": "integer", "minimum": 1, "maximum": 200 },
-            "cursor": { "type": "string", "pattern": "^[0-9]{1,19}$", "description": "A `next_page_token`." },
+            "cursor": {
+                "type": "string", "pattern": "^[0-9]{1,19}$", EXPECTED_MARK: "the `next_page_token` of the page before",
+                "description": "A `next_page_token`."
+            },
         }),
     )
 }
@@ -113,11 +136,11 @@ pub(super) fn events(desk: &Arc<Desk>) -> Result<Arc<dyn Tool>, InvalidToolNameE
         &["task_id", "job_id"],
         &json!({
             "task_id": id("The task that the job is of."),
-            "job_id": id("The job."),
+            "job_id": id("The job, or the id under which the sandbox was made."),
             "after": { "type": "integer", "minimum": 0, "description": "Only what came after the event of that id." },
         }),
     );
-    let summary = "Tells what has happened to a job and what it has printed, event by event.";
+    let summary = "Tells what a job or a sandbox that stays has printed, and what else has happened to it, event by event.";
     let definition = define("sandbox.stream_logs", summary, takes)?;
     Ok(Arc::new(Events { definition, desk: Arc::clone(desk) }))
 }
@@ -130,20 +153,63 @@ impl Tool for Events {
     fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
             self.desk.check_job(caller, &arguments).await?;
-            let unknown = || Failure::new(DomainCode::NotFound, "the task has no such job");
-            let job_id = JobId::parse(text(&arguments, "job_id")).map_err(|_| unknown())?;
-            let api = self.desk.api()?;
-            let unreachable = |error| Failure::unreachable(&error);
-            let found = api.workplace.jobs.find(&job_id).await.map_err(unreachable)?;
-            let is_of_task = |task: &str| task.eq_ignore_ascii_case(text(&arguments, "task_id"));
-            let found = found.filter(|job| is_of_task(job.task_id.as_str())).ok_or_else(unknown)?;
             let after = arguments.get("after").and_then(Value::as_u64).unwrap_or_default();
-            let events = api.workplace.jobs.events_after(&job_id, after, EVENTS_AT_ONCE).await;
-            let events = events.map_err(unreachable)?;
-            let last = events.last().map_or(after, |event| event.id);
-            let is_over = found.life.state.is_final() && events.len() < EVENTS_AT_ONCE as usize;
+            let told = match self.of_job(&arguments, after).await? {
+                Some(told) => told,
+                None => self.of_sandbox(caller, &arguments, after)?,
+            };
+            let EventPage { events, last, is_over } = told;
+            let last = last.unwrap_or(after);
             Ok(Success::of(json!({ "events": events, "last_event_id": last, "is_over": is_over })))
         }
         .boxed()
     }
+}
+
+/// Some of the events of a job or a sandbox.
+struct EventPage {
+    events: Value,
+    /// The id of the last of them.
+    last: Option<u64>,
+    /// No more will come.
+    is_over: bool,
+}
+
+// === impl Events ===
+
+impl Events {
+    /// The events of the job with that id, if there is one.
+    async fn of_job(&self, arguments: &Arguments, after: u64) -> Result<Option<EventPage>, Failure> {
+        let Ok(job_id) = JobId::parse(text(arguments, "job_id")) else { return Ok(None) };
+        let api = self.desk.api()?;
+        let unreachable = |error| Failure::unreachable(&error);
+        let found = api.workplace.jobs.find(&job_id).await.map_err(unreachable)?;
+        let Some(job) = found.filter(|job| is_of_task(job.task_id.as_str(), arguments)) else {
+            return Ok(None);
+        };
+        let events = api.workplace.jobs.events_after(&job_id, after, EVENTS_AT_ONCE).await;
+        let events = events.map_err(unreachable)?;
+        Ok(Some(EventPage {
+            last: events.last().map(|event| event.id),
+            is_over: job.life.state.is_final() && events.len() < EVENTS_AT_ONCE as usize,
+            events: json!(events),
+        }))
+    }
+
+    /// What commands in the sandbox that was made under that id have printed.
+    fn of_sandbox(&self, caller: &Caller, arguments: &Arguments, after: u64) -> Result<EventPage, Failure> {
+        let unknown = || Failure::new(DomainCode::NotFound, "the task has no such job and no such sandbox");
+        let id = SessionId::parse(text(arguments, "job_id")).map_err(|_| unknown())?;
+        let session = self.desk.api()?.sessions.find(&id).map_err(|_| unknown())?;
+        if !is_of_task(session.request().task_id.as_str(), arguments) {
+            return Err(unknown());
+        }
+        self.desk.check_level(caller, arguments)?;
+        let events = session.log().after(after, EVENTS_AT_ONCE as usize);
+        Ok(EventPage { last: events.last().map(|event| event.id), is_over: false, events: json!(events) })
+    }
+}
+
+fn is_of_task(task: &str, arguments: &Arguments) -> bool {
+    task.eq_ignore_ascii_case(text(arguments, "task_id"))
 }

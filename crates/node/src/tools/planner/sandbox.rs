@@ -5,6 +5,8 @@ use super::{changing, define, id, object};
 use axum::http::Method;
 use belljar_contract::action::Leaf;
 use belljar_contract::tool::{CostTier, InvalidToolNameError};
+use belljar_tools::Arguments;
+use belljar_tools::answer::Failure;
 use belljar_tools::definition::{Definition, Effect};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -60,13 +62,17 @@ fn what_create_takes() -> Value {
 
 fn what_exec_takes() -> Value {
     object(
-        &["task_id", "job_id", "argv"],
+        &["task_id", "job_id"],
         &json!({
             "task_id": id("The task that the sandbox is for."),
             "job_id": id("The id under which the sandbox was made."),
+            "command": {
+                "type": "string", "minLength": 1, "maxLength": 4_096,
+                "description": "The program; its arguments are in `argv`. No shell reads either."
+            },
             "argv": {
-                "type": "array", "minItems": 1, "maxItems": 1000, "items": { "type": "string" },
-                "description": "The program and its arguments; no shell reads them."
+                "type": "array", "maxItems": 1_000, "items": { "type": "string" },
+                "description": "With `command` the arguments of the program; alone the program and its arguments."
             },
             "cwd": { "type": "string", "description": "Where it works; `/workspace` if nothing is said." },
             "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": 590 },
@@ -74,7 +80,19 @@ fn what_exec_takes() -> Value {
     )
 }
 
-fn ask_create(arguments: &belljar_tools::Arguments) -> Asked {
+/// Checks that a call of `sandbox.exec` names a program. A schema with alternatives at its root, which would say so, is refused by some
+/// models' APIs.
+pub(super) fn check_program(arguments: &Arguments) -> Result<(), Failure> {
+    let has_argv = arguments.get("argv").and_then(Value::as_array).is_some_and(|argv| !argv.is_empty());
+    match has_argv || arguments.contains_key("command") {
+        true => Ok(()),
+        false => Err(Failure::argument(
+            "/argv: expected the program and its arguments, or the program in `command` and its arguments in `argv`",
+        )),
+    }
+}
+
+fn ask_create(arguments: &Arguments) -> Asked {
     let names = [
         ("task_id", "task_id"),
         ("job_id", "session_id"),
@@ -90,26 +108,31 @@ fn ask_create(arguments: &belljar_tools::Arguments) -> Asked {
     Asked { method: Method::POST, path, body: Some(body(arguments, &names)), told: None }
 }
 
-fn ask_exec(arguments: &belljar_tools::Arguments) -> Asked {
+fn ask_exec(arguments: &Arguments) -> Asked {
     let names = [
         ("task_id", "task_id"),
         ("job_id", "session_id"),
-        ("argv", "command"),
         ("cwd", "cwd"),
         ("timeout_seconds", "timeout_seconds"),
     ];
-    of_session(arguments, "exec", &names)
+    let mut asked = of_session(arguments, "exec", &names);
+    let argv = arguments.get("argv").and_then(Value::as_array).into_iter().flatten();
+    let command: Vec<_> = arguments.get("command").into_iter().chain(argv).cloned().collect();
+    if let Some(body) = &mut asked.body {
+        body["command"] = Value::Array(command);
+    }
+    asked
 }
 
-fn ask_destroy(arguments: &belljar_tools::Arguments) -> Asked {
+fn ask_destroy(arguments: &Arguments) -> Asked {
     of_session(arguments, "end", &[("task_id", "task_id"), ("job_id", "session_id")])
 }
 
-fn of_session(arguments: &belljar_tools::Arguments, verb: &str, names: &[(&str, &str)]) -> Asked {
+fn of_session(arguments: &Arguments, verb: &str, names: &[(&str, &str)]) -> Asked {
     let path = format!("/v1/worker/sessions/{}/{verb}", text(arguments, "job_id"));
     Asked { method: Method::POST, path, body: Some(body(arguments, names)), told: None }
 }
 
-fn ask_list(_: &belljar_tools::Arguments) -> Asked {
+fn ask_list(_: &Arguments) -> Asked {
     Asked { method: Method::GET, path: "/v1/worker/sessions".to_owned(), body: None, told: Some("sessions") }
 }

@@ -137,7 +137,7 @@ fn the_same_record_twice_is_one_call_and_denied_ones_are_none() {
     let calls: Calls = [call(1), call(1), denied].iter().collect();
     assert_eq!(calls.reports().len(), 1);
     assert_eq!(calls.totals().calls, 1);
-    assert_eq!((calls.totals().input_tokens, calls.totals().output_tokens), (12, 7));
+    assert_eq!((calls.totals().input_tokens, calls.totals().output_tokens), (Some(12), Some(7)));
 }
 
 #[test]

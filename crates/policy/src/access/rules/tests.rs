@@ -1,6 +1,7 @@
 //! What a house says of its agents, as it is written.
 
 use super::*;
+use crate::access::compiled::{Compiled, GitTerms, ProgramTerms, WebTerms, WorkspaceTerms};
 use crate::constraint::WorksIn;
 use crate::permission::ToolFacts;
 use crate::verdict::Verdict;
@@ -154,6 +155,98 @@ fn what_an_agent_has_earned_counts_but_where_all_is_said_of_it() {
     let standing = rules.of_agent(&agent("a"), Some(&set_back));
     assert_eq!(standing.autonomy.level(), AutonomyLevel::Locked);
     assert_eq!(verdict(&rules, &standing, "read_file", READ), Verdict::Escalate);
+}
+
+#[test]
+fn each_category_with_a_level_of_its_own_has_the_constraints_of_that_level() {
+    let rules = read("tool_access: {agents: [{name: a, sub_constraints: {git: full}}]}").unwrap();
+    let earned = Earned {
+        level: AccessLevel::Sandboxed,
+        by_category: BTreeMap::from([
+            (Category::FileSystem, AccessLevel::Standard),
+            (Category::Terminal, AccessLevel::Standard),
+            (Category::CodeExecution, AccessLevel::Restricted),
+            (Category::Web, AccessLevel::Standard),
+            (Category::Deployment, AccessLevel::Sandboxed),
+        ]),
+        setback: None,
+    };
+    let permissions = rules.of_agent(&agent("a"), Some(&earned)).permissions;
+    let of = |category| permissions.constraints_for(category).clone();
+    assert_eq!(of(Category::FileSystem).file_system, FileSystemScope::ProjectDirectory);
+    assert_eq!(of(Category::Terminal).terminal, TerminalAccess::RestrictedCommands);
+    assert_eq!(of(Category::Web).network, NetworkMode::Open);
+    // One without a level of its own has the lowest; what is said of the agent counts in all.
+    for category in [Category::VersionControl, Category::Deployment, Category::Memory] {
+        let least = (of(category).file_system, of(category).network, of(category).git);
+        assert_eq!(least, (FileSystemScope::WorkspaceOnly, NetworkMode::None, GitAccess::Full), "{category}");
+    }
+    // A sandbox has each dimension from the category which it is about. Code reaches what code may, and tools of the web what they may.
+    let sandbox = Compiled::of_agent(&permissions);
+    assert_eq!(sandbox.workspace, WorkspaceTerms::Project);
+    assert!(matches!(&sandbox.programs, ProgramTerms::Only { names } if names.contains("cat")));
+    assert_eq!(sandbox.git, GitTerms { fetches: false, pushes: false }, "its network is none");
+    assert_eq!(sandbox.web, WebTerms::Listed { places: Vec::new(), refuses_pushes: true });
+    assert_eq!(Compiled::of_web_tools(&permissions).web, WebTerms::Open { refuses_pushes: true });
+    // The control: with one level for all, all of them are the same.
+    let of_level = rules.of_level(AccessLevel::Standard).permissions;
+    assert_eq!(Compiled::of_agent(&of_level), Compiled::of(of_level.constraints()));
+    assert_eq!(Compiled::of_web_tools(&of_level), Compiled::of(of_level.constraints()));
+}
+
+/// What is proposed is tried: with it the call is done.
+#[test]
+fn what_is_proposed_against_a_question_ends_it() {
+    let with = |agent: &str, house: &str| {
+        format!(
+            "{{tool_access: {{agents: [{{name: a, level: elevated{agent}}}]}}, autonomy: {{level: semi{house}}}}}"
+        )
+    };
+    let judged = |yaml: &str, action: Leaf| {
+        let rules = read(yaml).unwrap();
+        let standing = rules.of_agent(&agent("a"), None);
+        let (name, action) = (ToolName::parse("t").unwrap(), action.into());
+        let facts = ToolFacts { name: &name, category: Category::Other, action: &action, reaches_out: false };
+        let judged = rules.judging(&standing).judge(&facts, WorksIn::Container);
+        let proposal = judged.proposal.map(|least| least.in_configuration("a", &name)).unwrap_or_default();
+        (judged.verdict, judged.rule.code(), proposal)
+    };
+    for (agent, house, rule, proposal, then) in [
+        (
+            "",
+            "",
+            "autonomy:semi",
+            "tool_access: {agents: [{name: a, auto_approve: ['deploy:production']}]}",
+            with(", auto_approve: ['deploy:production']", ""),
+        ),
+        (
+            "",
+            ", human_approval: [deploy]",
+            "human_approval:house",
+            "tool_access: {agents: [{name: a, auto_approve: ['deploy:production']}]}; and no entry of `autonomy.human_approval` that \
+             has deploy:production",
+            with(", auto_approve: ['deploy:production']", ""),
+        ),
+        (
+            ", autonomy: full, human_approval: [deploy]",
+            "",
+            "human_approval:agent",
+            "no entry of the agent's `human_approval` that has deploy:production",
+            with(", autonomy: full", ""),
+        ),
+        (
+            ", autonomy: full, sub_constraints: {requires_approval: ['deploy:production', 'db:mutate']}",
+            "",
+            "requires_approval",
+            "tool_access: {agents: [{name: a, sub_constraints: {requires_approval: ['db:mutate']}}]}",
+            with(", autonomy: full, sub_constraints: {requires_approval: ['db:mutate']}", ""),
+        ),
+    ] {
+        let (verdict, found, proposed) = judged(&with(agent, house), Leaf::DeployProduction);
+        assert_eq!((verdict, found.as_str()), (Verdict::Escalate, rule));
+        assert_eq!(proposed, proposal);
+        assert_eq!(judged(&then, Leaf::DeployProduction).0, Verdict::Allow, "{then}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a person approves of, and what they don't.
 
-use super::milestone::standard;
+use super::milestone::{MILESTONE, standard};
 use super::*;
 
 /// An agent that waits for an answer.
@@ -61,16 +61,10 @@ fn an_answer_to_anything_else_is_none() {
 #[test]
 fn an_answer_that_comes_when_it_is_not_justified_any_more_does_nothing() {
     let (mut world, proposal) = waiting();
-    world.does(failed(None));
-    let outcomes = world.does(World::approval(&proposal));
     let withdrawn = Outcome::Withdrawn { proposal_id: proposal.proposal_id };
-    assert_eq!(outcomes, [withdrawn.clone(), Outcome::Ignored(Ignored::NotJustified)]);
-    assert_eq!((world.level(), world.state().pending), (TrustLevel::Standard, vec![]));
-    // A look withdraws it just so.
-    let (mut world, proposal) = waiting();
-    world.does(failed(None));
-    assert_eq!(world.looks(), [withdrawn]);
+    assert_eq!(world.does(failed(None)), [withdrawn]);
     assert_eq!(world.does(World::approval(&proposal)), NOT_PROPOSED);
+    assert_eq!((world.level(), world.state().pending), (TrustLevel::Standard, vec![]));
 }
 
 #[test]
@@ -118,13 +112,16 @@ fn a_no_is_not_asked_about_again_until_all_is_earned_anew() {
 
 #[test]
 fn a_no_makes_nobody_forget_failures() {
-    let (mut world, proposal) = waiting();
+    let mut world = World::new(&MILESTONE.replace("    clean_history_days: 14\n", ""));
+    world.does_times(20, &done(None));
+    world.days(7);
+    let proposal = proposed(&world.looks_on()).unwrap();
     world.does_times(3, &failed(None));
     let denied = TrustEventKind::PromotionDenied {
         approval_id: Uuid::from_u128(1),
         proposal_id: proposal.proposal_id,
     };
-    world.does(denied);
+    assert_eq!(world.does(denied), [Outcome::Withdrawn { proposal_id: proposal.proposal_id }]);
     assert_eq!(changes(&world.does(failed(None)))[0].reason, ChangeReason::ErrorRate);
 }
 
@@ -185,30 +182,30 @@ fn what_is_shown_of_an_agent_and_of_a_change_has_one_form() {
     insta::assert_snapshot!(format!("{shown:#}"), @r#"
     {
       "agent_id": "ada",
-      "as_of": "2026-01-22T00:25:00Z",
+      "as_of": "2026-01-22T00:24:00Z",
       "created_at": "2026-01-01T00:01:00Z",
       "global_level": "standard",
       "last_active_at": "2026-01-01T00:21:00Z",
-      "last_promoted_at": "2026-01-08T00:23:00Z",
+      "last_promoted_at": "2026-01-08T00:01:00Z",
       "last_verified_at": "2026-01-01T00:01:00Z",
       "pending": [
         {
           "agent_id": "ada",
           "details": {
-            "active_days": 21,
-            "clean_days": 21,
+            "active_days": 14,
+            "clean_days": 14,
             "completion_rate": 1.0,
             "difficulty": 1.0,
             "error_rate": 0.0,
             "human_feedback": 0.0,
-            "idle_days": 21,
+            "idle_days": 13,
             "quality": 10.0,
             "since": "2026-01-01T00:01:00Z",
             "tasks_completed": 20,
             "tasks_failed": 0
           },
-          "proposal_id": "665ae2be-3948-8293-9303-362dd76a8d08",
-          "proposed_at": "2026-01-22T00:25:00Z",
+          "proposal_id": "624df78c-49be-8add-8023-843fbd03860f",
+          "proposed_at": "2026-01-15T00:01:00Z",
           "reason": "milestone_achieved",
           "transition": "standard_to_elevated"
         }
@@ -222,7 +219,7 @@ fn what_is_shown_of_an_agent_and_of_a_change_has_one_form() {
     {
       "agent_id": "ada",
       "approval_id": "00000000-0000-0000-0000-00000000004d",
-      "at": "2026-01-22T00:26:00Z",
+      "at": "2026-01-22T00:25:00Z",
       "details": {
         "active_days": 21,
         "clean_days": 21,
@@ -236,8 +233,8 @@ fn what_is_shown_of_an_agent_and_of_a_change_has_one_form() {
         "tasks_completed": 20,
         "tasks_failed": 0
       },
-      "event_id": "00000000-0000-0000-0000-00000000001a",
-      "id": "a304c8ad-cfcf-8c30-8020-1fe0e2617b03",
+      "event_id": "00000000-0000-0000-0000-000000000019",
+      "id": "2089b47a-65f1-8856-b7a5-906129c086ec",
       "new": "elevated",
       "old": "standard",
       "reason": "human_approval"

@@ -1,7 +1,7 @@
 //! Completed jobs, which no person has judged: which of them count, and how soon.
 
 use super::*;
-use belljar_contract::id::TaskId;
+use belljar_contract::id::{JobId, TaskId};
 
 const FIVE: &str = "strategy: milestone
 milestones: {sandboxed_to_restricted: {tasks_completed: 5, quality_score_min: 0}}
@@ -114,6 +114,47 @@ fn jobs_that_counted_before_a_demotion_count_for_nothing_after_it() {
     all(&mut world);
     world.days(3);
     assert_eq!(world.looks(), []);
+}
+
+#[test]
+fn job_that_is_assessed_counts_as_hard_and_as_good_as_is_said_once_and_as_a_judged_task() {
+    let yaml = "strategy: milestone
+milestones: {sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 7.0}}
+";
+    let job_id = |number: u128| JobId::parse(&Uuid::from_u128(number).to_string()).unwrap();
+    let ended = |world: &mut World, number: u128| {
+        world.passes(SignedDuration::from_mins(1));
+        let event = TrustEvent { event_id: end_of_job(&job_id(number)), ..world.event(job(number)) };
+        world.trust.apply(&world.config, &event).unwrap();
+        world.events.push(event);
+    };
+    let assessed = |number: u128, how_well: f64| TrustEventKind::JobAssessed {
+        job_id: job_id(number),
+        difficulty: Some(share(0.5)),
+        quality: quality(how_well),
+        by: UserId::parse("grace").unwrap(),
+    };
+    let mut world = World::new(yaml);
+    (0..2).for_each(|number| ended(&mut world, number));
+    world.days(2);
+    assert_eq!(world.looks(), [], "as good as nobody has said");
+    assert_eq!(world.does(assessed(0, 6.0)), []);
+    assert_eq!(ignored(&world.does(assessed(0, 10.0))), Some(Ignored::Assessed));
+    assert_eq!(ignored(&world.does(assessed(7, 10.0))), Some(Ignored::NotCounted));
+    assert_eq!((world.looks(), world.level()), (vec![], TrustLevel::Sandboxed));
+    // Judged, the jobs need no day at the level: 6.0 and 8.0 are 7.0.
+    let mut soon = World::new(yaml);
+    (0..2).for_each(|number| ended(&mut soon, number));
+    for world in [&mut world, &mut soon] {
+        world.does(assessed(1, 8.0));
+    }
+    soon.does(assessed(0, 6.0));
+    assert_eq!((world.level(), soon.level()), (TrustLevel::Restricted, TrustLevel::Restricted));
+    assert_eq!(world.replayed().changes.last().unwrap().details.quality, Quality::of_whole(7));
+    // One from before a demotion counts for nothing any more.
+    ended(&mut soon, 3);
+    soon.does(TrustEventKind::SecurityIncident);
+    assert_eq!(ignored(&soon.does(assessed(3, 10.0))), Some(Ignored::NotCounted));
 }
 
 #[test]

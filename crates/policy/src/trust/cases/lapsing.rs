@@ -82,11 +82,9 @@ fn failing_more_often_than_is_let_pass_costs_a_level_at_once_and_begins_anew() {
 #[test]
 fn nobody_is_promoted_who_fails_as_often_as_costs_a_level() {
     let mut world = World::new(MILESTONE);
-    world.does_times(10, &done(None));
     world.does_times(4, &failed(None));
     assert_eq!(world.looks_on(), [], "the lowest has no level to lose");
-    world.does_times(13, &done(None));
-    world.does_times(3, &done(None));
+    world.does_times(16, &done(None));
     assert_eq!(world.looks_on(), [], "four of twenty");
     world.does(done(None));
     assert_eq!(reasons(&world.looks_on()).len(), 1, "three of twenty");
@@ -122,7 +120,8 @@ fn what_was_done_before_a_look_counts_for_it_and_for_no_later_one() {
     world.does(set(TrustLevel::Restricted, None));
     let with =
         |number| TrustEventKind::TaskCompleted { category: None, difficulty: None, quality: quality(number) };
-    world.does_times(50, &with(9.0));
+    // Not as good as the next step takes.
+    world.does_times(50, &with(7.9));
     for days in [29, 29, 29, 29] {
         world.days(days);
         // It is no worse than it was; only it is not much, any more.
@@ -211,8 +210,9 @@ fn an_incident_leads_to_the_bottom_and_nothing_that_was_done_before_leads_up_aga
     assert_eq!(world.level(), TrustLevel::Restricted);
     // Of one at the bottom, the record goes.
     let mut world = World::new(MILESTONE);
-    world.does_times(5, &done(None));
+    world.does_times(4, &done(None));
     assert_eq!(world.does(TrustEventKind::SecurityIncident), []);
+    world.does(done(None));
     assert_eq!(world.looks_on(), []);
 }
 
@@ -240,7 +240,7 @@ re_verification: {enabled: true}
 fn however_long_nothing_happens_it_ends() {
     let mut world = standard();
     let hired_at = world.state().created_at.unwrap();
-    assert_eq!(world.trust.evaluate(&world.config, Timestamp::MAX).len(), 2);
+    assert_eq!(changes(&world.trust.evaluate(&world.config, Timestamp::MAX)).len(), 2);
     let state = world.state();
     assert_eq!((state.global_level, state.as_of), (TrustLevel::Sandboxed, Some(Timestamp::MAX)));
     let verified = state.last_verified_at.unwrap();

@@ -73,6 +73,39 @@ fn a_milestone_takes_its_time() {
 }
 
 #[test]
+fn a_step_is_taken_at_the_time_from_which_its_gate_is_met_and_looks_change_nothing() {
+    let mut unwatched = World::new(MILESTONE);
+    unwatched.does_times(20, &done(None));
+    let mut watched = unwatched.clone();
+    for _ in 0..40 {
+        watched.days(1);
+        watched.looks();
+    }
+    unwatched.now = watched.now;
+    let [once, often] = [&unwatched, &watched].map(World::replayed);
+    let (hired_at, week) = (unwatched.state().created_at.unwrap(), SignedDuration::from_hours(24 * 7));
+    let steps: Vec<_> = once.changes.iter().map(|change| (change.new, change.at)).collect();
+    let fifth = unwatched.events[5].at;
+    let idle_from = unwatched.events[20].at + SignedDuration::from_hours(24 * 30);
+    assert_eq!(
+        steps,
+        [
+            (TrustLevel::Restricted, fifth),
+            (TrustLevel::Standard, hired_at + week),
+            (TrustLevel::Restricted, idle_from)
+        ]
+    );
+    assert_eq!((once.changes, once.trust.state(&unwatched.config)), (often.changes, watched.state()));
+    // A proposal has one id, whenever it is worked out.
+    let ids = |days: i64| {
+        let at = hired_at + SignedDuration::from_hours(24 * days);
+        let state = replay(&unwatched.config, &agent(), &unwatched.events, at).trust.state(&unwatched.config);
+        state.pending.into_iter().map(|proposal| proposal.proposal_id).collect::<Vec<_>>()
+    };
+    assert_eq!((ids(13).len(), ids(14).len(), ids(15) == ids(14), ids(20) == ids(14)), (0, 1, true, true));
+}
+
+#[test]
 fn a_clean_history_is_one_that_is_long_enough_and_without_failures() {
     let mut world = standard();
     assert_eq!(world.looks(), [], "seven days are not fourteen");
@@ -105,7 +138,7 @@ milestones:
 }
 
 #[test]
-fn a_gate_that_takes_nothing_still_leads_one_step_up_at_a_time() {
+fn a_gate_that_takes_nothing_still_leads_one_step_up_at_each_moment() {
     let yaml = "
 strategy: milestone
 milestones:
@@ -116,8 +149,9 @@ milestones:
     let mut world = World::new(yaml);
     assert_eq!(world.does_at_once(TrustEventKind::Evaluated), [], "at the moment of hiring");
     for expected in [TrustLevel::Restricted, TrustLevel::Standard, TrustLevel::Standard] {
-        world.looks();
-        assert_eq!(world.does_at_once(TrustEventKind::Evaluated), []);
+        world.passes(SignedDuration::from_millis(1));
+        assert_eq!(world.does_at_once(TrustEventKind::Evaluated).len(), 1);
+        assert_eq!(world.does_at_once(TrustEventKind::Evaluated), [], "at the same moment");
         assert_eq!(world.level(), expected);
     }
     assert_eq!(world.state().pending.len(), 1);

@@ -82,6 +82,7 @@ fn a_score_that_is_high_enough_leads_a_step_up_and_one_below_does_not() {
     let mut world = World::new(WEIGHTED);
     world.does_times(5, &done(None));
     world.does(feedback(0.3125));
+    let reached_at = world.now;
     let outcomes = world.looks();
     assert_eq!(score(&world), 0.4);
     assert_eq!(
@@ -89,23 +90,23 @@ fn a_score_that_is_high_enough_leads_a_step_up_and_one_below_does_not() {
         [(TrustLevel::Sandboxed, TrustLevel::Restricted, ChangeReason::ScoreThreshold)]
     );
     assert_eq!(changes(&outcomes)[0].details.score, Some(share(0.4)));
-    assert_eq!(world.state().last_promoted_at, Some(world.now));
+    assert_eq!(world.state().last_promoted_at, Some(reached_at));
 }
 
 #[test]
-fn each_look_leads_one_step_up_at_most_and_none_to_elevated() {
-    let mut world = World::new(WEIGHTED);
-    world.does_times(20, &done(None));
+fn each_moment_leads_one_step_up_at_most_and_none_to_elevated() {
+    let by_feedback = WEIGHTED.replace("task_difficulty: 0.3", "task_difficulty: 0").replace(
+        "completion_rate: 0.25\n  error_rate: 0.25\n  human_feedback: 0.2",
+        "completion_rate: 0\n  error_rate: 0\n  human_feedback: 1",
+    );
+    let mut world = World::new(&by_feedback);
     world.does(feedback(1.0));
-    assert_eq!(score(&world), 1.0);
-    world.looks();
-    assert_eq!(world.level(), TrustLevel::Restricted);
+    assert_eq!((score(&world), world.level()), (1.0, TrustLevel::Restricted));
     assert_eq!(world.trust.evaluate(&world.config, world.now), [], "at the same moment");
-    world.looks();
-    assert_eq!(world.level(), TrustLevel::Standard);
     let outcomes = world.looks();
+    assert_eq!((changes(&outcomes).len(), world.level()), (2, TrustLevel::Standard));
     let proposal = proposed(&outcomes).unwrap();
-    assert_eq!((outcomes.len(), proposal.transition), (1, Transition::StandardToElevated));
+    assert_eq!((outcomes.len(), proposal.transition), (3, Transition::StandardToElevated));
     assert_eq!((proposal.reason, proposal.details.score), (ChangeReason::ScoreThreshold, Some(Share::MOST)));
     assert_eq!(world.looks_on(), [], "it is proposed once");
     assert_eq!((world.level(), world.state().pending), (TrustLevel::Standard, vec![proposal]));

@@ -1,6 +1,6 @@
 //! What an answer that is none means for who is asked next.
 
-use crate::local_http::{Answer, NoAnswer};
+use crate::http_client::{Answer, NoAnswer};
 use serde_json::Value;
 
 /// Why a model's answer is of no use.
@@ -63,6 +63,11 @@ impl Unusable {
         matches!(self, Self::Refused { code, .. } if ["budget_reserved", "too_many_calls"].contains(&code.as_str()))
     }
 
+    /// Whether the host has the model, and its provider doesn't take calls by this way.
+    pub(super) fn is_of_other_route(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "model_not_on_this_route")
+    }
+
     pub(super) fn next(&self) -> Next {
         let Self::Refused { status, code, said } = self else { return Next::Later };
         const TOO_LONG: [&str; 4] = [
@@ -95,7 +100,7 @@ mod tests {
 
     fn next(status: u16, body: &str) -> Next {
         let body = body.as_bytes().to_vec();
-        Unusable::of(&Answer { status, retry_after: None, is_stream: false, body }).next()
+        Unusable::of(&Answer { status, retry_after: None, is_stream: false, session_id: None, body }).next()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{NoModel, ollama, openai};
 use crate::deadline::Deadline;
-use crate::local_http::{Answer, NoAnswer, Peer, Place, Question};
+use crate::http_client::{Answer, NoAnswer, Peer, Place, Question};
 use std::time::Duration;
 
 /// What names of models somebody lists; nothing if it is not said.

@@ -67,6 +67,20 @@ fn one_that_says_that_it_can_not_is_believed() {
 }
 
 #[test]
+fn one_that_gives_up_after_a_command_needed_the_network_names_the_host() {
+    let run = |text: &str| call("run_command", json!({ "argv": ["sh", "-c", text] }));
+    let gives_up = || call("finish", json!({ "summary": "nothing to build with", "gave_up": true }));
+    let unresolved = "echo 'curl: (6) Could not resolve host: pkgs.example' >&2; exit 6";
+    let ran = House::with(vec![run(unresolved), gives_up()]).run(&small_job());
+    assert_eq!(ran.outcome(), "ext_net_required", "{}", ran.result);
+    let message = ran.result["failure_message"].as_str().unwrap();
+    assert!(message.contains("pkgs.example") && message.contains("nothing to build with"), "{message}");
+    // The control.
+    let ran = House::with(vec![run("exit 6"), gives_up()]).run(&small_job());
+    assert_eq!(ran.outcome(), "agent_gave_up", "{}", ran.result);
+}
+
+#[test]
 fn words_alone_are_no_work() {
     let house = always(Answer::text("I have done it all."));
     let ran = house.run(&small_job());
@@ -195,18 +209,69 @@ fn a_list_that_says_that_all_is_done_is_believed_in_nothing() {
     assert!(text_of(&house.asked()[1]).contains("items 1 of the todo list are open"));
 }
 
+/// A job without models.
+fn without_models(context: Value, steps: Vec<Value>) -> Value {
+    let mut job = job(context);
+    job.as_object_mut().unwrap().remove("inference");
+    job["steps"] = steps.into();
+    job
+}
+
 #[test]
 fn checks_are_run_where_no_model_is_asked() {
     let house = House::with(Vec::new());
     for (program, outcome) in [("true", "success"), ("false", "not_verified")] {
         let check = json!({ "text": "it holds", "check": { "argv": [program] } });
-        let mut job = job(json!({ "acceptance_criteria": [check, "it is pretty"] }));
-        job.as_object_mut().unwrap().remove("inference");
-        let ran = house.run(&job);
+        let ran = house.run(&without_models(json!({ "acceptance_criteria": [check] }), Vec::new()));
         assert_eq!(ran.outcome(), outcome, "{}", ran.result);
         assert_eq!(ran.result["agent"]["verification"].as_array().unwrap().len(), 1);
     }
     assert_eq!(house.server.request_count(), 0);
+}
+
+#[test]
+fn what_nothing_has_verified_is_never_a_success_and_the_result_says_which() {
+    let house = House::with(Vec::new());
+    let check = json!({ "text": "it holds", "check": { "argv": ["true"] } });
+    let contexts = [
+        json!({ "requirements": ["it is pretty"], "acceptance_criteria": [] }),
+        json!({ "requirements": ["it is there"], "acceptance_criteria": [check, "it is pretty"] }),
+        json!({ "task_context": "it is pretty" }),
+    ];
+    for context in contexts {
+        let ran = house.run(&without_models(context, Vec::new()));
+        assert_eq!((ran.exit_code, ran.outcome()), (Some(1), "not_verified"), "{}", ran.result);
+        let verified = ran.result["agent"]["verification"].as_array().unwrap();
+        let last = verified.last().unwrap();
+        assert_eq!(
+            (&last["criterion"], &last["met"], &last["by"]),
+            (&json!("it is pretty"), &json!(false), &json!("unverified")),
+        );
+        assert!(ran.result["failure_message"].as_str().unwrap().contains("it is pretty"), "{}", ran.result);
+    }
+    // Steps don't verify a criterion; requirements are what they carry out.
+    let steps = || vec![crate::scene::sh("true")];
+    let ran = house.run(&without_models(json!({ "acceptance_criteria": ["it is pretty"] }), steps()));
+    assert_eq!(ran.outcome(), "not_verified", "{}", ran.result);
+    let ran = house.run(&without_models(json!({ "requirements": ["it is there"] }), steps()));
+    assert_eq!(ran.outcome(), "success", "{}", ran.result);
+    assert_eq!(house.server.request_count(), 0);
+}
+
+#[test]
+fn models_without_anything_to_achieve_are_refused_with_what_would_do() {
+    let house = House::with(Vec::new());
+    let ran = house.run(&job(json!({ "baseline_context": "You are careful." })));
+    assert_eq!((ran.exit_code, ran.outcome()), (Some(2), "schema_validation"), "{}", ran.result);
+    assert!(
+        ran.result["failure_message"].as_str().unwrap().contains("acceptance_criteria"),
+        "{}",
+        ran.result
+    );
+    // The control: steps may use the models themselves.
+    let mut with_steps = job(json!({}));
+    with_steps["steps"] = json!([crate::scene::sh("true")]);
+    assert_eq!(house.run(&with_steps).outcome(), "success");
 }
 
 #[test]

@@ -220,7 +220,7 @@ fn without_a_gateway_the_agent_has_its_own_tools_and_the_log_says_so_once() {
         (format!("http://{nobody}/mcp"), "can't be reached"),
         (format!("{}/mcp", hatch.url()), "there is no gateway at the hatch"),
         (format!("{}/mcp", lying.url()), "to another question"),
-        ("https://models.example/mcp".to_owned(), "neither http nor http+unix"),
+        ("ftp://models.example/mcp".to_owned(), "neither http, https nor http+unix"),
     ] {
         let house = House::with(vec![call("artifact_put", json!({})), done(1), finish(), report()]);
         let ran = run_at(&url, &house, &small_job());

@@ -6,51 +6,51 @@ use serde_json::{Value, json};
 use std::process::Command;
 
 /// A workspace, and a server of models.
-pub(super) struct House {
-    pub(super) scene: Scene,
-    pub(super) server: ModelServer,
+pub(crate) struct House {
+    pub(crate) scene: Scene,
+    pub(crate) server: ModelServer,
 }
 
 /// The model that the server lists.
-pub(super) const MODEL: &str = "scripted";
+pub(crate) const MODEL: &str = "scripted";
 
 // === impl House ===
 
 impl House {
-    pub(super) fn with(answers: Vec<Answer>) -> Self {
+    pub(crate) fn with(answers: Vec<Answer>) -> Self {
         Self::of(Script::queue(answers))
     }
 
-    pub(super) fn of(script: Script) -> Self {
+    pub(crate) fn of(script: Script) -> Self {
         Self { scene: Scene::new(), server: ModelServer::start(script) }
     }
 
-    pub(super) fn listing(models: &[&str], script: Script) -> Self {
+    pub(crate) fn listing(models: &[&str], script: Script) -> Self {
         let models = models.iter().map(|&model| model.to_owned()).collect();
         let conduct = Conduct { closes_first: 0, reads_per_second: None, models, keeps_requests: true };
         Self { scene: Scene::new(), server: ModelServer::start_with(conduct, script) }
     }
 
     /// The command that runs a job with the models within reach.
-    pub(super) fn command(&self, job: &Value) -> Command {
+    pub(crate) fn command(&self, job: &Value) -> Command {
         std::fs::write(self.scene.beside("job.json"), job.to_string()).unwrap();
         let mut command = self.scene.command();
         command.env("OPENAI_BASE_URL", format!("{}/v1", self.server.url()));
         command
     }
 
-    pub(super) fn run(&self, job: &Value) -> Ran {
+    pub(crate) fn run(&self, job: &Value) -> Ran {
         self.scene.ran(&self.command(job).output().unwrap())
     }
 
     /// What models were asked to think about.
-    pub(super) fn asked(&self) -> Vec<Request> {
+    pub(crate) fn asked(&self) -> Vec<Request> {
         self.server.requests().into_iter().filter(|request| request.operation().generates()).collect()
     }
 }
 
 /// A job for the agent with these parts of its context.
-pub(super) fn job(context: Value) -> Value {
+pub(crate) fn job(context: Value) -> Value {
     let mut job = json!({
         "protocol_version": "1.0", "job_id": JOB_ID, "task_id": TASK_ID,
         "constraints": { "max_runtime_seconds": 60, "max_output_bytes": 100_000 },
@@ -62,30 +62,30 @@ pub(super) fn job(context: Value) -> Value {
 }
 
 /// One that requires one thing.
-pub(super) fn small_job() -> Value {
+pub(crate) fn small_job() -> Value {
     job(json!({ "requirements": ["there is a file"] }))
 }
 
-pub(super) fn call(tool: &str, arguments: Value) -> Answer {
+pub(crate) fn call(tool: &str, arguments: Value) -> Answer {
     Answer::tool(ToolCall::new(tool, arguments))
 }
 
-pub(super) fn done(id: u32) -> Answer {
+pub(crate) fn done(id: u32) -> Answer {
     call("todo_update", json!({ "id": id, "status": "done" }))
 }
 
-pub(super) fn finish() -> Answer {
+pub(crate) fn finish() -> Answer {
     call("finish", json!({ "summary": "all is done" }))
 }
 
 /// That the first criterion is met, or what stands for it where the job has none.
-pub(super) fn report() -> Answer {
+pub(crate) fn report() -> Answer {
     let found = json!({ "criterion": 1, "met": true, "evidence": "I have looked at it" });
     call("report_criteria", json!({ "results": [found] }))
 }
 
 /// Everything that a request says, in its order.
-pub(super) fn text_of(request: &Request) -> String {
+pub(crate) fn text_of(request: &Request) -> String {
     let messages = request.json()["messages"].as_array().unwrap().clone();
     let texts = messages.iter().map(|message| message["content"].as_str().unwrap_or_default().to_owned());
     texts.collect::<Vec<_>>().join("\n")

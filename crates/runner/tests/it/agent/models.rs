@@ -129,9 +129,9 @@ fn without_models_or_without_an_aim_no_model_is_asked() {
     let house = House::with(Vec::new());
     let mut without_models = small_job();
     without_models.as_object_mut().unwrap().remove("inference");
-    for job in [without_models, job(json!({ "additional_context": "nothing to do" }))] {
-        let ran = house.run(&job);
-        assert_eq!((ran.outcome(), ran.result.get("agent")), ("success", None));
+    let aimless = job(json!({ "additional_context": "nothing to do" }));
+    for (job, outcome) in [(without_models, "not_verified"), (aimless, "schema_validation")] {
+        assert_eq!(house.run(&job).outcome(), outcome);
     }
     assert_eq!(house.server.request_count(), 0);
 }

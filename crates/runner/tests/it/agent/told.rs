@@ -43,7 +43,9 @@ fn every_request_carries_every_part_in_one_order() {
         let places = places(&text);
         assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{text}");
         for said in [
-            "You are the mason.",
+            "Mason\n\nYou are the mason.",
+            &format!("Task ID: {}", job["task_id"].as_str().unwrap()),
+            &format!("Job ID: {}", job["job_id"].as_str().unwrap()),
             "the base",
             "the project",
             "the task",

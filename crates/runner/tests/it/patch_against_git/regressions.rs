@@ -109,7 +109,7 @@ const CASES: &[(&str, Expected, Tree, &str)] = &[
     ),
     (
         "a tab belongs to the name of a rename",
-        RefusedByPolicy,
+        Accepted,
         AB,
         "diff --git a/x b/y\nrename from x\nrename to y\tz\n",
     ),

@@ -1,6 +1,7 @@
 //! The request, word for word: whatever changes in it changes what a container may do.
 
 use super::*;
+use crate::config::DockerConfig;
 use crate::docker::settings::{DeploymentId, ImageName};
 use belljar_confine::plan::HostPath;
 
@@ -71,6 +72,8 @@ fn what_a_workspace_and_something_lent_change() {
 fn what_is_held_in_memory_together_is_no_more_than_may_be() {
     let limits = Limits { scratch_bytes: 1_000_003, ..Limits::default() };
     for is_in_memory in [true, false] {
+        let of_configuration = Shares::of(&DockerConfig::default().limits(), is_in_memory);
+        assert_eq!(of_configuration.temporary, 64 << 20, "what `tmpfs_size` says");
         let Shares { temporary, home, shared_memory, workspace } = Shares::of(&limits, is_in_memory);
         let together = temporary + home + shared_memory + workspace.unwrap_or(0);
         assert!(together <= limits.scratch_bytes && together > limits.scratch_bytes - 8, "{together}");

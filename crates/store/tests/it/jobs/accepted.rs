@@ -27,7 +27,9 @@ on_both_engines! {
         assert_eq!(world.submit(&wanted).await.unwrap(), Submitted::Known(first.clone()));
         // An id is a number, however it is written.
         let upper = JobId::parse(&wanted.job_id.as_str().to_uppercase()).unwrap();
-        assert_eq!(world.jobs.find(&upper).await.unwrap(), Some(first));
+        assert_eq!(world.jobs.find(&upper).await.unwrap(), Some(first.clone()));
+        let upper = Assignment { job_id: upper, ..wanted };
+        assert_eq!(world.submit(&upper).await.unwrap(), Submitted::Known(first));
     }
 
     async fn something_else_under_a_jobs_id_is_refused_and_changes_nothing(world: World) {

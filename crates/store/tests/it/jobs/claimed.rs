@@ -2,9 +2,25 @@
 
 use super::on_both_engines;
 use super::world::{OWNER, World, assignment, assignment_of, now, task_id};
+use belljar_contract::id::JobId;
+use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::state::JobState;
-use belljar_store::jobs::ClaimError;
+use belljar_store::jobs::{ClaimError, Fits, Instance, JobRecord};
 use std::collections::HashSet;
+use std::sync::Arc;
+
+/// An instance that can run one job.
+struct Only(JobId);
+
+impl Fits for Only {
+    fn runs(&self, assignment: &Assignment) -> bool {
+        assignment.job_id == self.0
+    }
+
+    fn gives_up(&self, _: &JobRecord, _: &Assignment, _: &[Instance]) -> bool {
+        false
+    }
+}
 
 on_both_engines! {
     async fn however_many_ask_for_jobs_each_job_is_given_to_one_of_them(world: World) {
@@ -80,6 +96,45 @@ on_both_engines! {
         assert_eq!((job.life.state, job.life.attempt), (JobState::Accepted, 1));
         assert_eq!(job.owner.as_deref(), Some(OWNER));
         assert!(world.jobs.claim(OWNER, now()).await.unwrap().is_none());
+    }
+
+    async fn a_job_that_does_not_fit_waits_for_an_instance_that_it_fits(world: World) {
+        // More than are looked at at once.
+        let unfit: Vec<_> = (0..40).map(|_| assignment()).collect();
+        for job in &unfit {
+            world.accepted(job).await;
+        }
+        let fit = assignment();
+        world.accepted(&fit).await;
+        let only = |wanted: &Assignment| Arc::new(Only(wanted.job_id.clone())) as Arc<dyn Fits>;
+        let claimed = world.jobs.claim_fitting(OWNER, only(&fit), now()).await.unwrap().unwrap();
+        assert_eq!(claimed.assignment, fit);
+        for _ in 0..2 {
+            assert!(world.jobs.claim_fitting(OWNER, only(&fit), now()).await.unwrap().is_none());
+        }
+        // The control: another instance takes what this one has passed over.
+        world.register("other").await;
+        let elsewhere = world.elsewhere().await;
+        let claimed = elsewhere.claim_fitting("other", only(&unfit[7]), now()).await.unwrap().unwrap();
+        assert_eq!((claimed.assignment, claimed.job.owner.as_deref()), (unfit[7].clone(), Some("other")));
+        let claimed = world.jobs.claim_fitting(OWNER, only(&unfit[0]), now()).await.unwrap().unwrap();
+        assert_eq!(claimed.assignment, unfit[0]);
+    }
+
+    async fn what_an_instance_can_run_is_known_to_others_as_long_as_it_is(world: World) {
+        world.register("other").await;
+        world.jobs.announce("other", "first").await.unwrap();
+        world.jobs.announce("other", "second").await.unwrap();
+        let known = || async {
+            let all = world.elsewhere().await.instances().await.unwrap();
+            all.into_iter().map(|instance| (instance.id, instance.abilities)).collect::<Vec<_>>()
+        };
+        let other = ("other".to_owned(), Some("second".to_owned()));
+        assert!(known().await.contains(&other) && known().await.contains(&(OWNER.to_owned(), None)));
+        assert!(world.jobs.announce("nobody", "anything").await.is_err());
+        assert!(world.jobs.forget("other").await.unwrap());
+        world.register("other").await;
+        assert!(known().await.contains(&("other".to_owned(), None)));
     }
 
     async fn an_instance_that_is_not_known_gets_nothing(world: World) {

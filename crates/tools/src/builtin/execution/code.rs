@@ -76,7 +76,7 @@ impl TypedTool for Code {
             ),
             _ => failure,
         })?;
-        let mut told = told(&ended, within);
+        let mut told = told(&ended);
         told.data["language"] = json!(language);
         Ok(told)
     }

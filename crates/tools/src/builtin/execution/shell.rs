@@ -4,7 +4,7 @@ use super::{check_argument, told, within};
 use crate::answer::{Answer, Failure};
 use crate::builtin::files::relative;
 use crate::caller::Caller;
-use crate::typed::TypedTool;
+use crate::typed::{NOT_BLANK, TypedTool};
 use crate::workbench::{Command, Workbench};
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
@@ -26,7 +26,7 @@ const SHELLS: [&str; 2] = ["bash", "sh"];
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// The command.
-    #[schemars(length(min = 1), regex(pattern = r"\S"))]
+    #[schemars(length(min = 1), regex(pattern = r"\S"), extend("x-belljar-expected" = NOT_BLANK))]
     command: String,
     /// The directory, relative to the workspace's root.
     #[schemars(length(min = 1, max = 4095))]
@@ -54,7 +54,7 @@ impl TypedTool for Shell {
             match self.0.run(caller, command).await {
                 Err(failure) if failure.code == DomainCode::NotSupported => {}
                 ended => {
-                    let mut told = told(&ended?, within);
+                    let mut told = told(&ended?);
                     told.data["shell"] = json!(shell);
                     return Ok(told);
                 }

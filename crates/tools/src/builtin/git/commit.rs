@@ -6,7 +6,7 @@
 use super::repository::{Git, Repository, paths};
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
-use crate::typed::TypedTool;
+use crate::typed::{NOT_BLANK, TypedTool};
 use belljar_contract::tool::DomainCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ pub(super) const DESCRIPTION: &str = "Makes a commit of what is staged. `paths` 
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// What it is, and why.
-    #[schemars(length(min = 1, max = 65_536), regex(pattern = r"\S"))]
+    #[schemars(length(min = 1, max = 65_536), regex(pattern = r"\S"), extend("x-belljar-expected" = NOT_BLANK))]
     message: String,
     /// What is staged first.
     #[serde(default)]

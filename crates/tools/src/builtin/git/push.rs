@@ -4,7 +4,7 @@ use super::hatch::{GitHatch, MOST_TOLD, PushRequest};
 use crate::answer::{Answer, Failure, Success};
 use crate::builtin::files::relative;
 use crate::caller::Caller;
-use crate::typed::TypedTool;
+use crate::typed::{NOT_BLANK, TypedTool};
 use belljar_contract::approval::CallScope;
 use belljar_policy::git::BranchName;
 use schemars::JsonSchema;
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     #[schemars(length(min = 1, max = 200))]
     branch: String,
     /// What the commit says.
-    #[schemars(length(min = 1, max = 65_536), regex(pattern = r"\S"))]
+    #[schemars(length(min = 1, max = 65_536), regex(pattern = r"\S"), extend("x-belljar-expected" = NOT_BLANK))]
     message: String,
     /// Where the clone is, below the workspace's root.
     #[schemars(length(min = 1, max = 4095))]

@@ -26,7 +26,7 @@ struct Arguments {
     #[schemars(length(min = 1, max = 32))]
     database: String,
     /// The name of the migration: under it is written down that it was applied, and it is not applied again.
-    #[schemars(length(min = 1, max = 100), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
+    #[schemars(length(min = 1, max = 100), regex(pattern = r"^[A-Za-z0-9._-]+$"), extend("x-belljar-expected" = NAME_FORM))]
     name: String,
     /// The statements, in their order; each is one.
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 65_536)))]
@@ -34,6 +34,9 @@ struct Arguments {
 }
 
 struct Migrate(Databases);
+
+/// What the name of a migration is made of.
+const NAME_FORM: &str = "letters, digits, `.`, `_` and `-`";
 
 const DESCRIPTION: &str = "Applies a migration to a database that this host's configuration says may be changed: all of its statements in \
     one transaction, or none. It is written down in the database, in `belljar_migrations`; the same again changes nothing and has \

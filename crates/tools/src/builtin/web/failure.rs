@@ -13,11 +13,17 @@ pub(super) fn of(error: &FetchError) -> Failure {
         | FetchError::TooManyRedirects
         | FetchError::TooLarge { .. } => Failure::new(DomainCode::LimitExceeded, said),
         FetchError::Denied { code, needed, .. } => {
-            let needed = needed.as_ref().map(|rule| format!("; it would take the rule {rule} on this host"));
-            Failure::new(
-                DomainCode::PermissionDenied,
-                format!("{said} ({code}){}", needed.unwrap_or_default()),
-            )
+            // Where a name leads is for the operator to know; a rule without that would be refused again.
+            let advice = match (needed, *code) {
+                (Some(rule), _) => format!("; it would take the rule {rule} on this host"),
+                (None, "address_not_allowed") => {
+                    "; the operator sees by `belljar egress why URL --policy FILE` where it leads, and which `networks` a rule for it \
+                     would take, if any can"
+                        .to_owned()
+                }
+                (None, _) => String::new(),
+            };
+            Failure::new(DomainCode::PermissionDenied, format!("{said} ({code}){advice}"))
         }
         FetchError::Redirect { .. }
         | FetchError::Failed {

@@ -5,7 +5,7 @@ use crate::answer::{Answer, Failure, Success};
 use crate::builtin::api;
 use crate::caller::Caller;
 use crate::page::{cut, one_line, snippet};
-use crate::typed::TypedTool;
+use crate::typed::{NOT_BLANK, TypedTool};
 use belljar_contract::approval::CallScope;
 use belljar_contract::id::TaskId;
 use belljar_contract::tool::DomainCode;
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
     #[expect(dead_code, reason = "it is held against the caller's before")]
     task_id: TaskId,
     /// The words.
-    #[schemars(length(min = 1, max = 400), regex(pattern = r"\S"))]
+    #[schemars(length(min = 1, max = 400), regex(pattern = r"\S"), extend("x-belljar-expected" = NOT_BLANK))]
     query: String,
     /// So many results at most; 10 if nothing is said.
     #[schemars(range(min = 1, max = 20))]

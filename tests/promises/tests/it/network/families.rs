@@ -66,6 +66,7 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     cases.push(if is_known("AF_VSOCK") { vsock } else { not_asked_for(vsock) });
     for (name, protocol) in NETLINK {
         let case = socket(&format!("netlink {name}"), AF_NETLINK, SOCK_RAW, protocol);
+        let case = case.fails(&[EAFNOSUPPORT, libc::EPROTONOSUPPORT]);
         cases.push(case.needs("that part of netlink"));
     }
     for family in [AF_INET, AF_INET6] {

@@ -22,6 +22,7 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
         Case::twin("locks and copies of descriptors", |script| locks(script, &folder("locks"))),
         Case::twin("data from descriptor to descriptor", |script| copies(script, &folder("copies"))),
         Case::twin("a file without a name gets one", |script| unnamed(script, &folder("unnamed"))),
+        Case::twin("space for a file", |script| preallocated(script, &folder("preallocated"))),
         Case::twin("a file with holes", |script| sparse(script, &folder("sparse"))),
         Case::twin("names that differ in case alone", |script| case_counts(script, &folder("case"))),
         Case::twin("modes that count for nothing", |script| modes(script, &folder("modes"))),
@@ -211,6 +212,13 @@ fn unnamed(s: &mut Script, path: &str) {
         "linkat",
         args![HERE, "/proc/self/fd/100", HERE, format!("{path}/named"), libc::AT_SYMLINK_FOLLOW],
     );
+}
+
+fn preallocated(s: &mut Script, path: &str) {
+    let file = s.call("openat", args![HERE, path, O_CREAT | O_RDWR, 0o600]);
+    s.call("fallocate", args![file, 0, 0, 1 << 20]);
+    s.call("fallocate", args![file, libc::FALLOC_FL_KEEP_SIZE, 1 << 20, 1 << 20]);
+    s.call("unlink", args![path]);
 }
 
 fn sparse(s: &mut Script, path: &str) {

@@ -1,11 +1,12 @@
 //! What is asked of a node: a request as it stands in a file, or one around a job for the runner, or around a command.
 
+use super::context_files;
 use crate::command::run::read_document;
 use crate::error::CliError;
 use crate::lending::{parse_duration, parse_variable};
 use crate::trust::parse_category;
 use belljar_contract::category::Category;
-use belljar_contract::id::{AgentId, JobId, TaskId};
+use belljar_contract::id::{AgentId, GroupId, JobId, ProjectId, TaskId, UserId};
 use belljar_contract::job::Job;
 use belljar_contract::problem::Problems;
 use belljar_contract::worker::assignment::RunJobRequest;
@@ -34,6 +35,18 @@ pub(super) struct OrderArguments {
     /// What the command is called [default: an id that nobody has]
     #[arg(long, value_name = "ID", value_parser = JobId::parse, conflicts_with = "document")]
     job_id: Option<JobId>,
+    /// The project whose preferences and skills count for its agent
+    #[arg(long, value_name = "ID", value_parser = ProjectId::parse)]
+    project_id: Option<ProjectId>,
+    /// The user whose preferences and skills count for its agent
+    #[arg(long, value_name = "ID", value_parser = UserId::parse)]
+    user_id: Option<UserId>,
+    /// A group of that user, whose preferences and skills count too; may be repeated
+    #[arg(long = "group-id", value_name = "ID", value_parser = GroupId::parse)]
+    group_ids: Vec<GroupId>,
+    /// A directory with files for its agent, seen at /job/context: task.md, requirements.md, skills/NAME.md and others
+    #[arg(long, value_name = "DIR")]
+    context: Option<PathBuf>,
     /// As which agent it is done, where the node has rules for agents
     #[arg(long, value_name = "NAME", value_parser = AgentId::parse)]
     agent: Option<AgentId>,
@@ -73,6 +86,11 @@ impl OrderArguments {
             None => self.of_command(),
         };
         self.say(&mut request);
+        if let Some(directory) = &self.context {
+            for (path, text) in context_files::read(directory)? {
+                request["sandbox"]["context_files"][path] = json!(text);
+            }
+        }
         let document = request.to_string().into_bytes();
         let read = RunJobRequest::parse(&document).map_err(|problems| self.invalid(problems))?;
         Ok(Order { id: read.assignment.job_id, document })
@@ -94,8 +112,16 @@ impl OrderArguments {
         if let Some(number) = self.max_attempts {
             request["max_attempts"] = json!(number);
         }
-        if let Some(agent) = &self.agent {
-            request["agent_id"] = json!(agent.as_str());
+        let ids = [
+            ("project_id", self.project_id.as_ref().map(ProjectId::as_str)),
+            ("user_id", self.user_id.as_ref().map(UserId::as_str)),
+            ("agent_id", self.agent.as_ref().map(AgentId::as_str)),
+        ];
+        for (name, id) in ids.into_iter().filter_map(|(name, id)| Some((name, id?))) {
+            request[name] = json!(id);
+        }
+        if !self.group_ids.is_empty() {
+            request["group_ids"] = json!(self.group_ids);
         }
         if let Some(category) = self.task_category {
             request["task_category"] = json!(category.as_str());

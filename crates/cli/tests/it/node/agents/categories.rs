@@ -2,7 +2,7 @@
 
 use super::{as_agent, configure};
 use crate::node::remote_tools::{call, envelope, token};
-use belljar_testkit::node::{Node, TOKEN, command};
+use belljar_testkit::node::{Node, TOKEN, command, new_id};
 use belljar_testkit::wait::until;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
@@ -99,6 +99,49 @@ fn the_command_line_and_agents_that_plan_say_what_kind_of_thing_a_job_is() {
         assert_eq!(planned("version_control")["status"], "ok");
     }
     until(|| levels(&node, "worker") == ["restricted", "restricted"]);
+}
+
+const BY_QUALITY: &str = "
+tool_access: {agents: [{name: worker, level: elevated, autonomy: full}]}
+trust:
+  strategy: per_category
+  initial_levels: {file_system: restricted, git: restricted}
+  promotion_criteria: {git: {restricted_to_standard: {tasks_completed: 2, quality_score_min: 7.0}}}
+  jobs: {needs_check: false, an_hour: 100, a_day: 100, hours_at_level: 0}
+";
+
+#[test]
+fn jobs_lead_up_a_step_that_takes_quality_once_it_was_said_how_good_they_were() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, BY_QUALITY)]);
+    let done = |number: u8| {
+        let job = job("worker", Some("git"), &format!("print({number})"));
+        assert_eq!(node.run(&job).json()["status"], "completed");
+        job["job_id"].clone()
+    };
+    let (first, second) = (done(1), done(2));
+    let assess = |job: &Value, quality: f64| {
+        let event = json!({ "type": "job_assessed", "job_id": job, "quality": quality });
+        let body = json!({ "version": 1, "event_id": new_id(), "event": event });
+        node.post("/v1/worker/trust/worker/events", &body)
+    };
+    assert_eq!(assess(&first, 8.0).json()["ignored"], Value::Null);
+    let again = assess(&first, 10.0).json();
+    assert!(again["ignored"].as_str().is_some_and(|why| why.contains("assessed already")), "{again}");
+    let unknown = assess(&json!(new_id()), 10.0).json();
+    assert!(unknown["ignored"].as_str().is_some_and(|why| why.contains("no job of that id")), "{unknown}");
+    assert_eq!(levels(&node, "worker"), ["restricted", "restricted"]);
+    // A person says it by the command line, which records in the node's database.
+    let database = format!("sqlite:{}", world.path().join("state/node/node.db").display());
+    let options = ["--config", "config.yaml", "--database", &database];
+    let said = |quality: &str| {
+        let word = ["trust", "assess", "worker", second.as_str().unwrap(), "--quality", quality];
+        world.run(&[&word[..], &options].concat())
+    };
+    assert!(said("11").code != 0);
+    said("6.5").succeeded();
+    until(|| levels(&node, "worker") == ["restricted", "standard"]);
+    assert_eq!(said("6.5").code, 2, "once");
 }
 
 #[test]

@@ -1,23 +1,31 @@
-//! HTTP/1.1 with the host, by a socket in the sandbox: what models are asked by, and tools that are not here.
+//! A client of HTTP/1.1 for the servers that the node names: models, the MCP gateway, and the receiver of reports.
 //!
-//! There is no other way out, so this is all of a client that there is: no names are looked up, nothing is encrypted,
-//! nothing redirected. What comes is the host's, and read as strictly as if it weren't.
+//! In a sandbox of Belljar's they are sockets of the sandbox. In a container of another node they may be anywhere: names are looked
+//! up, https is spoken, and the proxy of the environment is used. Nothing is redirected. What comes is read strictly.
 
 mod answer;
+mod names;
 mod place;
+mod proxy;
+mod stream;
+mod tls;
 
 pub(crate) use answer::{Answer, Reading};
-pub(crate) use place::{NoPlace, Place, connect_local};
+pub(crate) use place::{NoPlace, Place};
+pub(crate) use stream::connect_local;
 
 use crate::deadline::{Deadline, Interrupted};
 use crate::own_process::seen_by_init;
-use place::Stream;
+use proxy::Proxy;
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
+use stream::Stream;
 
 /// Somebody who is asked, one question after the other.
 pub(crate) struct Peer {
     place: Place,
+    /// What stands between, if something does.
+    proxy: Result<Option<Proxy>, NoPlace>,
     /// As long as nothing has gone wrong with it.
     open: Option<Stream>,
 }
@@ -60,7 +68,8 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 impl Peer {
     pub(crate) fn at(place: Place) -> Self {
-        Self { place, open: None }
+        let proxy = Proxy::of_environment(&place);
+        Self { place, proxy, open: None }
     }
 
     /// Asks, and waits for the whole answer.
@@ -91,7 +100,11 @@ impl Peer {
                 Ok(answer) => return Ok(answer),
             }
         }
-        let connect = || self.place.connect(GLANCE);
+        let connect = || match &self.proxy {
+            Ok(None) => self.place.connect(GLANCE),
+            Ok(Some(proxy)) => proxy.connect(&self.place, GLANCE),
+            Err(error) => Err(io::Error::other(format!("the environment's proxy: {error}"))),
+        };
         let connected = match connect() {
             // Where PID 1 connects for those in here.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => seen_by_init(connect),
@@ -106,8 +119,14 @@ impl Peer {
 
     fn bytes_of(&self, question: Question<'_>) -> Vec<u8> {
         let Question { method, path, headers, body, accept, .. } = question;
-        let mut head =
-            format!("{method} {}{path} HTTP/1.1\r\nHost: {}\r\n", self.place.base(), self.place.host());
+        let target = match format!("{}{path}", self.place.base()) {
+            empty if empty.is_empty() => "/".to_owned(),
+            target => target,
+        };
+        let authority = self.place.authority();
+        let is_by_proxy = matches!(self.proxy, Ok(Some(_))) && !self.place.is_encrypted();
+        let scheme = if is_by_proxy { format!("http://{authority}") } else { String::new() };
+        let mut head = format!("{method} {scheme}{target} HTTP/1.1\r\nHost: {authority}\r\n");
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

@@ -10,6 +10,8 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<Duration>,
     /// Of a body of events, not of one value.
     pub(crate) is_stream: bool,
+    /// The session that a server of MCP has begun, if it says so.
+    pub(crate) session_id: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -18,6 +20,7 @@ pub(crate) struct Reading {
     bytes: Vec<u8>,
     head: Option<Head>,
     has_no_body: bool,
+    session_id: Option<String>,
     /// Whether anything has come, be it only what is said beforehand.
     has_begun: bool,
     /// What has come of a body in chunks, and where the next of them begins behind the head.
@@ -54,6 +57,7 @@ impl Reading {
             bytes: Vec::new(),
             head: None,
             has_no_body: method == "HEAD",
+            session_id: None,
             has_begun: false,
             unchunked: Vec::new(),
             next_chunk: 0,
@@ -73,7 +77,7 @@ impl Reading {
             return Err("it is too long");
         }
         while self.head.is_none() {
-            match Head::read(&self.bytes)? {
+            match Head::read(&self.bytes, &mut self.session_id)? {
                 // What is only said beforehand.
                 Some(head) if (100..200).contains(&head.status) => drop(self.bytes.drain(..head.end)),
                 Some(head) => self.head = Some(head),
@@ -97,7 +101,10 @@ impl Reading {
             Length::UntilClosed => (is_closed.then(|| rest.to_vec()), 0),
         };
         match body {
-            Some(body) => Ok(Some((head.answer(body), head.keeps && surplus == 0 && !is_closed))),
+            Some(body) => {
+                let keeps = head.keeps && surplus == 0 && !is_closed;
+                Ok(Some((head.answer(body, self.session_id.take()), keeps)))
+            }
             None if is_closed => Err("its body ends early"),
             None => Ok(None),
         }
@@ -114,17 +121,17 @@ impl Reading {
 
     /// The answer as far as it has come, for who needs no more of it.
     pub(super) fn cut_short(&self) -> Option<Answer> {
-        Some(self.head?.answer(self.events_so_far()?.to_vec()))
+        Some(self.head?.answer(self.events_so_far()?.to_vec(), self.session_id.clone()))
     }
 }
 
 impl Head {
-    fn answer(self, body: Vec<u8>) -> Answer {
+    fn answer(self, body: Vec<u8>, session_id: Option<String>) -> Answer {
         let Self { status, retry_after, is_stream, .. } = self;
-        Answer { status, retry_after, is_stream, body }
+        Answer { status, retry_after, is_stream, session_id, body }
     }
 
-    fn read(bytes: &[u8]) -> Result<Option<Self>, &'static str> {
+    fn read(bytes: &[u8], session_id: &mut Option<String>) -> Result<Option<Self>, &'static str> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut response = httparse::Response::new(&mut headers);
         let end = match response.parse(bytes).map_err(|_| "its head is no head")? {
@@ -166,6 +173,11 @@ impl Head {
                 "content-type" => {
                     head.is_stream = value.to_ascii_lowercase().starts_with("text/event-stream");
                 }
+                // It is sent back as it is, in a header.
+                "mcp-session-id" if value.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                    *session_id = Some(value.to_owned()).filter(|id| !id.is_empty());
+                }
+                "mcp-session-id" => return Err("its session id holds what no header of ours may"),
                 _ => {}
             }
         }

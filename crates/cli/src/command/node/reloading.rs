@@ -1,0 +1,47 @@
+//! Reading a node's token and configuration again while it runs (SIGHUP).
+
+use super::NodeArguments;
+use crate::configuration::{Configuration, found};
+use crate::error::CliError;
+use crate::obeyed;
+use belljar_node::api::token::Token;
+use belljar_node::daemon::{Daemon, Reloaded};
+
+// === impl NodeArguments ===
+
+impl NodeArguments {
+    /// Has the node take what its files say now. With a mistake in any of them nothing changes, and the log has the mistake.
+    pub(super) async fn reload(&self, daemon: &mut Daemon) {
+        let reloaded = match self.read_again() {
+            Ok(reloaded) => reloaded,
+            Err(error) => {
+                tracing::error!(error = error.chain(), "SIGHUP: what was read before goes on to count");
+                return;
+            }
+        };
+        let models = reloaded.models.as_ref().map_or(0, |models| models.models.iter().count());
+        let servers = reloaded.servers.0.len();
+        match daemon.reload(reloaded).await {
+            Ok(()) => tracing::info!(
+                models,
+                servers,
+                "SIGHUP: the token, the models and the MCP servers were read again; everything else of the configuration counts from the \
+                 next start"
+            ),
+            Err(error) => {
+                tracing::error!(error = CliError::from(error).chain(), "SIGHUP: MCP servers are not there");
+            }
+        }
+    }
+
+    fn read_again(&self) -> Result<Reloaded, CliError> {
+        obeyed::check_secret(&self.token_file)?;
+        let token = Token::read(&self.token_file)?;
+        let configuration = found(self.config.as_deref()).map(|path| Configuration::read_again(&path));
+        let (models, servers) = match configuration.transpose()? {
+            Some(configuration) => (configuration.inference, configuration.mcp.servers),
+            None => (None, belljar_tools::bridge::config::ServersConfig::default()),
+        };
+        Ok(Reloaded { token, models, servers })
+    }
+}

@@ -1,0 +1,30 @@
+//! What every server of ours refuses, whichever command starts it: an address that other machines reach without encryption, and a token that
+//! other users of this machine can read.
+
+use crate::error::CliError;
+use crate::obeyed;
+use belljar_trusted::trusted_file;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Refuses an address that other machines reach, unless the operator has said that it may be one.
+pub(crate) fn check_address(address: SocketAddr, allows_remote: bool) -> Result<(), CliError> {
+    match address.ip().to_canonical().is_loopback() || allows_remote {
+        true => Ok(()),
+        false => Err(CliError::usage(format!(
+            "{address} is reached by other machines, and nothing is encrypted on the way; --allow-remote serves there all the same"
+        ))),
+    }
+}
+
+/// Refuses a file with a token that other users of this machine can read or write.
+pub(crate) fn check_token_file(path: &Path) -> Result<(), CliError> {
+    obeyed::check(path)?;
+    match trusted_file::is_readable_by_others(path) {
+        true => Err(CliError::usage(format!(
+            "other users of this machine can read the token in {}; chmod 600 it",
+            crate::output::path(path)
+        ))),
+        false => Ok(()),
+    }
+}

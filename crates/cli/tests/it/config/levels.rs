@@ -1,0 +1,127 @@
+//! The levels of access with each backend, the configuration of the specification among them: no backend keeps an agent from the tools of its
+//! level, and a list of programs holds in all of them.
+
+use crate::BELLJAR;
+use crate::session::{Sessions, list};
+use belljar_testkit::foreign_root::{Docker, IMAGE};
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::{Ran, World};
+use serde_json::{Value, json};
+
+/// The configuration of `spec/3 §Default Layered Sandbox Configuration`, as it stands there.
+const SPECIFIED: &str = include_str!("../../../../sandbox/tests/config/layered.yaml");
+
+const ALL_SUBPROCESS: &str = "sandboxing: {overrides: {terminal: subprocess, code_execution: subprocess}}\n";
+
+/// An agent's tools on a project, by one configuration.
+struct House<'w> {
+    world: &'w World,
+    /// Options that every call takes.
+    options: Vec<String>,
+}
+
+impl House<'_> {
+    fn call(&self, level: &str, tool: &str, arguments: &Value) -> Ran {
+        let arguments = arguments.to_string();
+        let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
+        let call = ["tools", "call", tool, &arguments, "--json", "--level", level];
+        // The lowest begins with an empty workspace, and so may one of which nothing is said.
+        let project: &[&str] = match level {
+            "sandboxed" | "custom" => &[],
+            _ => &["--workspace", "project"],
+        };
+        self.world.run(&[&call, project, &options[..]].concat())
+    }
+
+    /// Does what that level may do, and returns what was reported on the way.
+    fn does(&self, level: &str, tool: &str, arguments: &Value) -> (Value, String) {
+        let ran = self.call(level, tool, arguments);
+        assert_eq!(ran.code, 0, "{level} {tool}: {ran:?}");
+        let told = ran.json();
+        assert_eq!(told["status"], "ok", "{level} {tool}: {told}");
+        (told["data"].clone(), ran.stderr)
+    }
+
+    /// Tries the tools of each level but the highest, which holds no list of programs, and the one of which nothing is said.
+    fn works_below_elevated(&self, is_moved: bool) {
+        for level in ["sandboxed", "restricted", "standard"] {
+            let (written, said) =
+                self.does(level, "write_file", &json!({ "path": "new.txt", "content": "x" }));
+            assert_eq!(said.contains("in native, because"), is_moved, "{level} {written}: {said}");
+            let code = "import os\ntry: os.execv('/usr/bin/id', ['id'])\nexcept OSError as error: print(error.errno)";
+            let (ran, _) = self.does(level, "code_runner", &json!({ "language": "python", "code": code }));
+            assert_eq!(ran["stdout"], "13\n", "{level}: a program that is on no list has begun: {ran}");
+        }
+        let (ran, _) = self.does("standard", "shell_command", &json!({ "command": "ls; id" }));
+        assert!(ran["stdout"] == "notes.txt\n" && ran["exit_code"] == 126, "{ran}");
+        // Of the level of which nothing is said no tool may be called; that is a refusal by rule, and no backend's.
+        let refused = self.call("custom", "read_file", &json!({ "path": "notes.txt" }));
+        assert!(refused.code == 3 && refused.stdout.contains("permission_denied"), "{refused:?}");
+        self.world.run(&["session", "create", "--level", "custom"]).succeeded();
+        let sessions = list(self.world);
+        assert_eq!(sessions[0]["backend"], "native", "{sessions:?}");
+        drop(Sessions(self.world));
+    }
+
+    /// The control: no list, so the programs of the backend that the configuration has are all there.
+    fn works_elevated(&self) {
+        self.does("elevated", "write_file", &json!({ "path": "new.txt", "content": "x" }));
+        let (ran, _) =
+            self.does("elevated", "shell_command", &json!({ "command": "cat notes.txt; id -u >/dev/null" }));
+        assert!(ran["stdout"] == "one\n" && ran["exit_code"] == 0, "{ran}");
+    }
+}
+
+fn house<'w>(world: &'w World, configuration: &str, options: &[String]) -> House<'w> {
+    world.write("project/notes.txt", "one\n");
+    world.write(".config/belljar/config.yaml", configuration);
+    House { world, options: options.to_vec() }
+}
+
+#[test]
+fn native_sandboxes_work_at_each_level() {
+    let world = World::new(BELLJAR);
+    let house = house(&world, "sandboxing: {default_backend: native}\n", &[]);
+    house.works_below_elevated(false);
+    house.works_elevated();
+}
+
+#[test]
+fn subprocess_sandboxes_work_at_each_level_and_what_they_can_not_hold_works_natively() {
+    let world = World::new(BELLJAR);
+    let house = house(&world, ALL_SUBPROCESS, &[]);
+    house.works_below_elevated(true);
+    house.works_elevated();
+    let (_, said) = house.does("elevated", "shell_command", &json!({ "command": "true" }));
+    assert!(said.contains("because subprocess doesn't contain the code"), "{said}");
+}
+
+#[test]
+fn specified_configuration_and_its_defaults_work_below_elevated_without_an_engine() {
+    let world = World::new(BELLJAR);
+    for configuration in [SPECIFIED, "sandboxing: {}\n"] {
+        let house = house(&world, configuration, &["--docker-socket".to_owned(), "no-engine".to_owned()]);
+        house.works_below_elevated(true);
+        // The control: without a list containers are what the configuration says, and there is no engine for them.
+        let refused = house.call("elevated", "shell_command", &json!({ "command": "true" }));
+        assert!(refused.stdout.contains("the docker backend is not available"), "{refused:?}");
+    }
+}
+
+#[test]
+fn specified_configuration_and_containers_work_at_each_level() {
+    let engine = match Docker::start() {
+        Ok(engine) => engine,
+        Err(reason) => return skip("specified_configuration_and_containers_work_at_each_level", &reason),
+    };
+    let world = World::new(BELLJAR);
+    let options = ["--docker-socket".to_owned(), engine.socket().display().to_string()];
+    let specified = SPECIFIED.replace("synthorg-sandbox:latest", IMAGE);
+    let containers =
+        format!("sandboxing: {{default_backend: docker, docker: {{image: '{IMAGE}', mount_mode: rw}}}}\n");
+    for configuration in [&specified, &containers] {
+        let house = house(&world, configuration, &options);
+        house.works_below_elevated(true);
+        house.works_elevated();
+    }
+}

@@ -1,0 +1,151 @@
+//! Jobs that planners submit: their users and projects, and what their agents are told because of those.
+
+use super::planned::Planner;
+use crate::models::{configure, recorded};
+use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
+use belljar_testkit::node::{Node, new_id, steps};
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+/// The answers of a model with which an agent meets the one criterion of [`job`].
+fn way() -> [Answer; 3] {
+    let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));
+    [
+        call("write_file", json!({ "path": "a.txt", "content": "a" })),
+        call("todo_update", json!({ "id": 1, "status": "done" })),
+        call("finish", json!({ "summary": "done" })),
+    ]
+}
+
+/// What `job.submit` takes for a job with an agent.
+fn job(context: &Value) -> Value {
+    let mut job = steps(&json!([]));
+    let spec = &mut job["sandbox"]["job_spec"];
+    spec["inference"] = json!({ "allowed_models": ["small"] });
+    let check = json!({ "text": "it is there", "check": { "argv": ["test", "-e", "a.txt"] } });
+    spec["context"] = json!({ "requirements": ["there is a file"], "acceptance_criteria": [check] });
+    spec["context"].as_object_mut().unwrap().extend(context.as_object().unwrap().clone());
+    json!({ "task_id": job["task_id"], "job_id": job["job_id"], "sandbox": job["sandbox"] })
+}
+
+/// What the model was told last.
+fn told(server: &ModelServer) -> String {
+    let asked = server.requests().into_iter().rfind(|request| request.operation().generates()).unwrap();
+    asked.json()["messages"].to_string()
+}
+
+#[test]
+fn job_of_a_planner_has_the_preferences_and_skills_of_its_project_and_user() {
+    let world = World::new(crate::BELLJAR);
+    let server = ModelServer::start(Script::queue(way().into_iter().chain(way())));
+    let node = Node::start(&world, &["--config", &configure(&world, &server)]);
+    let planner = Planner::new(&node);
+    for (scope, id, value) in [("project", "mean", "language-of-mean"), ("user", "ada", "style-of-ada")] {
+        let key = if scope == "user" { "output.summary_style" } else { "language.preferred" };
+        let wish = json!({ "scope_type": scope, "scope_id": id, "key": key, "value": value, "value_type": "string" });
+        planner.done("db.preference.create", &wish);
+    }
+    let skill =
+        json!({ "name": "means", "content": "a mean is a sum over a count", "scope": "project:mean" });
+    planner.done("skills.create", &skill);
+    let mut theirs = job(&json!({ "skill_ids": ["means"] }));
+    theirs["user_id"] = json!("ada");
+    // The project is the one that the token is bound to.
+    planner.done("job.submit", &theirs);
+    node.wait_for(theirs["job_id"].as_str().unwrap(), "completed");
+    let text = told(&server);
+    let ids = ["task_id", "job_id"].map(|name| theirs[name].as_str().unwrap());
+    for part in [
+        "language-of-mean",
+        "style-of-ada",
+        "a mean is a sum over a count",
+        "Project ID: mean",
+        ids[0],
+        ids[1],
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("not within reach"), "{text}");
+    let mut other = job(&json!({}));
+    other["project_id"] = json!("median");
+    let refused = planner.call("job.submit", &other);
+    assert_eq!(refused["error"]["data"]["reason"], "out_of_bounds", "{refused}");
+    other["project_id"] = json!("Mean");
+    let refused = planner.call("job.submit", &other);
+    assert_eq!(refused["error"]["data"]["reason"], "out_of_bounds", "{refused}");
+    // Control: without a user and a project nothing of theirs is told.
+    let unbound = Planner::with_token(&node, json!({ "kind": "project_manager" }));
+    let unbound_job = job(&json!({ "skill_ids": ["means"] }));
+    unbound.done("job.submit", &unbound_job);
+    node.wait_for(unbound_job["job_id"].as_str().unwrap(), "completed");
+    let text = told(&server);
+    for part in ["language-of-mean", "style-of-ada", "a mean is a sum", "Project ID"] {
+        assert!(!text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn planner_that_is_bound_to_no_project_keeps_preferences_and_skills_for_each() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let planner = Planner::with_token(&node, json!({ "kind": "project_manager" }));
+    let wish = json!({
+        "scope_type": "project", "scope_id": "p1", "key": "language.preferred", "value": "de", "value_type": "string"
+    });
+    planner.done("db.preference.create", &wish);
+    let task_id = new_id();
+    let skill = json!({ "task_id": task_id, "name": "means", "content": "first", "scope": "project:p1" });
+    let id = planner.done("skills.create", &skill)["id"].clone();
+    let moved = json!({ "task_id": task_id, "skill_id": id, "content": "second", "scope": "project:p2" });
+    assert_eq!(planner.done("skills.update", &moved)["scope"], "project:p2");
+    let listed = planner.done("skills.list", &json!({ "task_id": task_id, "scope": "project:p2" }));
+    assert_eq!(listed[0]["id"], id, "{listed}");
+    assert_eq!(
+        planner.done("skills.get", &json!({ "task_id": task_id, "skill_id": id }))["content"],
+        "second"
+    );
+    // One that is bound to another project neither sees nor writes it, however it spells the project's id.
+    let bound = Planner::with_token(&node, json!({ "kind": "project_manager", "project_id": "P2" }));
+    assert_eq!(bound.refused("skills.get", &json!({ "skill_id": id })), "not_found");
+    assert_eq!(bound.done("skills.list", &json!({ "scope": "project:p2" })), json!([]));
+    let theirs = json!({ "name": "x", "content": "x", "scope": "project:p2" });
+    assert_eq!(bound.refused("skills.create", &theirs), "permission_denied");
+    let wish = json!({
+        "scope_type": "project", "scope_id": "p2", "key": "language.preferred", "value": "de", "value_type": "string"
+    });
+    assert_eq!(bound.refused("db.preference.create", &wish), "permission_denied");
+    // What many read no planner writes.
+    for scope in ["system", "group:ops"] {
+        let skill = json!({ "name": "x", "content": "x", "scope": scope });
+        assert_eq!(planner.refused("skills.create", &skill), "permission_denied", "{scope}");
+    }
+    let denied = recorded(&world.path().join("state/node/audit"), "tool_called");
+    let denied = denied.iter().filter(|call| call["denied_by"] == "tool").count();
+    assert_eq!(denied, 4, "what a tool refuses is no call that was allowed");
+}
+
+#[test]
+fn prompt_has_the_title_of_the_persona_and_answers_name_skill_and_persona() {
+    let world = World::new(crate::BELLJAR);
+    let server = ModelServer::start(Script::queue(way()));
+    let node = Node::start(&world, &["--config", &configure(&world, &server)]);
+    let mut job = job(&json!({ "project_context": "Means of lists." }));
+    let spec = &mut job["sandbox"]["job_spec"];
+    spec["persona"] = json!({ "title": "Statistician", "description": "You are careful with means." });
+    (spec["skill_id"], spec["persona_id"]) = (json!("skill-of-the-job"), json!("persona-of-the-job"));
+    job["version"] = json!(1);
+    job["project_id"] = json!("mean");
+    let answer = node.run(&job).json();
+    assert_eq!(answer["status"], "completed", "{answer}");
+    let result = &answer["sba_result"];
+    assert_eq!(
+        (&result["skill_id"], &result["persona_id"]),
+        (&json!("skill-of-the-job"), &json!("persona-of-the-job"))
+    );
+    let text = told(&server);
+    for part in ["Statistician\\n\\nYou are careful with means.", "Project ID: mean\\n\\nMeans of lists."] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // The job says nothing of its task but what is to be met.
+    assert!(text.contains("Requirements: 1, acceptance criteria: 1; all are listed below"), "{text}");
+}

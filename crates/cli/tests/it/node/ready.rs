@@ -1,0 +1,52 @@
+//! Whether a node is ready: it is if it can make the sandboxes of jobs.
+
+use belljar_testkit::http::{Answered, Asked};
+use belljar_testkit::node::{Node, script};
+use belljar_testkit::wait;
+use belljar_testkit::world::World;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
+fn readiness(node: &Node<'_>) -> Answered {
+    Asked::new("GET", "/readyz").send(node.address()).unwrap()
+}
+
+#[test]
+fn node_whose_state_sandboxes_can_not_reach_is_not_ready_and_its_log_says_why() {
+    let world = World::new(crate::BELLJAR);
+    let closed = world.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    let mode = |mode| std::fs::set_permissions(&closed, Permissions::from_mode(mode)).unwrap();
+    mode(0o700);
+    let node = Node::start(&world, &["--state-dir", "closed/node"]);
+    let told = readiness(&node);
+    assert_eq!(
+        (told.status, told.body.as_slice()),
+        (503, &b"the node can't make sandboxes; its log says why"[..])
+    );
+    assert_eq!(Asked::new("GET", "/healthz").send(node.address()).unwrap().status, 200);
+    // It is what becomes of a job, too.
+    assert_eq!(node.run(&script("true")).json()["status"], "node_failure");
+    let log = node.log();
+    assert!(log.contains("Permission denied") && log.contains("closed"), "{log}");
+    // The control: the same node is ready once its sandboxes get through.
+    mode(0o711);
+    wait::until(|| readiness(&node).status == 200);
+    assert_eq!(node.run(&script("true")).json()["status"], "completed");
+    assert_eq!(std::fs::read_dir(closed.join("node/runs")).map_or(0, Iterator::count), 0);
+}
+
+#[test]
+fn node_whose_launcher_stands_still_is_not_ready_until_it_goes_on() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    assert_eq!(readiness(&node).status, 200);
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", node.pid())).unwrap();
+    let launcher = Pid::from_raw(children.split_whitespace().next().unwrap().parse().unwrap()).unwrap();
+    kill_process(launcher, Signal::STOP).unwrap();
+    wait::until(|| readiness(&node).status == 503);
+    kill_process(launcher, Signal::CONT).unwrap();
+    wait::until(|| readiness(&node).status == 200);
+    assert_eq!(node.run(&script("echo on")).json()["stdout"], "on\n");
+}

@@ -1,0 +1,101 @@
+//! A node that is told to read its files again (SIGHUP).
+
+use super::modeled::calls;
+use crate::models::configure;
+use belljar_testkit::http::Asked;
+use belljar_testkit::models::{Answer, ModelServer, Script};
+use belljar_testkit::node::{Node, TOKEN, command, script};
+use belljar_testkit::wait;
+use belljar_testkit::world::World;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+const OTHER_TOKEN: &str = "another-token-of-tests-0123456789";
+const READ_AGAIN: &str = "were read again";
+
+fn hang_up(node: &Node<'_>) {
+    kill_process(Pid::from_raw(node.pid().cast_signed()).unwrap(), Signal::HUP).unwrap();
+}
+
+/// Sends the signal, and waits until the log has that text once more.
+fn reload(node: &Node<'_>, told: &str) {
+    let before = node.log().matches(told).count();
+    hang_up(node);
+    wait::until(|| node.log().matches(told).count() > before);
+}
+
+fn calling(model: &str) -> Value {
+    let argv = calls(&[model]);
+    let mut job = command(&argv.iter().map(String::as_str).collect::<Vec<_>>());
+    job["sandbox"]["use_inference"] = json!(true);
+    job
+}
+
+#[test]
+fn hangup_ends_neither_the_node_nor_its_jobs() {
+    let world = World::new(crate::BELLJAR);
+    let mut node = Node::start(&world, &[]);
+    let id = node.submit(script("read -r line < /dev/null; sleep 3; echo done"));
+    node.wait_for(&id, "in_progress");
+    for _ in 0..3 {
+        hang_up(&node);
+    }
+    assert_eq!(node.wait_for(&id, "completed")["stdout"], "done\n");
+    assert_eq!(node.stop(), Some(0));
+}
+
+#[test]
+fn hangup_has_a_node_take_another_token_and_other_models() {
+    let world = World::new(crate::BELLJAR);
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let config = configure(&world, &server);
+    let with_models = world.read("config.yaml");
+    world.write("config.yaml", "node: {}\n");
+    let node = Node::start(&world, &["--config", &config]);
+    assert_eq!(node.run(&calling("small")).status, 403);
+    world.write("config.yaml", &with_models);
+    assert_eq!(node.run(&calling("small")).status, 403, "nothing is followed without the signal");
+    reload(&node, READ_AGAIN);
+    assert_eq!(node.run(&calling("small")).json()["stdout"], "small hello\n");
+
+    world.write("token", OTHER_TOKEN);
+    reload(&node, READ_AGAIN);
+    let with = |token: &str| {
+        let asked = Asked::new("GET", "/v1/worker/jobs").header("Authorization", &format!("Bearer {token}"));
+        asked.send(node.address()).unwrap().status
+    };
+    assert_eq!((with(OTHER_TOKEN), with(TOKEN)), (200, 401));
+}
+
+#[test]
+fn mistake_in_a_file_that_is_read_again_changes_nothing() {
+    let world = World::new(crate::BELLJAR);
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let config = configure(&world, &server);
+    let node = Node::start(&world, &["--config", &config]);
+    let before = world.read("config.yaml");
+    world.write("config.yaml", "inference: {models: {small}}\n");
+    reload(&node, "what was read before goes on to count");
+    assert_eq!(node.run(&calling("small")).json()["stdout"], "small hello\n");
+    world.write("config.yaml", before);
+    world.write("token", "short");
+    reload(&node, "what was read before goes on to count");
+    assert_eq!(node.get("/v1/worker/jobs").status, 200);
+}
+
+#[test]
+fn hangup_has_a_node_connect_to_the_mcp_servers_that_are_configured_now() {
+    let world = World::new(crate::BELLJAR);
+    let config = |name: &str| {
+        let server =
+            json!({ "name": name, "transport": "stdio", "command": "no-such-server", "scope": "sandbox" });
+        world.write("config.yaml", json!({ "mcp": { "servers": [server] } }).to_string())
+    };
+    let path = config("former");
+    let node = Node::start(&world, &["--config", path.to_str().unwrap()]);
+    wait::until(|| node.log().contains("\"former\""));
+    assert!(!node.log().contains("\"latter\""));
+    config("latter");
+    reload(&node, READ_AGAIN);
+    wait::until(|| node.log().contains("\"latter\""));
+}

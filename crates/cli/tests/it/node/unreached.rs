@@ -1,0 +1,106 @@
+//! Jobs that fail for want of the web in other ways than by a step that was denied: by an agent that gives up, and behind a proxy of
+//! the house that says no, or is not there.
+
+use super::web::{fetching, job};
+use crate::egress::Server;
+use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
+use belljar_testkit::node::Node;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+/// A node whose jobs have a model, and may reach one port of this machine.
+fn node<'w>(world: &'w World, models: &ModelServer, port: u16) -> Node<'w> {
+    crate::models::configure(world, models);
+    let mut config: Value = serde_json::from_str(&world.read("config.yaml")).unwrap();
+    let rule = json!({ "host": "localhost", "ports": [port], "networks": ["127.0.0.0/8", "::1"] });
+    config["egress"] = json!({ "rules": [rule] });
+    let path = world.write("config.yaml", config.to_string()).display().to_string();
+    Node::start(world, &["--config", &path])
+}
+
+fn call(tool: &str, arguments: Value) -> Answer {
+    Answer::tool(ToolCall::new(tool, arguments))
+}
+
+/// An agent that runs a script, and gives up whatever comes of it.
+fn gives_up_after(script: &str) -> [Answer; 2] {
+    let run = call("run_command", json!({ "argv": ["sh", "-c", script] }));
+    [run, call("finish", json!({ "summary": "it can't be done", "gave_up": true }))]
+}
+
+/// A job with an agent behind these steps.
+fn with_agent(scripts: &[&str]) -> Value {
+    let mut job = job(scripts, true);
+    let spec = &mut job["sandbox"]["job_spec"];
+    spec["inference"] = json!({ "allowed_models": ["small"] });
+    spec["context"] = json!({ "requirements": ["the page is read"] });
+    job
+}
+
+#[test]
+fn agent_that_gives_up_what_it_was_denied_is_an_ext_net_required_and_another_one_is_not() {
+    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let [denied, prints] =
+        [fetching(1), "echo 'curl: (6) Could not resolve host: pkgs.example' >&2; exit 6".to_owned()];
+    let scripts = [denied.as_str(), "true", "true", prints.as_str()];
+    let answers = scripts.into_iter().flat_map(gives_up_after);
+    let models = ModelServer::start(Script::queue(answers.collect::<Vec<_>>()));
+    let node = node(&world, &models, server.address.port());
+
+    let told = node.run(&with_agent(&[])).json();
+    assert_eq!(told["failure_code"], "ext_net_required", "{told}");
+    let message = told["failure_message"].as_str().unwrap();
+    assert!(message.starts_with("needs localhost:1, which this node does not let it reach"), "{message}");
+    assert!(message.contains("it can't be done"), "{message}");
+    assert_eq!(told["sba_result"]["failure_code"], "ext_net_required");
+    assert_eq!(told["web"]["denied"][0]["port"], 1);
+    // The controls: it was denied nothing, a step before it was, and a command of it only says so.
+    let before = format!("{denied} || true");
+    for steps in [&[][..], &[before.as_str()], &[]] {
+        let told = node.run(&with_agent(steps)).json();
+        assert_eq!(told["failure_code"], "agent_gave_up", "{steps:?}: {told}");
+    }
+}
+
+/// A proxy that refuses everything.
+fn refusing() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count == 1) {
+                head.push(byte[0]);
+            }
+            let _ =
+                stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    url
+}
+
+#[test]
+fn job_behind_a_proxy_that_refuses_or_is_down_is_an_ext_net_required_that_names_the_host() {
+    let refused = "refused_by_upstream_proxy";
+    for (url, reason) in
+        [(refusing(), refused), ("http://127.0.0.1:1".to_owned(), "upstream_proxy_unavailable")]
+    {
+        let world = World::new(crate::BELLJAR);
+        let config = format!(
+            "egress: {{rules: [{{host: pkgs.example, ports: [80, 443]}}], proxy: {{url: '{url}', names: there}}}}\n"
+        );
+        let config = world.write("config.yaml", config).display().to_string();
+        let node = Node::start(&world, &["--config", &config]);
+        for (scheme, port) in [("http", 80), ("https", 443)] {
+            let told = node.run(&job(&[&format!("curl -sSf {scheme}://pkgs.example/")], true)).json();
+            assert_eq!(told["failure_code"], "ext_net_required", "{told}");
+            let expected = json!([{ "host": "pkgs.example", "port": port, "reason": reason }]);
+            assert_eq!(told["web"]["denied"], expected, "{told}");
+            let message = told["failure_message"].as_str().unwrap();
+            let needs = format!("needs pkgs.example:{port}, which can't be reached from this node");
+            assert!(message.starts_with(&needs), "{message}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a run wants and does not get, noted for it: by its own rules, by a proxy behind this one, or because nothing there is reached.
+
+use super::super::refusal::Refusal;
+use super::super::run::Denial;
+use super::Passage;
+use crate::http1::ResponseHead;
+use crate::upstream::Introduction;
+use belljar_policy::egress::Destination;
+
+/// Statuses by which a proxy says that it doesn't pass a request on, where it says besides that it is the proxy who says so.
+const NOT_PASSED_ON: [u16; 4] = [403, 502, 503, 504];
+
+// === impl Passage ===
+
+impl Passage<'_> {
+    /// Notes that the run did not get where it wanted, if that is what the refusal says.
+    pub(super) fn note_kept_out(&self, refusal: &Refusal) {
+        if !refusal.keeps_out() {
+            return;
+        }
+        let (destination, needed) = match refusal {
+            Refusal::Denied(denied) => (Some(&denied.destination), denied.needed()),
+            _ => (self.destination.as_ref(), None),
+        };
+        let Some(destination) = destination.cloned() else { return };
+        let reason = refusal.recorded_code();
+        let needed = needed.map(str::to_owned);
+        self.gate.run.keep_out(Denial { destination, reason, needed, last_at: self.started_at });
+    }
+
+    /// Notes whether an answer to a request comes from where the run wanted to get to, or from the proxy that was to pass it on.
+    ///
+    /// # Errors
+    /// [`Refusal`] where the proxy asks who this host is: that is none of the run's business.
+    pub(in crate::web) fn note_answer(
+        &self,
+        destination: &Destination,
+        proxy: Option<&Introduction>,
+        answer: &ResponseHead,
+    ) -> Result<(), Refusal> {
+        if proxy.is_none() {
+            return Ok(());
+        }
+        let refusal = Refusal::RefusedElsewhere { host: destination.host.to_string() };
+        if answer.status == 407 {
+            return Err(refusal);
+        }
+        match is_of_proxy(answer) {
+            true => self.note_kept_out(&refusal),
+            false => self.gate.run.reached(destination),
+        }
+        Ok(())
+    }
+}
+
+/// Whether an answer says that the proxy doesn't pass the request on. A proxy names itself where it passes an answer on (`Via`, RFC 9110
+/// §7.6.3), and in errors of its own by `Proxy-Status` (RFC 9209) or, as Squid does, by a header of its own.
+fn is_of_proxy(answer: &ResponseHead) -> bool {
+    let says_so = answer.header("x-squid-error").is_some()
+        || answer
+            .header("proxy-status")
+            .is_some_and(|status| memchr::memmem::find(status, b"error=").is_some());
+    let is_unmarked = answer.status == 403 && answer.header("via").is_none();
+    is_unmarked || (says_so && NOT_PASSED_ON.contains(&answer.status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answer_of_the_proxy_itself_is_told_from_one_that_it_passes_on() {
+        for (head, expected) in [
+            ("403 No\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\nVia: 1.1 squid", true),
+            ("503 No\r\nX-Squid-Error: ERR_DNS_FAIL 0\r\nVia: 1.1 squid", true),
+            ("403 No\r\nProxy-Status: belljar; error=http_request_denied", true),
+            ("403 No\r\nServer: any", true),
+            ("403 No\r\nVia: 1.1 proxy", false),
+            ("503 No\r\nServer: any", false),
+            ("200 Yes\r\nX-Squid-Error: ERR_ACCESS_DENIED 0", false),
+        ] {
+            let head = format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n");
+            let answer = ResponseHead::parse(head.as_bytes()).unwrap();
+            assert_eq!(is_of_proxy(&answer), expected, "{head}");
+        }
+    }
+}

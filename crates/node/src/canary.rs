@@ -1,0 +1,250 @@
+//! A canary sandbox: one of the node's own programs, run as a job is, from the node's very state directory. `/readyz` and the choice of
+//! jobs go by what became of the last one.
+//!
+//! ```text
+//! start ─► first canary ─► verdict ◄── canary ◄── /readyz, where the verdict is older than FRESH, or bad and older than RETRY
+//!                             ▲          │
+//!                             └──────────┴─ nothing for PATIENCE: the node can't make sandboxes
+//! ```
+//! Nothing waits for a canary but the start: a process that launches sandboxes may be stopped for good.
+
+use crate::daemon::Settings;
+use belljar_confine::launcher::Launcher;
+use belljar_confine::plan::HostPath;
+use belljar_contract::id::{JobId, TaskId};
+use belljar_contract::isolation::Required;
+use belljar_sandbox::enclosure::{Maker, Site};
+use belljar_sandbox::hatch::Hatch;
+use belljar_sandbox::limits::Limits;
+use belljar_sandbox::run::command::{CommandRequest, CommandWatch, carry_out_command};
+use belljar_sandbox::run::{Begun, RUNNER_INSIDE, RunError};
+use belljar_sandbox::spec::Lent;
+use belljar_sandbox::state::State;
+use belljar_sandbox::streams::Stream;
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+/// Makes canary sandboxes, one at a time, and keeps what became of the last one.
+pub(crate) struct Canary {
+    state: State,
+    launcher: Arc<Launcher>,
+    runner: HostPath,
+    limits: Limits,
+    required: Required,
+    seen: Mutex<Seen>,
+}
+
+/// What is known.
+#[derive(Debug, Default)]
+struct Seen {
+    /// When the last one ended, and whether it had run.
+    last: Option<(Instant, bool)>,
+    /// When the one that is under way began.
+    since: Option<Instant>,
+}
+
+/// What a canary did that had a sandbox.
+#[derive(Debug, thiserror::Error)]
+enum CanaryError {
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error("the program of the canary sandbox ended with exit code {exit_code}{}", why(.message.as_deref()))]
+    Ended { exit_code: i32, message: Option<String> },
+}
+
+/// Watches nothing.
+struct Unwatched;
+
+/// Age at which a good verdict is looked at again.
+const FRESH: Duration = Duration::from_secs(10);
+
+/// Age at which a bad one is.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Time that a canary may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Time between two looks whether it has ended.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Bytes of its output that are kept of each stream.
+const OUTPUT_BYTES: usize = 4_096;
+
+fn why(message: Option<&str>) -> String {
+    message.map_or_else(String::new, |message| format!(": {message}"))
+}
+
+// === impl Canary ===
+
+impl Canary {
+    pub(crate) fn new(settings: &Settings, launcher: &Arc<Launcher>) -> Arc<Self> {
+        Arc::new(Self {
+            state: settings.state.clone(),
+            launcher: Arc::clone(launcher),
+            runner: settings.runner.clone(),
+            limits: settings.limits,
+            required: settings.required.clone(),
+            seen: Mutex::default(),
+        })
+    }
+
+    /// Returns true if the last canary has run, and none hangs. Begins another one where the verdict is old.
+    pub(crate) fn is_well(self: &Arc<Self>) -> bool {
+        let now = Instant::now();
+        let mut seen = self.locked();
+        if seen.is_due(now) {
+            match self.begin() {
+                Ok(()) => seen.since = Some(now),
+                Err(error) => {
+                    tracing::error!(%error, "there is no thread for a canary sandbox");
+                    seen.last = Some((now, false));
+                }
+            }
+        }
+        seen.is_well(now)
+    }
+
+    /// Returns true if the last canary has run, and none hangs. Begins another one where it has not.
+    pub(crate) fn was_well(self: &Arc<Self>) -> bool {
+        let was_well = self.locked().is_well(Instant::now());
+        was_well || self.is_well()
+    }
+
+    /// Begins the first one, and waits for its end.
+    pub(crate) async fn settled(self: &Arc<Self>) {
+        self.is_well();
+        self.left().await;
+    }
+
+    /// Waits for the end of the one that is under way, for as long as one may take.
+    pub(crate) async fn left(&self) {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE && self.locked().since.is_some() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Makes one, on a thread of its own that nothing waits for when the process ends.
+    fn begin(self: &Arc<Self>) -> std::io::Result<()> {
+        let canary = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("belljar-canary".to_owned());
+        let spawned = thread.spawn(move || {
+            let tried = belljar_failpoint::unseen(|| canary.try_one());
+            canary.ended(tried.as_ref().err());
+        });
+        spawned.map(drop)
+    }
+
+    fn ended(&self, error: Option<&CanaryError>) {
+        let mut seen = self.locked();
+        let was_well = seen.last.is_none_or(|(_, has_run)| has_run);
+        *seen = Seen { last: Some((Instant::now(), error.is_none())), since: None };
+        drop(seen);
+        match error {
+            Some(error) if was_well => {
+                let closed = closed_ancestor(self.state.path()).map(|path| path.display().to_string());
+                tracing::error!(
+                    error = crate::chain(error),
+                    closed,
+                    "a canary sandbox did not run: jobs would fail; sandboxes have other users, and every directory above the state \
+                     directory must let them through (mode o+x)"
+                );
+            }
+            None if !was_well => tracing::info!("a canary sandbox runs again"),
+            _ => {}
+        }
+    }
+
+    fn try_one(&self) -> Result<(), CanaryError> {
+        let request = CommandRequest {
+            job_id: JobId::from_uuid(Uuid::now_v7()),
+            task_id: TaskId::from_uuid(Uuid::now_v7()),
+            argv: [format!("/{RUNNER_INSIDE}"), "--version".to_owned()].into(),
+            lent: [Lent { path: self.runner.clone(), inside: RUNNER_INSIDE.to_owned() }].into(),
+            env: BTreeMap::new(),
+            home: BTreeMap::new(),
+            programs: None,
+            limits: self.limits,
+            required: self.required.clone(),
+            hatches: [Hatch::Status].into(),
+            timeout: PATIENCE,
+            max_output_bytes: OUTPUT_BYTES,
+        };
+        let site = Site { state: &self.state, maker: Maker::Launcher(&self.launcher) };
+        let finished = carry_out_command(request, &site, &mut Unwatched)?;
+        let (exit_code, failure) = (finished.exit_code, finished.failure);
+        // What it has left is found by its name if it can't be removed now.
+        let _ = finished.folder.remove();
+        match exit_code {
+            0 => Ok(()),
+            exit_code => {
+                Err(CanaryError::Ended { exit_code, message: failure.map(|failure| failure.message) })
+            }
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first directory above that place which other users can't pass through.
+fn closed_ancestor(path: &Path) -> Option<&Path> {
+    const OTHERS_PASS: u32 = 0o001;
+    let is_closed =
+        |path: &&Path| path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & OTHERS_PASS == 0);
+    let above: Vec<_> = path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty()).collect();
+    above.into_iter().rev().find(is_closed)
+}
+
+// === impl Seen ===
+
+impl Seen {
+    fn is_due(&self, now: Instant) -> bool {
+        let is_old =
+            |(at, has_run): (Instant, bool)| now.duration_since(at) >= if has_run { FRESH } else { RETRY };
+        self.since.is_none() && self.last.is_none_or(is_old)
+    }
+
+    fn is_well(&self, now: Instant) -> bool {
+        let hangs = self.since.is_some_and(|since| now.duration_since(since) >= PATIENCE);
+        !hangs && self.last.is_some_and(|(_, has_run)| has_run)
+    }
+}
+
+// === impl Unwatched ===
+
+impl CommandWatch for Unwatched {
+    fn begun(&mut self, _begun: Begun) {}
+
+    fn printed(&mut self, _stream: Stream, _bytes: &[u8]) {}
+
+    fn is_to_stop(&self) -> Option<Duration> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn node_is_well_by_its_last_canary_and_not_while_one_hangs() {
+        let now = Instant::now();
+        let (hung, due) = (now + PATIENCE, now + FRESH);
+        let mut seen = Seen::default();
+        assert!(seen.is_due(now) && !seen.is_well(now), "nothing is known yet");
+        seen.since = Some(now);
+        assert!(!seen.is_due(hung) && !seen.is_well(now));
+        seen = Seen { last: Some((now, true)), since: None };
+        assert!(!seen.is_due(now + RETRY) && seen.is_due(due) && seen.is_well(due));
+        seen.since = Some(now);
+        assert!(seen.is_well(now + RETRY) && !seen.is_well(hung));
+        seen = Seen { last: Some((now, false)), since: None };
+        assert!(seen.is_due(now + RETRY) && !seen.is_well(now));
+    }
+}

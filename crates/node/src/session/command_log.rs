@@ -1,0 +1,119 @@
+//! What the commands of a session have printed, the last of it: for callers that didn't wait for a command, or lost its answer.
+
+use belljar_contract::worker::event::Stream;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use uuid::Uuid;
+
+/// The events of a session's commands. Terminals have none: what they print is theirs.
+#[derive(Default)]
+pub(crate) struct CommandLog(Mutex<KeptEvents>);
+
+#[derive(Default)]
+struct KeptEvents {
+    events: VecDeque<CommandEvent>,
+    /// What they take up, in bytes.
+    bytes: usize,
+    /// The id of the last event that there was.
+    last: u64,
+}
+
+/// One event.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct CommandEvent {
+    /// Its place among the session's events, from 1. Where ids are missing, events were dropped.
+    pub(crate) id: u64,
+    at: Timestamp,
+    /// The command that it is of.
+    command_id: Uuid,
+    #[serde(flatten)]
+    happening: CommandHappening,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum CommandHappening {
+    /// A command was started.
+    Started {
+        /// The program and its arguments.
+        command: Vec<String>,
+    },
+    /// It has written something.
+    Log {
+        /// Where to.
+        stream: Stream,
+        /// What, as text; what isn't UTF-8 is replaced.
+        text: String,
+    },
+    /// It is over.
+    Ended {
+        /// Its exit code, or 128 and the signal that ended it.
+        exit_code: i32,
+    },
+}
+
+/// So much is kept, in bytes and in events. Of more, the first is dropped.
+const MOST_BYTES: usize = 1 << 20;
+const MOST_EVENTS: usize = 10_000;
+
+// === impl CommandLog ===
+
+impl CommandLog {
+    /// Adds an event of that command.
+    pub(super) fn add(&self, at: Timestamp, command_id: Uuid, happening: CommandHappening) {
+        let mut kept = self.locked();
+        kept.last += 1;
+        kept.bytes += happening.bytes();
+        let event = CommandEvent { id: kept.last, at, command_id, happening };
+        kept.events.push_back(event);
+        while kept.bytes > MOST_BYTES || kept.events.len() > MOST_EVENTS {
+            let Some(first) = kept.events.pop_front() else { break };
+            kept.bytes -= first.happening.bytes();
+        }
+    }
+
+    /// The events behind the one with that id, as many as that at most.
+    pub(crate) fn after(&self, id: u64, most: usize) -> Vec<CommandEvent> {
+        self.locked().events.iter().filter(|event| event.id > id).take(most).cloned().collect()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, KeptEvents> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl CommandHappening ===
+
+impl CommandHappening {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Started { command } => command.iter().map(String::len).sum(),
+            Self::Log { text, .. } => text.len(),
+            Self::Ended { .. } => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(text: String) -> CommandHappening {
+        CommandHappening::Log { stream: Stream::Stdout, text }
+    }
+
+    #[test]
+    fn first_events_are_dropped_when_there_are_too_many_bytes_or_events() {
+        let all = CommandLog::default();
+        (0..3).for_each(|_| all.add(Timestamp::UNIX_EPOCH, Uuid::nil(), log("x".repeat(MOST_BYTES / 2))));
+        let ids = |events: Vec<CommandEvent>| events.iter().map(|event| event.id).collect::<Vec<_>>();
+        assert_eq!(ids(all.after(0, 10)), [2, 3]);
+        assert_eq!(ids(all.after(2, 10)), [3]);
+        (0..MOST_EVENTS).for_each(|_| all.add(Timestamp::UNIX_EPOCH, Uuid::nil(), log(String::new())));
+        assert_eq!(all.after(0, usize::MAX).len(), MOST_EVENTS);
+        assert_eq!(ids(all.after(0, 1)), [4]);
+    }
+}

@@ -1,0 +1,176 @@
+//! Messages of DNS (RFC 1035), as far as addresses take them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A kind of address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    V4,
+    V6,
+}
+
+/// What a server answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// These addresses; none where there is no such name, or none of that kind.
+    Addresses(Vec<IpAddr>),
+    /// The answer doesn't fit into a datagram.
+    Cut,
+    /// A response code (RFC 1035 §4.1.1).
+    Failed(u8),
+}
+
+const HEAD_BYTES: usize = 12;
+const INTERNET: u16 = 1;
+const NO_SUCH_NAME: u8 = 3;
+/// Bits of the third byte.
+const IS_ANSWER: u8 = 0x80;
+const IS_CUT: u8 = 0x02;
+const RECURSION_DESIRED: u8 = 0x01;
+
+// === impl Kind ===
+
+impl Kind {
+    fn number(self) -> u16 {
+        match self {
+            Self::V4 => 1,
+            Self::V6 => 28,
+        }
+    }
+}
+
+/// A question about a name; nothing where the name is none that can be asked for.
+pub(super) fn question(id: u16, name: &str, kind: Kind) -> Option<Vec<u8>> {
+    let mut bytes = id.to_be_bytes().to_vec();
+    bytes.extend([RECURSION_DESIRED, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    for label in name.split('.') {
+        let length = u8::try_from(label.len()).ok().filter(|length| (1..=63).contains(length))?;
+        bytes.push(length);
+        bytes.extend(label.as_bytes());
+    }
+    bytes.push(0);
+    bytes.extend(kind.number().to_be_bytes());
+    bytes.extend(INTERNET.to_be_bytes());
+    (bytes.len() <= HEAD_BYTES + 255 + 4).then_some(bytes)
+}
+
+/// The answer to that question; nothing for any other message.
+pub(super) fn read(message: &[u8], question: &[u8]) -> Option<Reply> {
+    let asked = question.get(HEAD_BYTES..)?;
+    let repeated = message.get(HEAD_BYTES..HEAD_BYTES + asked.len())?;
+    let is_answer = message.get(2)? & IS_ANSWER != 0 && message.get(..2)? == question.get(..2)?;
+    if !is_answer || number(message, 4)? != 1 || !repeated.eq_ignore_ascii_case(asked) {
+        return None;
+    }
+    if message[2] & IS_CUT != 0 {
+        return Some(Reply::Cut);
+    }
+    match message[3] & 0x0f {
+        0 => {}
+        NO_SUCH_NAME => return Some(Reply::Addresses(Vec::new())),
+        code => return Some(Reply::Failed(code)),
+    }
+    let mut at = HEAD_BYTES + asked.len();
+    let mut addresses = Vec::new();
+    for _ in 0..number(message, 6)? {
+        at = behind_name(message, at)?;
+        let (kind, class, length) =
+            (number(message, at)?, number(message, at + 2)?, number(message, at + 8)?);
+        let data = message.get(at + 10..at + 10 + usize::from(length))?;
+        // Names that stand for others come along with the addresses of those.
+        if class == INTERNET && is_asked_for(kind, asked) {
+            addresses.push(address(data)?);
+        }
+        at += 10 + data.len();
+    }
+    Some(Reply::Addresses(addresses))
+}
+
+fn is_asked_for(kind: u16, asked: &[u8]) -> bool {
+    asked.len().checked_sub(4).and_then(|at| number(asked, at)) == Some(kind)
+}
+
+fn address(data: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(data).map(|bytes| Ipv4Addr::from(bytes).into());
+    v4.or_else(|_| <[u8; 16]>::try_from(data).map(|bytes| Ipv6Addr::from(bytes).into())).ok()
+}
+
+fn number(message: &[u8], at: usize) -> Option<u16> {
+    let bytes = message.get(at..at.checked_add(2)?)?;
+    Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+}
+
+/// Where a name ends: a pointer is its end.
+fn behind_name(message: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        match *message.get(at)? {
+            0 => return Some(at + 1),
+            length if length & 0xc0 == 0xc0 => return Some(at + 2),
+            length if length & 0xc0 == 0 => at += 1 + usize::from(length),
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The answer to a question, with these addresses.
+    pub(in super::super) fn answer(question: &[u8], addresses: &[[u8; 4]]) -> Vec<u8> {
+        let mut answer = question.to_vec();
+        answer[2] |= IS_ANSWER;
+        answer[7] = u8::try_from(addresses.len()).unwrap();
+        for address in addresses {
+            answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+            answer.extend(address);
+        }
+        answer
+    }
+
+    #[test]
+    fn answer_has_its_addresses_and_what_is_cut_short_or_of_another_is_none() {
+        let asked = question(7, "a.example", Kind::V4).unwrap();
+        let whole = answer(&asked, &[[192, 0, 2, 1], [192, 0, 2, 2]]);
+        let expected: Vec<IpAddr> = vec!["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()];
+        assert_eq!(read(&whole, &asked), Some(Reply::Addresses(expected)));
+        for length in 0..whole.len() {
+            assert_eq!(read(&whole[..length], &asked), None, "{length}");
+        }
+        let other = question(7, "b.example", Kind::V4).unwrap();
+        assert_eq!(read(&whole, &other), None);
+        assert_eq!(read(&whole, &question(8, "a.example", Kind::V4).unwrap()), None);
+        assert_eq!(read(&asked, &asked), None, "a question");
+    }
+
+    #[test]
+    fn names_that_stand_for_others_are_passed_over() {
+        let asked = question(7, "a.example", Kind::V4).unwrap();
+        let mut answer = answer(&asked, &[]);
+        answer[7] = 2;
+        // An alias for a name of one label, then the address of that.
+        answer.extend([0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 60, 0, 3, 1, b'b', 0]);
+        answer.extend([1, b'b', 0, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 9]);
+        assert_eq!(read(&answer, &asked), Some(Reply::Addresses(vec!["192.0.2.9".parse().unwrap()])));
+    }
+
+    #[test]
+    fn failures_and_long_answers_are_told_apart() {
+        let asked = question(7, "a.example", Kind::V6).unwrap();
+        let with = |at: usize, bits: u8| {
+            let mut answer = answer(&asked, &[]);
+            answer[at] |= bits;
+            read(&answer, &asked)
+        };
+        assert_eq!(with(3, 3), Some(Reply::Addresses(Vec::new())));
+        assert_eq!(with(3, 2), Some(Reply::Failed(2)));
+        assert_eq!(with(2, IS_CUT), Some(Reply::Cut));
+    }
+
+    #[test]
+    fn name_that_no_message_can_hold_is_not_asked_for() {
+        for name in ["", "a..b", &"x".repeat(64), &"x.".repeat(140)] {
+            assert_eq!(question(1, name, Kind::V4), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Reports to a URL that another node names.
+//!
+//! The reports are those of Belljar's hatch. An answer as Belljar's node gives it counts as that; any other answer with a status of
+//! success says that the report was heard.
+
+use crate::cancellation::Cancellation;
+use crate::deadline::{Deadline, JobTime};
+use crate::fault::explain;
+use crate::http_client::{NoAnswer, Peer, Question};
+use belljar_contract::result::JobResult;
+use belljar_contract::worker::status::{StatusAnswer, StatusReport};
+use serde::Serialize;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// A report with the whole result, without a copy of it.
+#[derive(Serialize)]
+struct Delivery<'d> {
+    #[serde(flatten)]
+    report: &'d StatusReport,
+    result: &'d JobResult,
+}
+
+/// How long a delivery of the result is tried.
+const OF_RESULT: Duration = Duration::from_secs(10);
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// Posts a report.
+pub(super) fn post(peer: &mut Peer, body: &[u8], patience: Duration) -> io::Result<Option<StatusAnswer>> {
+    match exchange(peer, body, patience) {
+        Ok((200..=299, body)) => Ok(serde_json::from_slice(&body).ok()),
+        Ok((status, _)) => Err(refused(status)),
+        Err(error) => Err(io::Error::other(explain(&error))),
+    }
+}
+
+/// Posts the result until it is heard, or refused for good, or it takes too long.
+pub(super) fn deliver(peer: &mut Peer, report: &StatusReport, result: &JobResult) -> io::Result<()> {
+    let body = serde_json::to_vec(&Delivery { report, result })?;
+    let until = Instant::now() + OF_RESULT;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let trouble = match exchange(peer, &body, left) {
+            Ok((200..=299, _)) => return Ok(()),
+            Ok((status @ (408 | 425 | 429 | 500..=599), _)) => refused(status),
+            Ok((status, _)) => return Err(refused(status)),
+            Err(error) => io::Error::other(explain(&error)),
+        };
+        if Instant::now() + AGAIN_AFTER >= until {
+            return Err(trouble);
+        }
+        std::thread::sleep(AGAIN_AFTER);
+    }
+}
+
+fn refused(status: u16) -> io::Error {
+    io::Error::other(format!("the answer is {status}"))
+}
+
+/// Reports have a time of their own: they are also made when the job's time is over, or the runner was asked to stop.
+fn exchange(peer: &mut Peer, body: &[u8], patience: Duration) -> Result<(u16, Vec<u8>), NoAnswer> {
+    let cancellation = Cancellation::new().map_err(NoAnswer::Connect)?;
+    let time = JobTime::start(patience * 2, None, &|| None);
+    let question = Question {
+        method: "POST",
+        path: "",
+        headers: &[],
+        body: Some(body),
+        accept: "application/json",
+        // Reports are numbered.
+        is_idempotent: true,
+        patience,
+    };
+    let answer = peer.ask(question, &Deadline::of_job(&time, &cancellation))?;
+    Ok((answer.status, answer.body))
+}

@@ -1,0 +1,150 @@
+//! What an attempt at a job leaves to the next one when its host died: the steps that were done, the todo list, the artifacts and the
+//! workspace, which lies in the run's folder for that.
+//!
+//! ```text
+//! begin ─► the folder is marked: whose it is, and not to be cleared away ─► the job ended: the folder is removed
+//!                                   │ the host died
+//!                                   ├─► the next attempt, on this machine since the same boot ─► moved into its folder
+//!                                   └─► the job is over, or another machine's ─► removed
+//! ```
+//! What is moved was written by the job's own programs. Only names are moved, and no link is followed; the sandbox of the next attempt
+//! is the same user.
+
+use crate::native::HostUser;
+use crate::state::{JOB, RunFolder, State, StateError};
+use belljar_confine::plan::{HostPath, Identity};
+use belljar_contract::id::{JobId, RunId};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+/// An attempt at a job that may be made again.
+#[derive(Debug, Clone)]
+pub struct Resumption {
+    /// The job.
+    pub job_id: JobId,
+    /// The attempt, from 1 on.
+    pub attempt: u32,
+}
+
+/// The folder of the attempt before, whose host died.
+#[derive(Debug)]
+pub(crate) struct Left {
+    folder: RunFolder,
+    user: HostUser,
+}
+
+/// Whose a folder is.
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    job_key: String,
+    attempt: u32,
+    host_uid: u32,
+    host_gid: u32,
+    /// What was written before a machine went down may be there in part.
+    boot_id: String,
+}
+
+const MARK: &str = "resumption.json";
+const WORKSPACE: &str = "workspace";
+
+/// What is moved of `/job`: what the runner goes on from, and what was to be kept.
+const MOVED: [&str; 3] = ["steps.jsonl", "todo.json", "artifacts"];
+
+// === impl Resumption ===
+
+impl Resumption {
+    /// What the attempt before has left, if it was made on this machine and its host died.
+    pub(crate) fn left(&self, state: &State) -> Option<Left> {
+        let boot_id = boot_id().ok()?;
+        marked(state).into_iter().find_map(|(id, mark)| {
+            let is_before = mark.job_key == self.job_id.key() && mark.attempt + 1 == self.attempt;
+            let user = HostUser::again(mark.host_uid, mark.host_gid)?;
+            let folder = state.adopt(&id).filter(|_| is_before && mark.boot_id == boot_id)?;
+            Some(Left { folder, user })
+        })
+    }
+
+    /// Makes the workspace of this attempt in its folder, with what the attempt before has left, and marks the folder.
+    pub(crate) fn prepare(
+        &self,
+        state: &State,
+        (folder, owner): (&RunFolder, Identity),
+        left: Option<Left>,
+    ) -> Result<HostPath, StateError> {
+        let (own, workspace) = (folder.private(), folder.private().join(WORKSPACE));
+        if let Some(Left { folder: before, .. }) = left {
+            for name in MOVED {
+                // What isn't there is done again.
+                let _ = fs::rename(before.private().join(JOB).join(name), own.join(JOB).join(name));
+            }
+            let moved = fs::rename(before.private().join(WORKSPACE), &workspace);
+            if moved.is_err() {
+                // Steps that were done without what they have done are not done.
+                let _ = fs::remove_file(own.join(JOB).join("steps.jsonl"));
+            }
+            // What is left of it is found by its mark.
+            let _ = before.remove();
+        }
+        let workspace = match workspace.exists() {
+            true => HostPath::resolve(workspace)?,
+            false => folder.make(WORKSPACE, owner)?,
+        };
+        self.mark(folder, owner)?;
+        // It stays until the folder is removed as a whole.
+        std::mem::forget(state.retain(folder.id())?);
+        Ok(workspace)
+    }
+
+    fn mark(&self, folder: &RunFolder, owner: Identity) -> Result<(), StateError> {
+        let path = folder.path().join(MARK);
+        let make = |source| StateError::Make { path: path.clone(), source };
+        let mark = Mark {
+            job_key: self.job_id.key(),
+            attempt: self.attempt,
+            host_uid: owner.host_uid,
+            host_gid: owner.host_gid,
+            boot_id: boot_id().map_err(make)?,
+        };
+        let text = serde_json::to_vec(&mark).map_err(|error| make(error.into()))?;
+        fs::write(&path, text).map_err(make)
+    }
+}
+
+// === impl Left ===
+
+impl Left {
+    /// The user that the sandbox of the attempt before was, and that of the next one is.
+    pub(crate) fn user(&self) -> HostUser {
+        self.user
+    }
+}
+
+/// The runs that have left something to a next attempt and whose host died: each with the key of its job.
+pub fn waiting(state: &State) -> Vec<(RunId, String)> {
+    let marked = marked(state).into_iter().filter(|(id, _)| !state.is_owned(id));
+    marked.map(|(id, mark)| (id, mark.job_key)).collect()
+}
+
+/// Removes what a run has left to a next attempt, where there is none.
+pub fn remove(state: &State, id: &RunId) {
+    // A folder that can't be removed is found by its mark again.
+    let _ = state.adopt(id).map(RunFolder::remove);
+}
+
+fn marked(state: &State) -> Vec<(RunId, Mark)> {
+    let runs = fs::read_dir(state.path().join("runs")).into_iter().flatten().flatten();
+    let marked = runs.filter_map(|run| {
+        let id = RunId::parse(run.file_name().to_str()?).ok()?;
+        Some((id, read(&run.path().join(MARK))?))
+    });
+    marked.collect()
+}
+
+fn read(path: &Path) -> Option<Mark> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn boot_id() -> std::io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}

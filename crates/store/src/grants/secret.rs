@@ -1,0 +1,28 @@
+//! The secret of a grant: `bjg_` and 32 random bytes in hexadecimal. It has no form in which it would be shown by accident.
+
+use crate::digest::{hex, sha256};
+use crate::random::random;
+use rustix::io::Errno;
+
+/// The secret of a grant, which shows it.
+pub struct GrantSecret(String);
+
+const PREFIX: &str = "bjg_";
+const BYTES: usize = 32;
+
+// === impl GrantSecret ===
+
+impl GrantSecret {
+    pub(super) fn new() -> Result<Self, Errno> {
+        Ok(Self(format!("{PREFIX}{}", hex(&random::<BYTES>()?))))
+    }
+
+    pub(super) fn sha256(&self) -> String {
+        sha256(self.0.as_bytes())
+    }
+
+    /// The secret, to hand it to the holder of the grant, and for nothing else.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
