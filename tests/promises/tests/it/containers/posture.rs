@@ -54,7 +54,7 @@ fn is_engines(what: &str, way: Way, found: &Value) -> bool {
         attributes.iter().all(|attribute| found.contains(&json!(attribute)))
     };
     let holds = |bytes: u64| found["bytes"] == bytes;
-    // What may be held in memory is divided, and an empty workspace has half of it.
+    // What may be held in memory is divided, and `/tmp` has half of it.
     let eighth: u64 = 1 << 27;
     let share = if way == Way::Empty { eighth } else { 2 * eighth };
     match what {
@@ -80,8 +80,8 @@ fn is_engines(what: &str, way: Way, found: &Value) -> bool {
         "mount at /dev" => has(&["nosuid"]),
         "mount at /dev/shm" => has(&["nosuid", "nodev"]) && holds(share),
         "mount at /home/agent" => has(&["nosuid", "nodev"]) && holds(share),
-        "mount at /tmp" => has(&["nosuid", "nodev"]) && holds(2 * share),
-        "mount at /workspace" if way == Way::Empty => has(&["nosuid", "nodev"]) && holds(4 * eighth),
+        "mount at /tmp" => has(&["nosuid", "nodev"]) && holds(4 * eighth),
+        "mount at /workspace" if way == Way::Empty => has(&["nosuid", "nodev"]) && holds(2 * eighth),
         // An engine binds without options; no program gains rights by its bits, and no device is there to be opened.
         "mount at /workspace" => found["kind"] == "the host's",
         _ => false,
