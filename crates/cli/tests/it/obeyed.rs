@@ -43,6 +43,8 @@ fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
     World::as_everyone(BELLJAR, |world| {
         program(world, "project/print");
         program(world, "own/print");
+        let silent = world.write("own/silent", "#!/bin/sh\necho sk-0123456789abcdef\n");
+        std::fs::set_permissions(silent, PermissionsExt::from_mode(0o755)).unwrap();
         configuration(world, "evil", "project/print");
         configuration(world, "own/config.yaml", "own/print");
         let evil = world.read("evil");
@@ -57,7 +59,7 @@ fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
         assert_eq!(world.run(&["session", "commit", &id]).code, 3);
         assert!(!world.path().join("project/belljar.yaml").exists());
         // The file in use is known by what it is, whatever its name is.
-        configuration(world, "project/settings.conf", "own/print");
+        configuration(world, "project/settings.conf", "own/silent");
         let apply = |name: &str| {
             let script = format!("echo '# more' >> {name}");
             let with = ["exec", "--model", "small", "--config", "project/settings.conf"];
