@@ -17,7 +17,7 @@ pub struct TraceParent(String);
 pub struct ParseTraceParentError;
 
 const EXPECTED: &str = "a W3C traceparent such as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01, with ids that aren't zero";
-const PATTERN: &str = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$";
+const PATTERN: &str = "^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$";
 
 // === impl TraceParent ===
 
