@@ -1,7 +1,7 @@
 //! What isn't allowed is refused before anybody outside hears of it, in words that the client understands, and recorded.
 
 use crate::rig::{CHAT, Plan, Rig};
-use belljar_contract::inference::CallOutcome;
+use belljar_contract::inference::{CallOutcome, ProviderKind};
 use belljar_egress::inference::budget::BudgetLimits;
 use belljar_egress::inference::models::Price;
 use belljar_testkit::models::{Answer, Script};
@@ -82,10 +82,14 @@ fn only_allowed_models_are_listed() {
         list.as_array().unwrap().iter().map(|one| one[name].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(ids(&rig.get("/v1/models").json()["data"], "id"), ["large", "small"]);
-    assert_eq!(ids(&rig.get("/api/tags").json()["models"], "name"), ["large", "small"]);
+    // A provider that doesn't take Ollama's calls has no models for Ollama's clients.
+    assert_eq!(ids(&rig.get("/api/tags").json()["models"], "name"), [""; 0]);
     assert_eq!(rig.post("/api/show", "", &json!({"model": "other"})).status, 403);
     assert_eq!(rig.get("/health").json(), json!({"status": "ok", "runId": crate::rig::RUN}));
     assert_eq!(rig.server.connection_count(), 0);
+    let ollama = Plan { kind: ProviderKind::Ollama, ..Plan::default() };
+    let rig = Rig::with(ollama, Script::always(Answer::text("hello")));
+    assert_eq!(ids(&rig.get("/api/tags").json()["models"], "name"), ["large", "small"]);
 }
 
 #[test]
