@@ -12,7 +12,6 @@ mod terms;
 pub(crate) use order::Order;
 pub(crate) use terms::{Terms, TooMuch};
 
-use belljar_contract::access::AccessLevel;
 use belljar_contract::id::AgentId;
 use belljar_gateway::access::HouseAccess;
 use belljar_policy::access::AccessRules;
@@ -26,7 +25,6 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct House {
     access: Arc<HouseAccess>,
-    default_level: AccessLevel,
 }
 
 // === impl House ===
@@ -34,10 +32,9 @@ pub(crate) struct House {
 impl House {
     /// One with these rules, where agents of whom nothing is recorded have what that says of newcomers.
     pub(crate) fn new(rules: AccessRules, trust: &TrustConfig) -> Self {
-        let default_level = rules.default_level();
         // What tools do here the host itself does, or somebody elsewhere.
         let access = HouseAccess::new(rules, BTreeMap::new()).with_newcomers(trust.of_newcomer());
-        Self { access: Arc::new(access), default_level }
+        Self { access: Arc::new(access) }
     }
 
     /// By what calls are judged.
@@ -47,7 +44,7 @@ impl House {
 
     /// As whom somebody is judged.
     pub(crate) fn identity(&self, agent: Option<&AgentId>) -> Identity {
-        agent.map_or(Identity::Level(self.default_level), |agent| Identity::Agent(agent.clone()))
+        agent.map_or(Identity::Level(self.access.default_level()), |agent| Identity::Agent(agent.clone()))
     }
 
     /// What somebody may have by now.

@@ -62,6 +62,11 @@ impl HouseAccess {
         now.of_levels.clear();
     }
 
+    /// The level of agents of which nothing else is said.
+    pub fn default_level(&self) -> AccessLevel {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).rules.default_level()
+    }
+
     /// Has this be what an agent has earned from now on; nothing, if it has earned nothing.
     pub fn set_earned(&self, agent: &AgentId, earned: Option<Earned>) {
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);

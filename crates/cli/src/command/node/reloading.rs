@@ -6,6 +6,7 @@ use crate::error::CliError;
 use crate::obeyed;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{Daemon, Reloaded};
+use belljar_tools::bridge::config::ServersConfig;
 
 // === impl NodeArguments ===
 
@@ -25,7 +26,7 @@ impl NodeArguments {
             Ok(()) => tracing::info!(
                 models,
                 servers,
-                "SIGHUP: the token, the models and the MCP servers were read again; everything else of the configuration counts from the \
+                "SIGHUP: the token, the models, the rules for agents and the MCP servers were read again; everything else of the configuration counts from the \
                  next start"
             ),
             Err(error) => {
@@ -38,10 +39,10 @@ impl NodeArguments {
         obeyed::check_secret(&self.token_file)?;
         let token = Token::read(&self.token_file)?;
         let configuration = found(self.config.as_deref()).map(|path| Configuration::read_again(&path));
-        let (models, servers) = match configuration.transpose()? {
-            Some(configuration) => (configuration.inference, configuration.mcp.servers),
-            None => (None, belljar_tools::bridge::config::ServersConfig::default()),
+        let Some(configuration) = configuration.transpose()? else {
+            return Ok(Reloaded { token, models: None, access: None, servers: ServersConfig::default() });
         };
-        Ok(Reloaded { token, models, servers })
+        let Configuration { inference: models, access, has_access, mcp, .. } = configuration;
+        Ok(Reloaded { token, models, access: has_access.then_some(access), servers: mcp.servers })
     }
 }

@@ -1,6 +1,7 @@
 //! A node that is told to read its files again (SIGHUP).
 
 use super::modeled::calls;
+use super::tools::{job_of, told};
 use crate::models::configure;
 use belljar_testkit::http::Asked;
 use belljar_testkit::models::{Answer, ModelServer, Script};
@@ -98,4 +99,26 @@ fn hangup_has_a_node_connect_to_the_mcp_servers_that_are_configured_now() {
     config("latter");
     reload(&node, READ_AGAIN);
     wait::until(|| node.log().contains("\"latter\""));
+}
+
+#[test]
+fn hangup_has_agents_held_to_the_rules_that_are_written_now() {
+    let world = World::new(crate::BELLJAR);
+    let config = |denied: &str| {
+        let rules = format!("tool_access: {{agents: [{{name: reader, level: elevated{denied}}}]}}\n");
+        world.write("config.yaml", rules)
+    };
+    let path = config("");
+    let node = Node::start(&world, &["--config", path.to_str().unwrap()]);
+    let list = r#"tell(call("artifact.list", task_id=TASK))"#;
+    let listed = || {
+        let mut job = job_of(None, list);
+        job["agent_id"] = json!("reader");
+        told(&node, &job).remove(0)
+    };
+    assert_eq!(listed()["status"], "success");
+    config(", denied: [artifact.list]");
+    assert_eq!(listed()["status"], "success", "nothing is followed without the signal");
+    reload(&node, READ_AGAIN);
+    assert_eq!(listed()["domain_code"], "permission_denied");
 }
