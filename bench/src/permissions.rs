@@ -9,7 +9,6 @@ use belljar_contract::tool::{AgentKind, ToolName};
 use belljar_contract::yaml::{self, Log, Members};
 use belljar_gateway::Gateway;
 use belljar_gateway::access::HouseAccess;
-use belljar_gateway::batch::Call;
 use belljar_gateway::call::Called;
 use belljar_gateway::seat::Seat;
 use belljar_policy::access::{AccessRules, AgentStanding};
@@ -128,8 +127,8 @@ fn batch() -> bool {
         let begun = Instant::now();
         match who {
             0 => {
-                let calls = (0..CALLS).map(|_| Call { name: "echo".to_owned(), arguments: arguments() });
-                let all = runtime.block_on(gateway.invoke_all(&seat, calls, None)).expect("answers");
+                let calls = (0..CALLS).map(|_| gateway.call(&seat, "echo", arguments()));
+                let all = runtime.block_on(futures_util::future::join_all(calls));
                 assert!(all.iter().all(|called| matches!(called, Called::Answered(_))) && all.len() == CALLS);
             }
             _ => {
@@ -144,5 +143,5 @@ fn batch() -> bool {
     println!(
         "\n## batch: {CALLS} calls at once: {ours:.1} µs each through the gateway, each on the disk first; {bare:.1} µs without"
     );
-    judge("what invoke_all takes for each tool besides, µs", ours - bare, Goal::AtMost(50.0))
+    judge("what the gateway takes for each call besides, µs", ours - bare, Goal::AtMost(50.0))
 }

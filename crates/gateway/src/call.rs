@@ -13,7 +13,9 @@ use belljar_tools::Arguments;
 use belljar_tools::answer::{Answer, Attachment, Failure, envelope};
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::Entry;
+use futures_util::FutureExt;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 
 /// What comes of a call.
 #[derive(Debug)]
@@ -202,10 +204,22 @@ impl Gateway {
         if definition.effect.is_change() {
             recording.begin().await.map_err(unrecorded)?;
         }
-        let call = match recording.approved_scope() {
-            Some(scope) => entry.tool.call_approved(seat.caller(), arguments, scope),
-            None => entry.tool.call(seat.caller(), arguments),
+        let call = async {
+            match recording.approved_scope() {
+                Some(scope) => entry.tool.call_approved(seat.caller(), arguments, scope).await,
+                None => entry.tool.call(seat.caller(), arguments).await,
+            }
         };
+        // A tool that panics has its call answered and recorded like any other.
+        let call = AssertUnwindSafe(call).catch_unwind().map(|answer| {
+            answer.unwrap_or_else(|_| {
+                tracing::error!(tool = %entry.name(), "a tool has panicked");
+                Err(Failure::new(
+                    DomainCode::Internal,
+                    "the tool has broken off; it is not known how far it got",
+                ))
+            })
+        });
         let call = tokio::time::timeout(definition.within, call);
         tokio::select! {
             biased;

@@ -15,7 +15,6 @@ pub mod access;
 mod admission;
 mod arguments;
 mod asking;
-pub mod batch;
 pub mod bearer;
 pub mod call;
 mod half_closed;
