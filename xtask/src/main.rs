@@ -4,6 +4,7 @@
 
 mod effects;
 mod generate;
+mod reach;
 mod reference;
 mod rooms;
 mod source;

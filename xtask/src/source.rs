@@ -1,4 +1,7 @@
-//! Rust source as a check wants to see it: the code without its comments and literals.
+//! Rust source as a check wants to see it: the code without its comments and literals, or the names that it mentions.
+
+use proc_macro2::{TokenStream, TokenTree};
+use std::collections::BTreeSet;
 
 /// The text with every comment and every literal's content replaced by spaces; lines stay where they are.
 pub(crate) fn code_only(text: &str) -> String {
@@ -101,6 +104,40 @@ pub(crate) fn has_word(code: &str, word: &str) -> bool {
         let after = code[at + word.len()..].chars().next();
         !before.is_some_and(is_part) && !after.is_some_and(is_part)
     })
+}
+
+/// Adds the names that tokens mention: identifiers, what strings capture in braces, and what attributes say in strings.
+pub(crate) fn words_of(tokens: TokenStream, words: &mut BTreeSet<String>) {
+    let mut begins_attribute = false;
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) if begins_attribute => attribute_words(group.stream(), words),
+            TokenTree::Group(group) => words_of(group.stream(), words),
+            TokenTree::Ident(name) => _ = words.insert(name.to_string()),
+            TokenTree::Literal(literal) => {
+                let text = literal.to_string();
+                let captured = text.split('{').skip(1).map(|text| text.split(is_no_word).next());
+                words.extend(captured.flatten().filter(|word| !word.is_empty()).map(str::to_owned));
+            }
+            TokenTree::Punct(mark) => {
+                begins_attribute = mark.as_char() == '#';
+                continue;
+            }
+        }
+        begins_attribute = false;
+    }
+}
+
+/// Adds what an attribute mentions; documentation mentions nothing.
+fn attribute_words(tokens: TokenStream, words: &mut BTreeSet<String>) {
+    let text = tokens.to_string();
+    if !text.starts_with("doc") {
+        words.extend(text.split(is_no_word).filter(|word| !word.is_empty()).map(str::to_owned));
+    }
+}
+
+fn is_no_word(character: char) -> bool {
+    !character.is_alphanumeric() && character != '_'
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod printing;
 mod promises;
 mod purity;
 mod sizes;
+mod unreached;
 mod unsafety;
 mod whitespace;
 
@@ -26,6 +27,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::thread;
 
 /// The repository: its files, and what cargo says about its crates.
 pub(crate) struct Repository {
@@ -75,6 +77,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("promises", promises::check),
     ("purity", purity::check),
     ("generated", generated::check),
+    ("unreached", unreached::check),
     ("unsafety", unsafety::check),
     ("whitespace", whitespace::check),
 ];
@@ -84,8 +87,14 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode, Box<dyn Error>> {
     let repository = Repository::read(root)?;
     let mut out = std::io::stdout().lock();
     let mut found = 0;
-    for (name, check) in CHECKS {
-        let mut findings = check(&repository);
+    let all: Vec<Vec<Finding>> = thread::scope(|scope| {
+        let checks: Vec<_> = CHECKS.iter().map(|(_, check)| scope.spawn(|| check(&repository))).collect();
+        checks
+            .into_iter()
+            .map(|check| check.join().map_err(|_| "a check has panicked"))
+            .collect::<Result<_, _>>()
+    })?;
+    for ((name, _), mut findings) in CHECKS.iter().zip(all) {
         findings.sort();
         found += findings.len();
         for finding in findings {
