@@ -138,8 +138,6 @@ const OF_JOB: &str = concat!(
 
 const DELETE: &str = "DELETE FROM task_artifacts WHERE task_key = $1 AND path = $2";
 
-const DELETE_ALL: &str = "DELETE FROM task_artifacts WHERE task_key = $1";
-
 const EXPIRED: &str = "DELETE FROM task_artifacts WHERE (task_key, path) IN (\
     SELECT task_key, path FROM task_artifacts WHERE updated_at_ms < $1 \
     AND task_key NOT IN (SELECT lower(task_id) FROM jobs) ORDER BY updated_at_ms LIMIT $2)";
@@ -241,14 +239,6 @@ impl TaskArtifacts {
     pub async fn delete(&self, task_id: &TaskId, path: &ArtifactPath) -> Result<bool, DatabaseError> {
         let removed = self.write("task_artifact_delete", DELETE, values![task_id.key(), path.as_str()]);
         Ok(removed.await? > 0)
-    }
-
-    /// Keeps nothing of a task any longer; how many files there were.
-    ///
-    /// # Errors
-    /// [`DatabaseError`] when they can't be removed.
-    pub async fn delete_all(&self, task_id: &TaskId) -> Result<u64, DatabaseError> {
-        self.write("task_artifacts_delete", DELETE_ALL, values![task_id.key()]).await
     }
 
     /// Removes some files that were put there before, of tasks none of whose jobs is kept any more; how many. None when there are

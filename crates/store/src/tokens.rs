@@ -218,14 +218,6 @@ impl Tokens {
         }
     }
 
-    /// Takes back all tokens of a job; how many. When this is back, they let nobody in.
-    ///
-    /// # Errors
-    /// [`DatabaseError`] when they can't be taken back.
-    pub async fn revoke_of_job(&self, job_id: &JobId, now: Timestamp) -> Result<u64, DatabaseError> {
-        self.write("tokens_revoke", REVOKE_OF_JOB, values![job_id.key(), now]).await
-    }
-
     /// Removes some tokens that would not have been good since then in any case; how many. None when there are no more.
     ///
     /// # Errors

@@ -7,12 +7,6 @@
 //! Nothing of a call runs when the call is over, however it ends; files stay. Where that can't be said for certain, the
 //! sandbox goes with the call.
 
-mod call;
-mod owner;
-mod sealed;
-
-pub use sealed::{Furnish, SandboxWorkbench};
-
 use crate::answer::Failure;
 use crate::caller::Caller;
 use belljar_contract::category::Category;

@@ -177,6 +177,48 @@ fn one_sandbox_for_each_call_leaves_files_to_the_next_and_nothing_else() {
     });
 }
 
+/// Makes itself a daemon by every trick there is, and writes to `alive` as long as it lives.
+const DAEMON: &str = r#"
+import os, signal, time
+print("left", flush=True)
+for _ in range(2):
+    if os.fork():
+        time.sleep(0.3)
+        os._exit(0)
+    os.setsid()
+for fd in range(3):
+    os.close(fd)
+for sig in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(sig, signal.SIG_IGN)
+while True:
+    with open("alive", "a") as alive:
+        alive.write("x")
+    time.sleep(0.02)
+"#;
+
+#[test]
+fn what_a_tool_has_left_running_is_dead_when_its_call_is_over_and_the_sandbox_stays() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
+        let python = |code: &str| agent.does("code_runner", &json!({ "language": "python", "code": code }));
+        python("open('/tmp/kept', 'w').write('kept')");
+        let shell = "(setsid nohup sh -c 'while :; do echo >> alive; sleep 0.02; done' > /dev/null 2>&1 &); sleep 0.3";
+        let begin: [&dyn Fn() -> Value; 2] =
+            [&|| python(DAEMON), &|| agent.does("shell_command", &json!({ "command": shell }))];
+        for begin in begin {
+            begin();
+            let size = || agent.prints("stat -c %s alive");
+            let before = size();
+            assert_ne!(before, "0\n", "the control: it has lived");
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            assert_eq!(size(), before);
+            agent.prints("rm alive");
+        }
+        assert_eq!(python("print(open('/tmp/kept').read())")["stdout"], "kept\n");
+    });
+}
+
 /// What is said once it isn't done any more; how often it may fail before, is limited.
 fn until_refused(writes: impl Fn(usize) -> Value) -> String {
     let told = (0..8).map(writes).find(|told| told["domain_code"] == "limit_exceeded");

@@ -1,6 +1,5 @@
 //! How each backend is made on this very host, from its part of a configuration.
 
-use super::Makers;
 use crate::backend::{Backend, BackendError, with_causes};
 use crate::config::{BackendName, DockerConfig, Sandboxing, SubprocessConfig};
 use crate::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName, InvalidSetting};
@@ -31,15 +30,6 @@ pub struct Here {
 impl Here {
     /// The socket of an engine that is where engines are.
     pub const DOCKER_SOCKET: &str = "/var/run/docker.sock";
-
-    /// Makers of every backend that there is.
-    pub fn makers(self) -> Makers<'static> {
-        let makers = BackendName::ALL.into_iter().map(|name| {
-            let here = self.clone();
-            (name, move |sandboxing: &Sandboxing| here.make(name, sandboxing))
-        });
-        makers.fold(Makers::default(), |makers, (name, maker)| makers.with(name, maker))
-    }
 
     /// Makes one backend. Whether it can make sandboxes is not tried.
     ///

@@ -53,11 +53,6 @@ impl Sandboxing {
         self.overrides.get(&category).copied().unwrap_or(self.default_backend)
     }
 
-    /// The categories that a backend is for.
-    pub fn categories_of(&self, backend: BackendName) -> Vec<Category> {
-        Category::ALL.into_iter().filter(|category| self.backend_for(*category) == backend).collect()
-    }
-
     /// The backends that are named.
     pub fn named_backends(&self) -> BTreeSet<BackendName> {
         self.overrides.values().copied().chain([self.default_backend]).collect()

@@ -4,14 +4,12 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 mod calls;
-mod choice;
 mod containers;
 mod execution;
 mod files;
 mod hatches;
 mod hostile;
 mod house;
-mod keeping;
 mod lifetime;
 mod limits;
 mod programs;
@@ -75,7 +73,7 @@ fn main() -> std::process::ExitCode {
     }
     // Before the first thread.
     let launcher = Arc::new(Launcher::start().unwrap());
-    let cases = [execution::CASES, files::CASES, keeping::CASES, lifetime::CASES, limits::CASES].concat();
+    let cases = [execution::CASES, files::CASES, lifetime::CASES, limits::CASES].concat();
     let mut trials = Vec::new();
     for Maker { name: backend, make, own } in BACKENDS {
         for (name, case) in cases.iter().chain(own.iter().copied().flatten()) {
@@ -90,10 +88,9 @@ fn main() -> std::process::ExitCode {
             }));
         }
     }
-    let once = choice::CASES.iter().map(|case| ("backends", case));
-    for (group, (name, case)) in once.chain(ready::CASES.iter().map(|case| ("ready", case))) {
+    for (name, case) in ready::CASES {
         let launcher = Arc::clone(&launcher);
-        trials.push(Trial::test(format!("{group}::{name}"), move || {
+        trials.push(Trial::test(format!("ready::{name}"), move || {
             case(&launcher);
             Ok(())
         }));

@@ -1,6 +1,5 @@
 //! Sandboxes that are launched from a process which is ready for them have the walls of any other.
 
-use crate::choice::Case;
 use crate::house::{House, run, state};
 use belljar_confine::launcher::Launcher;
 use belljar_sandbox::backend::{Backend, Sandbox};
@@ -9,6 +8,9 @@ use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::state::State;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// What is tried once, whatever backends there are.
+type Case = (&'static str, fn(&Arc<Launcher>));
 
 pub(crate) const CASES: &[Case] = &[
     ("what_is_ready_is_walled_as_any_other", what_is_ready_is_walled_as_any_other),

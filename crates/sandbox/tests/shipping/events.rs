@@ -1,9 +1,10 @@
 //! What an event says, and what it may cost.
 
+use crate::queue::EventQueue;
 use belljar_contract::id::RunId;
 use belljar_sandbox::config::LogShippingConfig;
 use belljar_sandbox::correlation::{Correlation, CorrelationId};
-use belljar_sandbox::event::{Event, EventQueue, EventSink};
+use belljar_sandbox::event::{Event, EventSink};
 use belljar_sandbox::shipping::{
     Collection, ExecutionEvent, ExecutionOutcome, Finished, RawLogs, RowSource, Shipper,
 };
@@ -61,10 +62,7 @@ pub(crate) fn shipped(
 ) -> Option<ExecutionEvent> {
     let queue = Arc::new(EventQueue::with_room_for(1));
     ship(&Shipper::new(config, queue.clone()), stdout, stderr, rows);
-    queue.take().into_iter().find_map(|event| match event {
-        Event::Execution(event) => Some(*event),
-        Event::Lifecycle(_) => None,
-    })
+    queue.take().pop().map(|Event::Execution(event)| *event)
 }
 
 fn ship(shipper: &Shipper, stdout: &[u8], stderr: &[u8], rows: Option<Box<dyn RowSource>>) {
@@ -174,14 +172,8 @@ fn sources_that_hang_are_few_and_others_are_then_not_read() {
             sender
         })
         .collect();
-    let ends: Vec<Collection> = queue
-        .take()
-        .into_iter()
-        .filter_map(|event| match event {
-            Event::Execution(event) => Some(event.collection),
-            Event::Lifecycle(_) => None,
-        })
-        .collect();
+    let ends: Vec<Collection> =
+        queue.take().into_iter().map(|Event::Execution(event)| event.collection).collect();
     assert_eq!(ends[..8], [Collection::TimedOut; 8]);
     assert_eq!(ends[8], Collection::Failed);
     drop(senders);
@@ -206,7 +198,7 @@ fn a_sink_without_room_loses_events_that_are_counted_and_hinders_nothing() {
     assert_eq!((shipper.lost(), queue.lost()), (2, 2));
     assert_eq!(queue.take().len(), 1);
     ship(&shipper, b"", b"", None);
-    let Some(Event::Execution(event)) = queue.take().pop() else { panic!("no event") };
+    let Event::Execution(event) = queue.take().pop().unwrap();
     assert_eq!(event.lost_events, 2);
     assert!(queue.offer(Event::Execution(event)).is_ok());
 }

@@ -63,7 +63,6 @@ on_both_engines! {
         assert!(artifacts.find(&upper, &path("a")).await.unwrap().is_some());
         assert_eq!(artifacts.find(&other, &path("a")).await.unwrap(), None);
         assert!(!artifacts.delete(&other, &path("a")).await.unwrap());
-        assert_eq!(artifacts.delete_all(&other).await.unwrap(), 0);
         assert_eq!(paths(&artifacts, &other, "").await, Vec::<String>::new());
         assert_eq!(paths(&artifacts, &one, "").await, ["a"]);
     }

@@ -1,8 +1,8 @@
 //! Tokens of agents, on both engines.
 
 use crate::jobs::on_both_engines;
-use crate::jobs::world::{OWNER, World, assignment, assignment_of, now, outcome, report, task_id};
-use belljar_contract::id::{AgentId, JobId, ProjectId, SessionId, UserId};
+use crate::jobs::world::{OWNER, World, assignment, now, outcome, report, task_id};
+use belljar_contract::id::{AgentId, ProjectId, SessionId, UserId};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_policy::lifecycle::Ending;
 use belljar_store::database::Location;
@@ -118,21 +118,6 @@ on_both_engines! {
         assert!(said.iter().all(|text| text == &said[0]));
     }
 
-    async fn all_tokens_of_a_job_are_taken_back_and_no_other(world: World) {
-        let tokens = Tokens::new(world.database.clone());
-        let job = assignment();
-        let sibling = assignment_of(&job.task_id);
-        world.accepted(&job).await;
-        world.accepted(&sibling).await;
-        let (one, two) = (issued(&tokens, of(&job)).await, issued(&tokens, of(&job)).await);
-        let of_sibling = issued(&tokens, of(&sibling)).await;
-        let upper = JobId::parse(&job.job_id.as_str().to_uppercase()).unwrap();
-        assert_eq!(tokens.revoke_of_job(&upper, now()).await.unwrap(), 2);
-        assert_eq!(tokens.revoke_of_job(&upper, now()).await.unwrap(), 0);
-        assert!(!is_good(&tokens, &one).await && !is_good(&tokens, &two).await);
-        assert!(is_good(&tokens, &of_sibling).await);
-    }
-
     async fn the_end_of_a_job_is_the_end_of_its_tokens_however_it_ends(world: World) {
         let tokens = Tokens::new(world.database.clone());
         let manager = issued(&tokens, Holder::new(HolderKind::ProjectManager)).await;
@@ -237,17 +222,17 @@ on_both_engines! {
         let mut asking = Vec::new();
         for _ in 0..MOST_OF_A_JOB + 8 {
             let (tokens, holder) = (tokens.clone(), of(&job));
-            asking.push(tokio::spawn(async move { tokens.issue(holder, now(), in_an_hour()).await.map(drop) }));
+            asking.push(tokio::spawn(async move { tokens.issue(holder, now(), in_an_hour()).await }));
         }
-        let mut issued = 0;
+        let mut issued = Vec::new();
         for asking in asking {
             match asking.await.unwrap() {
-                Ok(()) => issued += 1,
+                Ok((secret, _)) => issued.push(secret),
                 Err(error) => assert!(matches!(error, IssueError::TooMany { .. }), "{error}"),
             }
         }
-        assert_eq!(issued, MOST_OF_A_JOB);
-        tokens.revoke_of_job(&job.job_id, now()).await.unwrap();
+        assert_eq!(issued.len() as u64, MOST_OF_A_JOB);
+        assert!(tokens.revoke(issued[0].reveal(), now()).await.unwrap());
         tokens.issue(of(&job), now(), in_an_hour()).await.unwrap();
     }
 

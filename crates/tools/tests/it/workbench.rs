@@ -1,5 +1,6 @@
 //! Tools that work in a workspace, in real sandboxes, and workspaces that mean no good.
 
+mod call;
 mod code;
 mod everywhere;
 mod files;
@@ -7,6 +8,7 @@ mod git;
 mod hostile_files;
 mod hostile_git;
 mod leaving_nothing;
+mod one_sandbox;
 pub(crate) mod rig;
 
 use rig::Benches;

@@ -3,7 +3,7 @@
 use super::Case;
 use super::rig::{Bench, Benches, Setting, direct, folder, run};
 use belljar_contract::tool::DomainCode;
-use belljar_sandbox::config::{BackendName, Strategy};
+use belljar_sandbox::config::BackendName;
 use belljar_sandbox::run::WorkspaceChoice;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ fn subprocess(benches: &Benches) -> Result<(), String> {
 }
 
 fn docker(benches: &Benches) -> Result<(), String> {
-    let setting = Setting { backend: BackendName::Docker, strategy: Strategy::PerTask, ..Setting::default() };
+    let setting = Setting { backend: BackendName::Docker, ..Setting::default() };
     let bench = benches.bench(setting)?;
     run(async {
         work(&bench).await;

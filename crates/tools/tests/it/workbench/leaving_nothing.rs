@@ -1,14 +1,7 @@
 //! Nothing of a call runs when the call is over; files stay, and so does the sandbox.
 
 use super::Case;
-use super::rig::{Bench, Benches, Setting, folder, run};
-use belljar_contract::category::Category;
-use belljar_contract::tool::DomainCode;
-use belljar_sandbox::config::Strategy;
-use belljar_sandbox::event::{Event, LifecycleChange};
-use belljar_tools::caller::Caller;
-use belljar_tools::workbench::Command;
-use rustix::process::{Pid, Signal};
+use super::rig::{Bench, Benches, run};
 use serde_json::json;
 use std::time::Duration;
 
@@ -17,9 +10,6 @@ pub(crate) const CASES: &[Case] = &[
     ("a_call_that_is_given_up_ends_with_everything_that_came_of_it", given_up),
     ("calls_at_the_same_time_end_without_each_other", at_once),
     ("whoever_kills_all_that_it_can_kills_neither_the_helper_nor_its_sandbox", killer),
-    ("a_sandbox_in_which_somebody_may_be_left_goes_with_the_call", helper_killed),
-    ("a_sandbox_is_its_callers_and_goes_with_what_the_caller_may", owners),
-    ("a_sandbox_that_its_memory_ends_is_told_and_the_next_call_gets_another", memory),
 ];
 
 /// Makes itself a daemon by every trick there is, and says by a file that it lives, as long as it does.
@@ -107,16 +97,8 @@ fn given_up(benches: &Benches) -> Result<(), String> {
         assert_eq!(after, before);
         assert!(!is_alive(&bench).await);
         assert_eq!(bench.shell("cat f").await, "kept\n");
-        assert_eq!(gone(&bench), 0);
     });
     Ok(())
-}
-
-/// How many sandboxes have gone before their time.
-fn gone(bench: &Bench) -> usize {
-    let is_gone =
-        |event: &Event| matches!(event, Event::Lifecycle(event) if event.what == LifecycleChange::Gone);
-    bench.events.take().iter().filter(|event| is_gone(event)).count()
 }
 
 fn at_once(benches: &Benches) -> Result<(), String> {
@@ -158,99 +140,6 @@ fn killer(benches: &Benches) -> Result<(), String> {
         // The control: what it may kill is dead. `kill -1` spares whoever sends it.
         assert_eq!(killer.unwrap().data["stdout"], "137\n");
         assert_eq!(bench.shell("cat f").await, "kept\n");
-        assert_eq!(gone(&bench), 0);
-    });
-    Ok(())
-}
-
-fn owners(benches: &Benches) -> Result<(), String> {
-    let bench = benches.native();
-    let per_call = benches.bench(Setting { strategy: Strategy::PerCall, ..Setting::default() })?;
-    run(async {
-        let write = json!({ "path": "f", "content": "mine" });
-        bench.done("write_file", write.clone()).await;
-        let other = Caller { user_id: Some("somebody-else".to_owned()), ..bench.caller.clone() };
-        let read = json!({ "path": "f" });
-        assert!(bench.call_as(&other, "read_file", read.clone()).await.is_err());
-        assert!(bench.call("read_file", read.clone()).await.is_ok());
-        // Whoever has no name has no sandbox that stays.
-        let nobody = Caller::of(bench.caller.kind);
-        bench.call_as(&nobody, "write_file", write.clone()).await.unwrap();
-        assert!(bench.call_as(&nobody, "read_file", read.clone()).await.is_err());
-        per_call.done("write_file", write).await;
-        assert!(per_call.call("read_file", read).await.is_err());
-        let again = Command::new(Category::Terminal, vec!["true".to_owned()]);
-        bench.sandboxes.release(&bench.caller);
-        assert!(
-            belljar_tools::workbench::Workbench::run(&*bench.sandboxes, &bench.caller, again).await.is_ok()
-        );
-    });
-    Ok(())
-}
-
-fn memory(benches: &Benches) -> Result<(), String> {
-    let mut setting = Setting::default();
-    setting.limits.memory_bytes = Some(256 << 20);
-    let bench = benches.bench(setting)?;
-    run(async {
-        bench.shell("echo kept >f").await;
-        let eats =
-            json!({ "language": "python", "code": "x = []\nwhile True: x.append(bytearray(1 << 24))" });
-        let eaten = bench.call("code_runner", eats).await.unwrap_err();
-        assert_eq!(eaten.code, DomainCode::LimitExceeded, "{eaten:?}");
-        assert!(eaten.message.contains("memory"), "{eaten:?}");
-        let listed = bench.done("list_directory", json!({})).await;
-        assert_eq!(listed["content"], "(empty)", "it is another sandbox");
-    });
-    Ok(())
-}
-
-/// The programs of ours that descend from this process and do something in a sandbox.
-fn helpers() -> Vec<i32> {
-    let parent = |pid: i32| -> Option<i32> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
-    };
-    let own = i32::try_from(std::process::id()).unwrap();
-    let is_ours = |pid: &i32| {
-        let ancestors = std::iter::successors(Some(*pid), |pid| parent(*pid).filter(|pid| *pid > 1));
-        ancestors.take(64).any(|pid| pid == own)
-    };
-    let does_something = |pid: &i32| {
-        std::fs::read(format!("/proc/{pid}/cmdline"))
-            .is_ok_and(|line| line.ends_with(b"cynode-sba\0workbench\0"))
-    };
-    let pids = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(does_something).filter(is_ours).collect()
-}
-
-fn helper_killed(benches: &Benches) -> Result<(), String> {
-    let place = folder();
-    let bench = benches.native_in(place.path());
-    run(async {
-        bench.shell(":").await;
-        gone(&bench);
-        let daemon =
-            json!({ "command": "(setsid sh -c 'while :; do echo >>alive; sleep 0.02; done' &); sleep 600" });
-        let alive = place.path().join("alive");
-        let kill = async {
-            while !alive.exists() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            // As the kernel does when memory is short.
-            for pid in helpers() {
-                rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-            }
-        };
-        let (called, ()) = tokio::join!(bench.call("shell_command", daemon), kill);
-        assert_eq!(called.unwrap_err().code, DomainCode::Unavailable);
-        let size = || std::fs::metadata(&alive).unwrap().len();
-        let before = size();
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(size(), before);
-        assert_eq!(gone(&bench), 1, "it could not be known what was left");
-        assert_eq!(bench.shell("echo another").await, "another\n");
     });
     Ok(())
 }

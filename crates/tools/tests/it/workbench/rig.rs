@@ -1,5 +1,6 @@
 //! Tools on a workbench, in sandboxes of a backend, and how cases use them.
 
+use super::one_sandbox::OneSandbox;
 use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::isolation::Required;
@@ -7,11 +8,8 @@ use belljar_contract::tool::{DomainCode, ToolName};
 use belljar_policy::tool::ToolGrants;
 use belljar_sandbox::backend::Wanted;
 use belljar_sandbox::backends::here::Here;
-use belljar_sandbox::backends::{Backends, Makers};
-use belljar_sandbox::clock::{Clock, SystemClock};
-use belljar_sandbox::config::{BackendName, Sandboxing, Strategy};
+use belljar_sandbox::config::{BackendName, Sandboxing};
 use belljar_sandbox::docker::inside;
-use belljar_sandbox::event::{EventQueue, EventSink};
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::HostPath;
@@ -27,7 +25,7 @@ use belljar_tools::builtin::git::{self, Signature};
 use belljar_tools::builtin::{execution, files};
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::Registry;
-use belljar_tools::workbench::{Command, Ended, SandboxWorkbench, Workbench};
+use belljar_tools::workbench::{Command, Ended, Workbench};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -50,17 +48,13 @@ pub(crate) struct Benches {
 /// Tools, in sandboxes of one backend.
 pub(crate) struct Bench {
     pub(crate) workbench: Arc<dyn Workbench>,
-    pub(crate) sandboxes: Arc<SandboxWorkbench>,
-    pub(crate) events: Arc<EventQueue>,
     pub(crate) caller: Caller,
-    backends: Arc<Backends>,
     registry: Registry,
 }
 
 /// What a bench is unless something else is said.
 pub(crate) struct Setting {
     pub(crate) backend: BackendName,
-    pub(crate) strategy: Strategy,
     pub(crate) workspace: WorkspaceChoice,
     pub(crate) limits: Limits,
     /// Where programs are looked for.
@@ -99,11 +93,8 @@ impl Benches {
     }
 
     pub(crate) fn bench(&self, setting: Setting) -> Result<Bench, String> {
-        let Setting { backend, strategy, workspace, limits, search_path } = setting;
-        let mut sandboxing =
-            Sandboxing { default_backend: backend, overrides: BTreeMap::new(), ..Sandboxing::default() };
-        sandboxing.native.lifecycle.strategy = strategy;
-        sandboxing.docker.lifecycle.strategy = strategy;
+        let Setting { backend, workspace, limits, search_path } = setting;
+        let mut sandboxing = Sandboxing::default();
         sandboxing.docker.image = IMAGE.to_owned();
         let mut here = self.here.clone();
         // One each: folders of runs are looked at.
@@ -113,35 +104,25 @@ impl Benches {
         if backend == BackendName::Docker {
             here.docker_socket = self.engine()?;
         }
-        let makers =
-            Makers::default().with(backend, move |sandboxing: &Sandboxing| here.make(backend, sandboxing));
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start().unwrap());
-        let events = Arc::new(EventQueue::with_room_for(1_000));
-        let sink: Arc<dyn EventSink> = Arc::clone(&events) as _;
-        let backends = Arc::new(Backends::build(sandboxing, makers, &clock, &sink));
-        backends.for_category(Category::Terminal).unwrap();
         let env: BTreeMap<String, String> =
             search_path.map(|path| ("PATH".to_owned(), path.to_owned())).into_iter().collect();
-        let wanted = move |_: &Caller, _| {
-            Ok::<_, Failure>(Wanted {
-                workspace: workspace.clone(),
-                lent: Vec::new(),
-                env: env.clone(),
-                limits,
-                required: Required::default(),
-                hatches: Vec::new(),
-                home: BTreeMap::new(),
-                programs: None,
-            })
+        let wanted = Wanted {
+            workspace,
+            lent: Vec::new(),
+            env,
+            limits,
+            required: Required::default(),
+            hatches: Vec::new(),
+            home: BTreeMap::new(),
+            programs: None,
         };
-        let sandboxes = SandboxWorkbench::new(Arc::clone(&backends), Arc::new(wanted), &self.helper);
-        let sandboxes = Arc::new(sandboxes.unwrap());
-        let workbench: Arc<dyn Workbench> = Arc::clone(&sandboxes) as _;
+        let made = here.make(backend, &sandboxing).unwrap();
+        let workbench: Arc<dyn Workbench> = Arc::new(OneSandbox::make(made, wanted, &self.helper));
         let tools = tools(&workbench);
         let (task, job) = (TaskId::parse(ID).unwrap(), JobId::parse(ID).unwrap());
         let caller = Caller::in_sandbox(task, job, RunId::parse(ID).unwrap(), ToolGrants::default());
         let registry = Registry::new(tools).unwrap();
-        Ok(Bench { workbench, sandboxes, events, caller, backends, registry })
+        Ok(Bench { workbench, caller, registry })
     }
 
     fn engine(&self) -> Result<PathBuf, String> {
@@ -154,7 +135,6 @@ impl Default for Setting {
     fn default() -> Self {
         Self {
             backend: BackendName::Native,
-            strategy: Strategy::PerAgent,
             workspace: WorkspaceChoice::Empty,
             limits: Limits::default(),
             search_path: None,
@@ -217,15 +197,6 @@ impl Bench {
         // The shell and the program that has started it: PID 1 is not shown.
         let listed = self.shell("for p in /proc/[0-9]*; do echo $p; done").await;
         listed.lines().count()
-    }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        for made in Category::ALL.into_iter().filter_map(|category| self.backends.for_category(category).ok())
-        {
-            made.lifecycle.cleanup_all();
-        }
     }
 }
 

@@ -1,12 +1,10 @@
 //! One call in a sandbox: the program of ours that does it there, from its start until nothing of it is left.
 
-use super::Answer;
-use crate::answer::Failure;
 use belljar_contract::tool::DomainCode;
-use belljar_contract::workbench::LONGEST_ANSWER_BYTES;
+use belljar_contract::workbench::{Answer, LONGEST_ANSWER_BYTES};
 use belljar_sandbox::backend::Execution;
-use belljar_sandbox::lifecycle::Lease;
 use belljar_sandbox::streams::Spoken;
+use belljar_tools::answer::Failure;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,11 +20,7 @@ pub(super) struct Call {
 
 #[derive(Debug)]
 struct Held {
-    // Before the sandbox that it runs in.
     execution: Box<dyn Execution>,
-    lease: Lease,
-    /// Whether programs may come of it.
-    runs_programs: bool,
 }
 
 /// How a call is over.
@@ -57,12 +51,8 @@ const ENDED_BY_TERM: u8 = 128 + 15;
 // === impl Call ===
 
 impl Call {
-    pub(super) fn new(
-        (execution, lease): (Box<dyn Execution>, Lease),
-        spoken: Spoken,
-        runs_programs: bool,
-    ) -> Self {
-        Self { held: Some(Held { execution, lease, runs_programs }), spoken: Some(spoken) }
+    pub(super) fn new(execution: Box<dyn Execution>, spoken: Spoken) -> Self {
+        Self { held: Some(Held { execution }), spoken: Some(spoken) }
     }
 
     /// Asks, and waits for the answer and until nothing is left.
@@ -88,9 +78,8 @@ impl Call {
             Err(()) => Over::GivenUp,
         };
         let Some(held) = self.held.take() else { return Err(gone()) };
-        let ended = tokio::task::spawn_blocking(move || held.end(over)).await;
-        let failure = ended.map_err(|error| Failure::internal("end what it has begun", &error))?;
-        answer.map_err(|()| failure.unwrap_or_else(gone))
+        tokio::task::spawn_blocking(move || held.end(over)).await.unwrap();
+        answer.map_err(|()| gone())
     }
 }
 
@@ -101,7 +90,7 @@ impl Drop for Call {
         let held = Arc::new(Mutex::new(Some(held)));
         let end = |held: &Mutex<Option<Held>>| {
             let held = held.lock().unwrap_or_else(PoisonError::into_inner).take();
-            held.and_then(|held| held.end(Over::GivenUp))
+            held.map(|held| held.end(Over::GivenUp))
         };
         let theirs = Arc::clone(&held);
         let ender = std::thread::Builder::new().name("workbench-end".to_owned());
@@ -114,9 +103,9 @@ impl Drop for Call {
 // === impl Held ===
 
 impl Held {
-    /// Ends it; why it has failed, if it was the sandbox. It takes time.
-    fn end(self, over: Over) -> Option<Failure> {
-        let Self { mut execution, lease, runs_programs } = self;
+    /// Ends it. It takes time.
+    fn end(self, over: Over) {
+        let Self { mut execution } = self;
         if over == Over::GivenUp {
             let _ = execution.signal(TERM);
         }
@@ -125,24 +114,10 @@ impl Held {
             execution.wait_until(Some(Instant::now() + patience)),
             Ok(Some(ending)) if matches!(ending.outcome.exit_code(), 0 | ENDED_BY_TERM)
         );
-        if is_clean {
-            return None;
+        if !is_clean {
+            let _ = execution.kill();
+            let _ = execution.wait_until(Some(Instant::now() + PATIENCE));
         }
-        let _ = execution.kill();
-        let is_dead = matches!(execution.wait_until(Some(Instant::now() + PATIENCE)), Ok(Some(_)));
-        drop(execution);
-        let failure = lease.ended_by().map(|limit| {
-            let said =
-                format!("the sandbox has run into its {limit} limit and is over; what was in it is lost");
-            Failure::new(DomainCode::LimitExceeded, said)
-        });
-        // Nobody can tell what came of it from what came of others: there must be nothing at all.
-        let is_empty = lease.stats().is_ok_and(|stats| stats.processes == 0);
-        if !is_dead || (runs_programs && !is_empty) {
-            tracing::warn!(sandbox = %lease.id(), "a call may have left something running: its sandbox goes");
-            lease.discard("a call may have left something running in it");
-        }
-        failure
     }
 }
 
