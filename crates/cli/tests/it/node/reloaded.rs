@@ -116,9 +116,9 @@ fn hangup_has_agents_held_to_the_rules_that_are_written_now() {
         job["agent_id"] = json!("reader");
         told(&node, &job).remove(0)
     };
-    assert_eq!(listed()["status"], "success");
+    assert_eq!(listed()["status"], "ok");
     config(", denied: [artifact.list]");
-    assert_eq!(listed()["status"], "success", "nothing is followed without the signal");
+    assert_eq!(listed()["status"], "ok", "nothing is followed without the signal");
     reload(&node, READ_AGAIN);
     assert_eq!(listed()["domain_code"], "permission_denied");
 }
