@@ -142,7 +142,8 @@ fn together_they_write_no_more_to_disk_than_one_may_and_another_begins_nothing_a
                 agent.calls("code_runner", &json!({ "language": "python", "code": code }))
             };
             for name in ["one", "two"] {
-                assert_eq!(writes(name)["data"]["exit_code"], 0, "{strategy}");
+                let told = writes(name);
+                assert_eq!(told["data"]["exit_code"], 0, "{strategy}: {told}");
             }
             // The third is too much, and no sandbox after it has more.
             let told = until_refused(|number| writes(&format!("more-{number}")));
