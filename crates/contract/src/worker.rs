@@ -17,6 +17,7 @@ pub mod openapi;
 pub mod operation;
 pub mod problem;
 pub mod pty;
+pub mod sandbox_order;
 pub mod session;
 pub mod state;
 pub mod status;

@@ -1,22 +1,17 @@
 //! What a node is asked to carry out: `POST /v1/worker/jobs:run`.
 
+pub use super::sandbox_order::{JobSpec, NATIVE_IMAGE, NetworkPolicy, SandboxOrder};
+
 use super::ApiVersion;
-use super::context_files::ContextFiles;
 use super::traceparent::TraceParent;
 use crate::category::Category;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
 use crate::id::{AgentId, GroupId, JobId, ProjectId, TaskId, UserId};
-use crate::image::{self, ImageReference};
-use crate::job::Job;
-use crate::job::constraints::Positive;
-use crate::job::step::run_command::{Argv, Environment};
 use crate::json::{self, Node, quoted};
 use crate::problem::Problems;
 use crate::scope::{MOST_GROUPS, Scopes};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// A request to run a job.
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
@@ -79,65 +74,6 @@ pub struct Assignment {
     /// The place it runs in, and what runs there.
     pub sandbox: SandboxOrder,
 }
-
-/// The place a job runs in, and what runs there: `command`, or `job_spec`.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields, transform = one_of_command_and_job_spec)]
-pub struct SandboxOrder {
-    /// The image, as an OCI reference, or `native` for the node's own programs; the node's default if absent.
-    #[schemars(default, with = "String", regex(pattern = image::PATTERN), length(max = image::LONGEST_NAME))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image: Option<String>,
-    /// A program and its arguments; no shell reads them.
-    #[schemars(default)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub command: Vec<String>,
-    /// A job for the runner, which finds it at `/job/job.json`. Its ids are those of the request.
-    #[schemars(default, with = "Job")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub job_spec: Option<JobSpec>,
-    /// Files for the runner's agent, below `/job/context`; only beside `job_spec`.
-    #[schemars(default)]
-    #[serde(skip_serializing_if = "ContextFiles::is_empty")]
-    pub context_files: ContextFiles,
-    /// Variables for its environment. Those that say which job this is are the node's.
-    #[schemars(default, schema_with = "env_schema")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-    /// A limit in seconds. The node has one of its own, and the smaller one holds.
-    #[schemars(default, with = "u32", range(min = 1, max = 4_294_967_295_u64))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_seconds: Option<u32>,
-    /// What may be reached of the web. A job for the runner says so itself (`ext_net_allowed`), and `none` contradicts that it
-    /// may. A command that says nothing may reach nothing.
-    #[schemars(default, with = "NetworkPolicy")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub network_policy: Option<NetworkPolicy>,
-    /// Whether models may be called that the node's configuration has. A job for the runner says so itself.
-    #[schemars(default)]
-    pub use_inference: bool,
-}
-
-/// A job for the runner, with the document that it was read from.
-#[derive(Debug, Clone, PartialEq)]
-pub struct JobSpec {
-    /// The job.
-    pub job: Job,
-    document: serde_json::Value,
-}
-
-/// What a sandbox may reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum NetworkPolicy {
-    /// Nothing: there is no proxy.
-    None,
-    /// What the node's policy allows, through its proxy; nothing, where it has no policy.
-    Restricted,
-}
-
-/// The image that is the node's own programs.
-pub const NATIVE_IMAGE: &str = "native";
 
 /// A job may be begun as often as this.
 pub const MOST_ATTEMPTS: u32 = 10;
@@ -297,198 +233,13 @@ fn ids_are_the_same(node: &Node, at: &mut At<'_, '_>) -> bool {
     same
 }
 
-// === impl SandboxOrder ===
-
-impl SandboxOrder {
-    /// The limit that was asked for.
-    pub fn timeout(&self) -> Option<Duration> {
-        self.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()))
-    }
-
-    /// Whether the web is asked for, as far as the node's policy lets.
-    pub fn wants_web(&self) -> bool {
-        match &self.job_spec {
-            // Where both speak, the one that allows less holds.
-            Some(spec) => {
-                spec.job.constraints.ext_net_allowed && self.network_policy != Some(NetworkPolicy::None)
-            }
-            None => self.network_policy == Some(NetworkPolicy::Restricted),
-        }
-    }
-
-    /// Whether the job may reach what is outside by itself, and its sandbox may not.
-    pub fn contradicts_itself(&self) -> bool {
-        let may = self.job_spec.as_ref().is_some_and(|spec| spec.job.constraints.ext_net_allowed);
-        may && self.network_policy == Some(NetworkPolicy::None)
-    }
-}
-
-impl Decode for SandboxOrder {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        let mut fields = Fields::open(node, at)?;
-        let image = fields.optional("image");
-        let command = fields.optional("command");
-        let job_spec = fields.optional("job_spec");
-        let context_files = fields.or("context_files", ContextFiles::default());
-        let env = fields.or("env", Environment(BTreeMap::new()));
-        let timeout_seconds = fields.optional("timeout_seconds");
-        let network_policy = fields.optional("network_policy");
-        let use_inference = fields.or("use_inference", false);
-        fields.check(|at| has_one_program(node, at));
-        if fields.has("context_files") && !fields.has("job_spec") {
-            fields.refuse("`context_files` without `job_spec`", "a job whose runner reads them");
-        }
-        fields.finish()?;
-        Some(Self {
-            image: image?.map(|Image(image)| image),
-            command: command?.map(|Command(argv)| argv).unwrap_or_default(),
-            job_spec: job_spec?,
-            context_files: context_files?,
-            env: env.map(|Environment(env)| env)?,
-            timeout_seconds: timeout_seconds?.map(|Positive(seconds)| seconds),
-            network_policy: network_policy?,
-            use_inference: use_inference?,
-        })
-    }
-}
-
-/// An empty `command` stands for none: that is how it is left out where it has to be there.
-fn has_one_program(node: &Node, at: &mut At<'_, '_>) -> bool {
-    const EXPECTED: &str = "one of `command` and `job_spec`: what runs in the sandbox";
-    let is_empty = |command: &Node| matches!(command, Node::Array(elements) if elements.is_empty());
-    let has_command = node.member("command").is_some_and(|command| !is_empty(command));
-    match (has_command, node.member("job_spec").is_some()) {
-        (true, true) => at.refuse("both `command` and `job_spec`", EXPECTED),
-        (false, false) => at.refuse("neither `command` nor `job_spec`", EXPECTED),
-        _ => return true,
-    }
-    false
-}
-
-/// The schema of variables for an environment.
-pub(super) fn env_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "description": "Variables for its environment. Those that say whose it is are the node's.",
-        "type": "object",
-        "propertyNames": {
-            "pattern": "^[^=\\u0000]+$",
-            "not": { "enum": crate::job::step::run_command::RESERVED_VARIABLES },
-        },
-        "additionalProperties": { "type": "string", "pattern": "^[^\\u0000]*$" },
-    })
-}
-
-/// The schema of a program and its arguments.
-pub(super) fn argv_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "description": "A program and its arguments; no shell reads them.",
-        "type": "array",
-        "items": { "type": "string", "pattern": "^[^\\u0000]*$" },
-        "minItems": 1,
-        "prefixItems": [{ "type": "string", "pattern": "^[^\\u0000]+$" }],
-    })
-}
-
-fn one_of_command_and_job_spec(schema: &mut Schema) {
-    let command = serde_json::json!({
-        "description": "A program and its arguments; no shell reads them.",
-        "type": "array",
-        "items": { "type": "string", "pattern": "^[^\\u0000]*$" },
-    });
-    if let Some(properties) = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut) {
-        properties.insert("command".to_owned(), command);
-    }
-    let one = serde_json::json!([
-        {
-            "required": ["command"],
-            "properties": {
-                "command": { "minItems": 1, "prefixItems": [{ "type": "string", "pattern": "^[^\\u0000]+$" }] },
-            },
-            "not": { "anyOf": [{ "required": ["job_spec"] }, { "required": ["context_files"] }] },
-        },
-        { "required": ["job_spec"], "properties": { "command": { "maxItems": 0 } } },
-    ]);
-    schema.insert("oneOf".to_owned(), one);
-}
-
-// === impl JobSpec ===
-
-impl JobSpec {
-    fn with_canonical_ids(&self) -> Self {
-        let mut spec = self.clone();
-        (spec.job.task_id, spec.job.job_id) = (self.job.task_id.canonical(), self.job.job_id.canonical());
-        let ids = [("task_id", spec.job.task_id.as_str()), ("job_id", spec.job.job_id.as_str())];
-        for (name, id) in ids {
-            if let Some(written) = spec.document.get_mut(name) {
-                *written = id.into();
-            }
-        }
-        spec
-    }
-
-    /// The document, as the runner gets it.
-    pub fn document(&self) -> String {
-        self.document.to_string()
-    }
-}
-
-impl Decode for JobSpec {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        let job = Job::decode(node, at)?;
-        Some(Self { job, document: node.to_value() })
-    }
-}
-
-impl Serialize for JobSpec {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.document.serialize(serializer)
-    }
-}
-
-// === impl NetworkPolicy ===
-
-impl Decode for NetworkPolicy {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        match node.as_str() {
-            Some("none") => Some(Self::None),
-            Some("restricted") => Some(Self::Restricted),
-            _ => at.mistyped(node, "`none` or `restricted`"),
-        }
-    }
-}
-
 struct Attempts(u32);
-pub(super) struct Image(pub(super) String);
-struct Command(Vec<String>);
 struct CallbackUrl(String);
 
 impl Decode for Attempts {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
         let number = whole_number(node, at, 1..=MOST_ATTEMPTS.into())?;
         u32::try_from(number).ok().map(Self)
-    }
-}
-
-impl Decode for Image {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        const EXPECTED: &str = "an image such as registry.example/tools:1.2, or `native`";
-        let Some(text) = node.as_str() else { return at.mistyped(node, EXPECTED) };
-        match ImageReference::parse(text) {
-            Ok(_) => Some(Self(text.to_owned())),
-            Err(invalid) => {
-                at.refuse(invalid.to_string(), EXPECTED);
-                None
-            }
-        }
-    }
-}
-
-impl Decode for Command {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        match node {
-            Node::Array(elements) if elements.is_empty() => Some(Self(Vec::new())),
-            node => Argv::decode(node, at).map(|Argv(argv)| Self(argv)),
-        }
     }
 }
 

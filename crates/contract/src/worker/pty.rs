@@ -3,7 +3,7 @@
 //! What goes either way is bytes, in base64. What a program has printed is kept until the reader has said, by where it reads
 //! on, that it has it; while nobody reads, a program that prints more than is kept waits.
 
-use super::assignment::argv_schema;
+use super::sandbox_order::argv_schema;
 use super::session::{Absolute, DIRECTORY_PATTERN, Lines};
 use super::{ApiVersion, base64};
 use crate::decode::{At, Decode, Fields, decode_document};

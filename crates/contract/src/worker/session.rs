@@ -1,8 +1,8 @@
 //! Sandboxes that stay over many commands: `/v1/worker/sessions` (`REQ-WORKER-0150` to `0152`).
 
 use super::ApiVersion;
-use super::assignment::NetworkPolicy;
 use super::job::Truncated;
+use super::sandbox_order::NetworkPolicy;
 use super::traceparent::TraceParent;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
 use crate::egress::WebUsage;
@@ -14,7 +14,7 @@ use crate::job::step::run_command::{Argv, Environment};
 use crate::json::{self, Node};
 use crate::problem::Problems;
 use crate::usage::UsageTotals;
-use crate::worker::assignment::{Image, argv_schema, env_schema};
+use crate::worker::sandbox_order::{Image, argv_schema, env_schema};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
