@@ -4,7 +4,6 @@
 //! reached by nothing.
 
 use crate::source::words_of;
-use proc_macro2::TokenStream;
 use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use syn::spanned::Spanned;
@@ -208,13 +207,12 @@ impl Lister<'_> {
 /// Whether something is compiled for tests alone.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        let condition = attribute.meta.require_list().map(|list| list.tokens.clone());
-        attribute.path().is_ident("cfg") && condition.is_ok_and(needs_tests)
+        let condition = attribute.meta.require_list().map(|list| list.tokens.to_string());
+        attribute.path().is_ident("cfg") && condition.is_ok_and(|condition| needs_tests(&condition))
     })
 }
 
-fn needs_tests(condition: TokenStream) -> bool {
-    let condition = condition.to_string();
+fn needs_tests(condition: &str) -> bool {
     condition == "test" || condition.starts_with("all (test") || condition.starts_with("all(test")
 }
 

@@ -111,7 +111,7 @@ pub(crate) fn words_of(tokens: TokenStream, words: &mut BTreeSet<String>) {
     let mut begins_attribute = false;
     for token in tokens {
         match token {
-            TokenTree::Group(group) if begins_attribute => attribute_words(group.stream(), words),
+            TokenTree::Group(group) if begins_attribute => attribute_words(&group.stream(), words),
             TokenTree::Group(group) => words_of(group.stream(), words),
             TokenTree::Ident(name) => _ = words.insert(name.to_string()),
             TokenTree::Literal(literal) => {
@@ -129,7 +129,7 @@ pub(crate) fn words_of(tokens: TokenStream, words: &mut BTreeSet<String>) {
 }
 
 /// Adds what an attribute mentions; documentation mentions nothing.
-fn attribute_words(tokens: TokenStream, words: &mut BTreeSet<String>) {
+fn attribute_words(tokens: &TokenStream, words: &mut BTreeSet<String>) {
     let text = tokens.to_string();
     if !text.starts_with("doc") {
         words.extend(text.split(is_no_word).filter(|word| !word.is_empty()).map(str::to_owned));

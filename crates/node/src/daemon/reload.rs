@@ -34,7 +34,7 @@ impl Daemon {
             (Some(house), Some(rules)) => house.access().set_rules(rules),
             (None, None) => {}
             (Some(_), None) => {
-                tracing::warn!("the rules for agents that are gone count until the next start")
+                tracing::warn!("the rules for agents that are gone count until the next start");
             }
             (None, Some(_)) => tracing::warn!("the first rules for agents count from the next start"),
         }

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn assignment(sandbox: serde_json::Value) -> Assignment {
+    fn assignment(sandbox: &serde_json::Value) -> Assignment {
         let id = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
         let text = json!({ "task_id": id, "job_id": id, "sandbox": sandbox }).to_string();
         Assignment::parse(text.as_bytes()).unwrap()
@@ -155,23 +155,23 @@ mod tests {
 
     #[test]
     fn job_runs_where_its_image_is_allowed_and_one_of_its_models_is() {
-        let image = assignment(json!({ "command": ["true"], "image": "debian:12" }));
+        let image = assignment(&json!({ "command": ["true"], "image": "debian:12" }));
         assert!(abilities(&["docker.io/library/debian:*"], &[]).can_run(&image));
         assert!(!abilities(&["alpine:*"], &[]).can_run(&image));
         assert!(!abilities(&[], &[]).can_run(&image));
         let pinned = Abilities { requires_digest: true, ..abilities(&["debian:*"], &[]) };
         assert!(!pinned.can_run(&image));
-        let native = assignment(json!({ "command": ["true"], "image": "native" }));
+        let native = assignment(&json!({ "command": ["true"], "image": "native" }));
         assert!(pinned.can_run(&native));
         assert!(!Abilities { native: false, ..pinned }.can_run(&native));
-        let models = assignment(json!({ "command": ["true"], "use_inference": true }));
+        let models = assignment(&json!({ "command": ["true"], "use_inference": true }));
         assert!(abilities(&[], &["small"]).can_run(&models));
         assert!(!abilities(&[], &[]).can_run(&models));
     }
 
     #[test]
     fn instance_that_announces_nothing_or_something_newer_may_run_anything() {
-        let job = assignment(json!({ "command": ["true"], "image": "debian:12" }));
+        let job = assignment(&json!({ "command": ["true"], "image": "debian:12" }));
         let instance = |abilities: Option<String>| Instance {
             id: "i".to_owned(),
             node: "n".to_owned(),

@@ -134,7 +134,8 @@ impl World {
     /// What the event itself does; a look also returns what was earned until then.
     #[track_caller]
     fn does_at_once(&mut self, kind: TrustEventKind) -> Vec<Outcome> {
-        let (event, is_look) = (self.event(kind.clone()), kind == TrustEventKind::Evaluated);
+        let is_look = kind == TrustEventKind::Evaluated;
+        let event = self.event(kind);
         let outcomes = self.trust.apply(&self.config, &event).unwrap();
         self.events.push(event);
         let (earned, own) = outcomes.into_iter().partition(is_earned);

@@ -81,8 +81,8 @@ fn success_whose_outputs_find_no_room_is_a_failure_in_the_exit_code_too() {
     assert_eq!((output.status.code(), &written["failure_code"]), (Some(1), &json!("constraint_violation")));
     assert_eq!((&written["status"], &written["steps"][0]["result"]), (&json!("failure"), &Value::Null));
     let log = String::from_utf8(output.stdout).unwrap();
-    let finished = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let finished = finished.filter(|event| event["event"] == "job_finished").next_back().unwrap();
+    let mut finished = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let finished = finished.rfind(|event| event["event"] == "job_finished").unwrap();
     assert_eq!(finished["status"], "failure", "{log}");
     // The control: what fits is a success.
     let output = run(&scene, &job(vec![sh("echo short")]), &result);
