@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 pub struct Isolation {
     /// The backend that built the sandbox, such as `native`.
     pub backend: String,
+    /// The id by which an engine knows the sandbox's container; absent where the sandbox is no container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_id: Option<String>,
     /// Every layer the backend knows, in the order they are put up.
     pub layers: Vec<Layer>,
 }

@@ -269,7 +269,8 @@ fn isolation() -> impl Strategy<Value = Isolation> {
         in_force,
         detail,
     });
-    (any::<String>(), few(layer)).prop_map(|(backend, layers)| Isolation { backend, layers })
+    (any::<String>(), any::<Option<String>>(), few(layer))
+        .prop_map(|(backend, container_id, layers)| Isolation { backend, container_id, layers })
 }
 
 fn web() -> impl Strategy<Value = WebUsage> {

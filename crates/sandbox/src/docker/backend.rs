@@ -269,7 +269,13 @@ impl DockerBackend {
             (true, Some(_)) => Disk::Watched,
             (true, None) => Disk::Free,
         };
-        let asked = Asked { limits: &wanted.limits, disk, user, writable: writable.places() };
+        let asked = Asked {
+            limits: &wanted.limits,
+            disk,
+            user,
+            writable: writable.places(),
+            container_id: container.id(),
+        };
         let isolation = report(&measured, &asked);
         let missing = isolation.missing(&wanted.required);
         if !missing.is_empty() {

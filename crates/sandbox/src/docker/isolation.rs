@@ -15,6 +15,8 @@ pub(super) struct Asked<'a> {
     pub(super) user: User,
     /// Where it may write, relative to the root.
     pub(super) writable: Vec<&'static str>,
+    /// The id by which the engine knows it.
+    pub(super) container_id: &'a str,
 }
 
 /// What keeps it from filling the host's disk.
@@ -36,7 +38,8 @@ pub(super) fn report(measured: &Measured, asked: &Asked<'_>) -> Isolation {
     layers.push(host_user(measured, asked.user));
     layers.extend(powers(measured, &asked.writable));
     layers.extend(limits(measured, asked));
-    Isolation { backend: DockerBackend::NAME.to_owned(), layers }
+    let container_id = Some(asked.container_id.to_owned());
+    Isolation { backend: DockerBackend::NAME.to_owned(), container_id, layers }
 }
 
 fn layer(name: &str, is_in_force: bool, detail: impl Into<String>) -> Layer {
@@ -190,6 +193,7 @@ mod tests {
             disk: Disk::InMemory,
             user: User { uid: 1000, gid: 1000 },
             writable: Vec::new(),
+            container_id: "0123456789ab",
         };
         // As where the engine has given the host's namespaces, and nothing else could be measured.
         let namespaces = super::super::measured::NAMESPACES;

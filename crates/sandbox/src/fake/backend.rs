@@ -86,5 +86,5 @@ impl Backend for FakeBackend {
 
 fn none() -> Isolation {
     let layer = |name: &str| Layer { name: name.to_owned(), in_force: false, detail: WARNING.to_owned() };
-    Isolation { backend: FakeBackend::NAME.to_owned(), layers: LAYERS.map(layer).into() }
+    Isolation { backend: FakeBackend::NAME.to_owned(), container_id: None, layers: LAYERS.map(layer).into() }
 }

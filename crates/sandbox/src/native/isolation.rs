@@ -61,7 +61,7 @@ pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: Keepers<'_>) -> I
     });
     layers.push(unprivileged(&spec.user));
     layers.extend(limits(plan, spec, keepers));
-    Isolation { backend: "native".to_owned(), layers }
+    Isolation { backend: "native".to_owned(), container_id: None, layers }
 }
 
 /// The limit that is in force, and the one that was asked for if that is another.

@@ -41,7 +41,7 @@ pub(super) fn report(
     let each = format!("{} open files of each process, no core dumps", asked.in_force().open_files);
     layers.push(layer("resource_limits", true, each));
     layers.extend(UNLIMITED.iter().map(|(name, detail)| layer(name, false, (*detail).to_owned())));
-    Isolation { backend: super::SubprocessBackend::NAME.to_owned(), layers }
+    Isolation { backend: super::SubprocessBackend::NAME.to_owned(), container_id: None, layers }
 }
 
 const NAMESPACES: [(&str, &str); 7] = [
