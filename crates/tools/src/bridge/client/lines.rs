@@ -78,6 +78,11 @@ impl<R, W> Lines<R, W> {
                     read.unwrap_or(Ok(None))
                 }
                 None => match self.line()? {
+                    // A portion that was read may hold it whole.
+                    line if line.trim_ascii().len() > self.most_bytes => {
+                        self.watched.end(Why::TooLarge);
+                        return None;
+                    }
                     line if line.len() > LARGEST_SHORT_BYTES => {
                         let watched = Arc::clone(&self.watched);
                         self.reading = Some(tokio::task::spawn_blocking(move || read(&line, &watched)));
