@@ -88,8 +88,9 @@ fn server_is_lent_no_directory_in_which_a_configuration_is_looked_for() {
     world.write("mcp.yaml", config);
     let arguments = ["node", "--listen", "127.0.0.1:0", "--token-file", "token", "--config", "mcp.yaml"];
     let mut node = world.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let log = BufReader::new(node.stderr.take().unwrap());
-    let refused = log.lines().map_while(Result::ok).find(|line| line.contains("\"home\"")).unwrap();
+    // The pipe stays open: a node has somewhere to log to for as long as it runs.
+    let mut log = BufReader::new(node.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let refused = log.find(|line| line.contains("\"home\"")).unwrap();
     // Control: another directory is lent.
     wait::until(|| world.path().join("plain/ran").exists());
     node.kill().unwrap();
