@@ -9,7 +9,7 @@ pub(crate) struct Effect {
     /// The line of the file.
     pub(crate) line: usize,
     pub(crate) pattern: &'static str,
-    /// The file and the test; nothing where no test shows it yet.
+    /// The file and the test; `None` where the row names none, which `tidy` refuses.
     pub(crate) test: Option<(&'static str, &'static str)>,
 }
 
@@ -18,7 +18,7 @@ pub(crate) const PATH: &str = "xtask/src/effects.txt";
 
 const HEAD: &str = "# What each member of the configuration changes, and the test that shows it
 
-Made by `cargo xtask generate` from `xtask/src/effects.txt`; `cargo xtask tidy` fails when a member has no row here, and when a test is gone.
+Made by `cargo xtask generate` from `xtask/src/effects.txt`; `cargo xtask tidy` fails when a member has no test here, and when a test is gone.
 What members mean is in [the reference](configuration.md). Of members that have one value the test shows that another one is refused.
 
 | member | shown by |
@@ -64,7 +64,7 @@ pub(crate) fn page() -> String {
     for member in members() {
         let shown = match row_for(&rows, &member).and_then(|row| row.test) {
             Some((path, test)) => format!("[{test}](../../{path})"),
-            None => "pending".to_owned(),
+            None => "no test".to_owned(),
         };
         // Writing to a String can't fail.
         let _ = writeln!(page, "| `{member}` | {shown} |");

@@ -3,14 +3,11 @@
 use super::{Finding, Repository};
 use crate::effects::{self, Effect, PATH};
 
-/// As many members may have no test yet. It only ever becomes less.
-const MOST_PENDING: usize = 18;
-
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
-    found(repository, &effects::rows(), &effects::members(), MOST_PENDING)
+    found(repository, &effects::rows(), &effects::members())
 }
 
-fn found(repository: &Repository, rows: &[Effect], members: &[String], most_pending: usize) -> Vec<Finding> {
+fn found(repository: &Repository, rows: &[Effect], members: &[String]) -> Vec<Finding> {
     let finding = |line: usize, found: String, right: &str| Finding {
         path: PATH.to_owned(),
         line,
@@ -18,14 +15,11 @@ fn found(repository: &Repository, rows: &[Effect], members: &[String], most_pend
         right: right.to_owned(),
     };
     let mut findings = Vec::new();
-    let (mut pending, mut used) = (0, Vec::new());
+    let mut used = Vec::new();
     for member in members {
         match effects::row_for(rows, member) {
             None => findings.push(finding(1, format!("no row for {member}"), "a test that shows its effect")),
-            Some(row) => {
-                pending += usize::from(row.test.is_none());
-                used.push(row.line);
-            }
+            Some(row) => used.push(row.line),
         }
     }
     for row in rows.iter().filter(|row| !used.contains(&row.line)) {
@@ -35,16 +29,15 @@ fn found(repository: &Repository, rows: &[Effect], members: &[String], most_pend
             "a path of the reference",
         ));
     }
-    for (line, path, test) in
-        rows.iter().filter_map(|row| row.test.map(|(path, test)| (row.line, path, test)))
-    {
+    for row in rows {
+        let Some((path, test)) = row.test else {
+            findings.push(finding(row.line, format!("{} without a test", row.pattern), "a file and a test"));
+            continue;
+        };
         let has_test = |text: &str| text.contains(&format!("fn {test}("));
         if !repository.file(path).is_some_and(|file| has_test(&file.text)) {
-            findings.push(finding(line, format!("{path} without {test}"), "a test that exists"));
+            findings.push(finding(row.line, format!("{path} without {test}"), "a test that exists"));
         }
-    }
-    if pending > most_pending {
-        findings.push(finding(1, format!("{pending} members without a test"), "no more than before"));
     }
     findings
 }
@@ -64,11 +57,8 @@ mod tests {
         ];
         let members = ["a.b", "a.c", "a.d", "a.e"].map(str::to_owned);
         let repository = Repository::of(&[("t.rs", "fn there() {}")]);
-        let lines = |most| {
-            found(&repository, &rows, &members, most).iter().map(|found| found.line).collect::<Vec<_>>()
-        };
-        assert_eq!(lines(1), [1, 4, 3]);
-        assert_eq!(lines(0), [1, 4, 3, 1]);
-        assert_eq!(found(&repository, &rows[..1], &members[..1], 0), []);
+        let lines: Vec<_> = found(&repository, &rows, &members).iter().map(|found| found.line).collect();
+        assert_eq!(lines, [1, 4, 3, 5]);
+        assert_eq!(found(&repository, &rows[..1], &members[..1]), []);
     }
 }

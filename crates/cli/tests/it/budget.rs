@@ -1,10 +1,11 @@
 //! Budgets of tokens, held against many calls at once by a program inside.
 
 use crate::BELLJAR;
-use belljar_testkit::models::{Answer, ModelServer, Script, Usage};
+use belljar_testkit::models::{Answer, ModelServer, Request, Script, Usage};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// 64 calls at once, each of them as `CALL` says; how they were answered.
 const AT_ONCE: &str = r#"
@@ -77,4 +78,101 @@ fn calls_that_a_token_budget_covers_are_all_answered_whatever_they_reserve_at_on
     let call = r#"{"model": "small", "messages": [], "max_tokens": 2000}"#;
     let (answered, took) = ran(&json!({ "tokens": 64 * 2_010 + 2_100 }), call);
     assert_eq!((answered.as_str(), took), ("200=64", 64 * 2_010));
+}
+
+/// Calls with these bodies, one after the other; how each was answered.
+const EACH: &str = r#"
+import json, os, urllib.error, urllib.request
+def call(body):
+    request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode())
+    try:
+        return str(urllib.request.urlopen(request).status)
+    except urllib.error.HTTPError as error:
+        return json.load(error)["error"]["code"]
+print(*(call(body) for body in BODIES))
+"#;
+
+const A_DOCUMENT: &str = r#"{"model": "small", "messages": [{"role": "user", "content":
+    [{"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}}]}]}"#;
+
+/// What became of calls by a program in a sandbox.
+struct Called {
+    /// How each was answered.
+    answered: String,
+    /// All that the audit has.
+    audit: String,
+    /// What the provider was sent.
+    sent: Vec<Value>,
+}
+
+/// Has a program call the model of that server, by a configuration with these members of `inference` and of the model besides.
+fn called(server: &ModelServer, (more, of_model): (&Value, &Value), script: &str) -> Called {
+    let world = World::new(BELLJAR);
+    let mut inference = json!({
+        "providers": [{ "name": "house", "kind": "litellm", "url": server.url() }],
+        "models": [{ "name": "small", "provider": "house" }],
+    });
+    inference["models"][0].as_object_mut().unwrap().extend(of_model.as_object().unwrap().clone());
+    inference.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    world.write("config.yaml", json!({ "inference": inference }).to_string());
+    let options = ["exec", "--model", "small", "--config", "config.yaml", "--", "python3", "-c", script];
+    let ran = world.run(&options).succeeded();
+    let files = std::fs::read_dir(world.path().join("state/audit")).unwrap();
+    let files = files.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let texts = files.map(|path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned());
+    let sent = server.requests().iter().map(Request::json).collect();
+    Called { answered: ran.stdout.trim().to_owned(), audit: texts.collect(), sent }
+}
+
+/// Calls with these bodies, one after the other.
+fn each(more: &Value, of_model: &Value, bodies: &[&str]) -> Called {
+    let script = EACH.replace("BODIES", &format!("[{}]", bodies.join(", ")));
+    called(&greedy(&Arc::default()), (more, of_model), &script)
+}
+
+#[test]
+fn each_member_of_a_budget_holds_for_programs_in_sandboxes() {
+    let answered = |budget: Value, price: Value, bodies: &[&str]| {
+        each(&json!({ "budget": budget }), &price, bodies).answered
+    };
+    let free = json!({});
+    let few = r#"{"model": "small", "messages": [], "max_tokens": 20}"#;
+    assert_eq!(answered(json!({ "calls": 1 }), free.clone(), &[few, few]), "200 budget_exceeded");
+    // A document counts as a million tokens, unless the configuration says otherwise.
+    assert_eq!(answered(json!({ "tokens": 100_000 }), free.clone(), &[A_DOCUMENT]), "budget_exceeded");
+    let smaller = json!({ "tokens": 100_000, "file_tokens": 1_000 });
+    assert_eq!(answered(smaller, free.clone(), &[A_DOCUMENT]), "200");
+    // 20 tokens cost $0.02 at $1,000 for a million, and what is asked next to nothing.
+    let cost = json!({ "cost_usd": 0.03 });
+    let price = |input: f64, output: f64| json!({ "price": { "input": input, "output": output } });
+    assert_eq!(answered(cost.clone(), price(0.0, 1_000.0), &[few, few]), "200 budget_exceeded");
+    assert_eq!(answered(cost.clone(), price(1_000.0, 0.0), &[few, few]), "budget_exceeded budget_exceeded");
+    assert_eq!(answered(cost, price(0.1, 0.1), &[few, few]), "200 200");
+}
+
+#[test]
+fn calls_at_once_and_output_are_limited_as_the_budget_says() {
+    let slow = ModelServer::start(Script::always(Answer::text("hello").after(Duration::from_secs(1))));
+    let at_once = |budget: Value| {
+        called(&slow, (&json!({ "budget": budget }), &json!({})), &AT_ONCE.replace("CALL", ONE_CHOICE))
+            .answered
+    };
+    let answered = at_once(json!({ "at_once": 1 }));
+    assert!(answered.contains("200=") && answered.contains("too_many_calls="), "{answered}");
+    // The control.
+    assert_eq!(at_once(json!({ "at_once": 64 })), "200=64");
+    let limit = |budget: Value| {
+        let sent = each(&json!({ "budget": budget }), &json!({}), &[ONE_CHOICE]).sent;
+        sent[0]["max_tokens"].clone()
+    };
+    assert_eq!(limit(json!({ "tokens": 100_000 })), 8_192);
+    assert_eq!(limit(json!({ "tokens": 100_000, "output_tokens": 50 })), 50);
+}
+
+#[test]
+fn what_is_said_is_in_the_audit_only_where_the_configuration_keeps_it() {
+    let said = r#"{"model": "small", "messages": [{"role": "user", "content": "a question of mine"}]}"#;
+    let is_kept = |more: Value| each(&more, &json!({}), &[said]).audit.contains("a question of mine");
+    assert!(!is_kept(json!({})));
+    assert!(is_kept(json!({ "keep_bodies": true })));
 }

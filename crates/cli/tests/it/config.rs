@@ -1,7 +1,11 @@
 //! `belljar config`, and what comes of a configuration.
 
+mod containers;
 mod effects;
 mod levels;
+mod node;
+mod refused;
+mod servers;
 
 use crate::BELLJAR;
 use belljar_testkit::world::World;

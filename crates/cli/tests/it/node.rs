@@ -7,6 +7,7 @@ mod asked;
 mod billed;
 mod billed_by_litellm;
 mod bridged;
+mod bridged_limits;
 mod canceled;
 mod carried_out;
 mod context_files;

@@ -193,3 +193,31 @@ fn job_whose_sandbox_is_killed_for_memory_keeps_the_steps_until_then() {
         assert!(steps[1]["error"]["message"].as_str().unwrap().contains("memory"), "{result:#}");
     });
 }
+
+#[test]
+fn names_that_are_no_plain_text_are_kept_and_patched_and_a_step_starts_outside_of_the_workspace() {
+    World::as_everyone(BELLJAR, |world| {
+        let diff = concat!(
+            "diff --git \"a/two\\nlines\" \"b/two\\nlines\"\nnew file mode 100644\n",
+            "--- /dev/null\n+++ \"b/two\\nlines\"\n@@ -0,0 +1 @@\n+b\n",
+        );
+        let steps = json!([
+            shell("echo one > \"$CYNODE_ARTIFACTS_DIR/$(printf 'a\\377')\"; echo two > $CYNODE_ARTIFACTS_DIR/text"),
+            { "type": "apply_unified_diff", "args": { "diff": diff } },
+            { "type": "run_command", "args": { "argv": ["sh", "-c", "pwd; cat /workspace/two*"], "cwd": "/tmp" } },
+        ]);
+        world.write("job.json", job(&steps).to_string());
+        let result = world.run(&["run", "--json", "job.json"]).succeeded().json();
+        assert_eq!(result["status"], "success", "{result:#}");
+        assert_eq!(result["steps"][2]["result"]["stdout"], "/tmp\nb\n", "{result:#}");
+        let artifacts = result["artifacts"].as_array().unwrap();
+        let mut paths: Vec<_> = artifacts.iter().map(|artifact| artifact["path"].as_str().unwrap()).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, [r"/job/artifacts/a\xff", "/job/artifacts/text"]);
+        for (path, content) in [(r"/job/artifacts/a\xff", "one\n"), ("/job/artifacts/text", "two\n")] {
+            let kept = artifacts.iter().find(|artifact| artifact["path"] == path).unwrap();
+            let sha256 = kept["sha256"].as_str().unwrap();
+            assert_eq!(world.read(&format!("state/artifacts/{}/{sha256}", &sha256[..2])), content);
+        }
+    });
+}

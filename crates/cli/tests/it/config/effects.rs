@@ -326,3 +326,21 @@ fn node_takes_as_much_as_its_section_says() {
     let large = command(&["echo", &"x".repeat(8_000)]);
     assert_eq!(node.run(&large).status, 413);
 }
+
+#[test]
+fn calls_have_as_long_as_the_section_of_their_backend_says() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let is_ended = |subprocess: &str| {
+            configure(
+                world,
+                &format!("{{overrides: {{terminal: subprocess}}, subprocess: {{{subprocess}}}}}"),
+            );
+            let arguments = json!({ "command": "sleep 3" }).to_string();
+            let call = ["tools", "call", "shell_command", &arguments, "--json"];
+            world.run(&call).succeeded().json()["data"]["timed_out"] == true
+        };
+        assert!(is_ended("timeout_seconds: 1"));
+        assert!(!is_ended(""), "the control");
+    });
+}

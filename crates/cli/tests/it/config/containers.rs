@@ -1,0 +1,115 @@
+//! What members of `sandboxing.docker` change, seen from inside of containers.
+
+use crate::BELLJAR;
+use crate::session::Sessions;
+use belljar_testkit::foreign_root::{Docker, IMAGE};
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::{Ran, World};
+use serde_json::{Value, json};
+
+/// A world whose commands and tools run in containers of an engine.
+struct InContainers<'w> {
+    world: &'w World,
+    socket: String,
+}
+
+// === impl InContainers ===
+
+impl InContainers<'_> {
+    /// Puts these members into `sandboxing.docker` beside the image.
+    fn configure(&self, members: &str) {
+        let docker = format!("{{image: '{IMAGE}', {members}}}");
+        let config = format!("sandboxing: {{default_backend: docker, docker: {docker}}}\n");
+        self.world.write(".config/belljar/config.yaml", config);
+    }
+
+    fn exec(&self, options: &[&str], script: &str) -> Ran {
+        let socket = ["exec", "--docker-socket", &self.socket, "--isolation"];
+        self.world.run(&[&socket[..], options, &["--", "sh", "-c", script]].concat())
+    }
+
+    fn tool(&self, name: &str, arguments: &Value) -> Ran {
+        let arguments = arguments.to_string();
+        let socket = ["--docker-socket", self.socket.as_str(), "--egress", "policy.yaml", "--json"];
+        self.world.run(&[&["tools", "call", name, &arguments], &socket[..]].concat())
+    }
+
+    fn shell(&self, script: &str) -> Value {
+        self.tool("shell_command", &json!({ "command": script })).succeeded().json()["data"].clone()
+    }
+}
+
+/// Runs this where there is an engine.
+fn with_engine(test: &str, run: impl FnOnce(&InContainers<'_>)) {
+    let engine = match Docker::start() {
+        Ok(engine) => engine,
+        Err(reason) => return skip(test, &reason),
+    };
+    let world = World::new(BELLJAR);
+    world.write("source/file", "x");
+    world.write("policy.yaml", "rules: [{host: pkgs.example}]\n");
+    let _sessions = Sessions(&world);
+    run(&InContainers { world: &world, socket: engine.socket().display().to_string() });
+}
+
+#[test]
+fn disk_of_containers_is_limited_as_their_section_says() {
+    with_engine("disk_of_containers_is_limited_as_their_section_says", |containers| {
+        let fills = |limit: &str| {
+            containers.configure(&format!("disk_limit: {limit}"));
+            let fill = "dd if=/dev/zero of=more bs=1M count=256 && sync && sleep 2";
+            containers.exec(&["--workspace-copy", "source"], fill)
+        };
+        let ran = fills("64m");
+        assert!(ran.code != 0 && ran.stderr.contains("disk"), "{ran:?}");
+        // The control.
+        fills("1g").succeeded();
+    });
+}
+
+#[test]
+fn calls_in_containers_have_the_time_the_network_and_the_runtime_of_their_section() {
+    with_engine(
+        "calls_in_containers_have_the_time_the_network_and_the_runtime_of_their_section",
+        |containers| {
+            containers.configure("timeout_seconds: 1");
+            assert_eq!(containers.shell("sleep 600")["timed_out"], true);
+            // A container has no way out unless its network is a bridge, and then the proxy of its session alone.
+            let has_proxy = || containers.shell("echo ${HTTP_PROXY:+yes}")["stdout"] == "yes\n";
+            containers.configure("network: none");
+            assert!(!has_proxy());
+            containers.configure("network: bridge");
+            assert!(has_proxy());
+            containers.configure("network_overrides: {terminal: bridge}");
+            assert!(has_proxy());
+            containers.configure("network: bridge, network_overrides: {terminal: none}");
+            assert!(!has_proxy());
+            // An engine has no such runtime.
+            containers.configure("runtime_overrides: {code_execution: no-such-runtime}");
+            let code = json!({ "language": "python", "code": "print(1)" });
+            let refused = containers.tool("code_runner", &code);
+            assert!(refused.code != 0 && refused.stdout.contains("no-such-runtime"), "{refused:?}");
+            assert_eq!(containers.shell("echo here")["stdout"], "here\n");
+        },
+    );
+}
+
+#[test]
+fn reports_on_containers_have_the_ids_by_which_the_engine_knows_them() {
+    with_engine("reports_on_containers_have_the_ids_by_which_the_engine_knows_them", |containers| {
+        let id = |ran: Ran| {
+            let ran = ran.succeeded();
+            let report = &ran.stderr[ran.stderr.find('{').unwrap()..];
+            let report: Value =
+                serde_json::Deserializer::from_str(report).into_iter().next().unwrap().unwrap();
+            report["container_id"].as_str().map(str::to_owned)
+        };
+        containers.configure("pids_limit: 64");
+        let [first, second] = [(); 2].map(|()| id(containers.exec(&[], "true")).unwrap());
+        assert!(first.len() == 64 && first.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
+        assert_ne!(first, second);
+        // The control: what is no container has none.
+        let native = ["exec", "--backend", "native", "--isolation", "--", "true"];
+        assert_eq!(id(containers.world.run(&native)), None);
+    });
+}

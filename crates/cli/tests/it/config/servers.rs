@@ -1,0 +1,175 @@
+//! Servers that the configuration names: who is shown their credentials on this machine, and by which TLS they show who they are.
+
+use crate::BELLJAR;
+use crate::models::KEY;
+use belljar_testkit::node::{Node, script};
+use belljar_testkit::other_user::{UNKNOWN_USER, listen};
+use belljar_testkit::skip::skip;
+use belljar_testkit::wait::until;
+use belljar_testkit::world::World;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use serde_json::json;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::Receiver;
+
+/// A server of another user, as a configuration names it without and with that user.
+struct OfOther {
+    url: String,
+    heard: Receiver<String>,
+}
+
+// === impl OfOther ===
+
+impl OfOther {
+    /// Starts one; `None` without root.
+    fn start() -> Option<Self> {
+        let (address, heard) = listen("127.0.0.1:0")?;
+        Some(Self { url: format!("http://{address}"), heard })
+    }
+
+    /// Asserts that nothing was sent to it so far.
+    #[track_caller]
+    fn heard_nothing(&self) {
+        let heard: String = self.heard.try_iter().collect();
+        assert_eq!(heard, "");
+    }
+
+    /// Waits until it was shown that text.
+    #[track_caller]
+    fn hears(&self, shown: &str) {
+        let mut heard = String::new();
+        until(|| {
+            heard.extend(self.heard.try_iter());
+            heard.contains(shown)
+        });
+    }
+}
+
+/// A world with a file that holds the credential, and the file's path.
+fn world_with_key() -> (World, String) {
+    let world = World::new(BELLJAR);
+    let key = world.write("key", format!("user:{KEY}"));
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+    (world, key.display().to_string())
+}
+
+/// What is in a configuration without and with the member `user`.
+fn without_and_with_user() -> [String; 2] {
+    [String::new(), format!(", user: {UNKNOWN_USER}")]
+}
+
+#[test]
+fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configuration_names_that_user() {
+    let name =
+        "credentials_are_shown_to_the_server_of_another_user_only_where_the_configuration_names_that_user";
+    let Some(server) = OfOther::start() else {
+        return skip(name, "a server of another user takes root");
+    };
+    let (world, key) = world_with_key();
+    let url = &server.url;
+    for (user, is_shown) in without_and_with_user().iter().zip([false, true]) {
+        let check = |shown: &str| if is_shown { server.hears(shown) } else { server.heard_nothing() };
+        // A provider of models.
+        let config = format!(
+            "inference:\n  providers: [{{name: house, kind: litellm, url: '{url}', credential: {{file: '{key}'}}{user}}}]\n  \
+             models: [{{name: small, provider: house}}]\n"
+        );
+        world.write("config.yaml", config);
+        let call =
+            "curl -s \"$OPENAI_BASE_URL/chat/completions\" -d '{\"model\": \"small\", \"messages\": []}'";
+        let ran = world.run(&["exec", "--model", "small", "--config", "config.yaml", "--", "sh", "-c", call]);
+        assert_eq!(ran.stdout.contains("provider_of_other_user"), !is_shown, "{ran:?}");
+        check(KEY);
+        // A proxy of the house.
+        let policy = format!(
+            "rules: [{{host: pkgs.example, ports: [80]}}]\nproxy: {{url: '{url}', names: there, credential: {{file: '{key}'}}{user}}}\n"
+        );
+        world.write("policy.yaml", policy);
+        let ran =
+            world.run(&["exec", "--egress", "policy.yaml", "--", "curl", "-sf", "http://pkgs.example/"]);
+        assert_ne!(ran.code, 0, "it is no proxy: {ran:?}");
+        check("Proxy-Authorization: Basic ");
+        // A server of metrics.
+        let headers = format!("headers: {{authorization: {{prefix: 'Bearer ', secret: {{file: '{key}'}}}}}}");
+        let config = format!("tools: {{metrics: [{{name: house, url: '{url}', {headers}{user}}}]}}\n");
+        world.write(".config/belljar/config.yaml", config);
+        let query = json!({ "source": "house", "query": "up" }).to_string();
+        let ran = world.run(&["tools", "call", "query_metrics", &query, "--level", "elevated"]);
+        assert_ne!(ran.code, 0, "it has no metrics: {ran:?}");
+        check(KEY);
+        std::fs::remove_file(world.path().join(".config/belljar/config.yaml")).unwrap();
+        // A server of tools.
+        let config = format!(
+            "mcp: {{servers: [{{name: house, transport: streamable_http, url: '{url}', {headers}{user}}}]}}\n"
+        );
+        let config = world.write("node.yaml", config).display().to_string();
+        let node = Node::start(&world, &["--config", &config]);
+        until(|| node.log().contains("an MCP server is not there"));
+        check(KEY);
+        drop(node);
+        // A collector of traces.
+        let config = format!("node: {{traces: {{endpoint: '{url}'{user}}}}}\n");
+        let config = world.write("node.yaml", config).display().to_string();
+        let headers = [("OTEL_EXPORTER_OTLP_HEADERS".to_owned(), format!("x-key={KEY}"))];
+        let node = Node::start_with(&world, &["--config", &config], &headers);
+        node.run(&script("true"));
+        until(|| node.log().contains("traces don't arrive"));
+        check(KEY);
+    }
+}
+
+/// Takes connections as a server of PostgreSQL does, and says of each whether it asked for TLS and named the role to it.
+const DATABASE: &str = r#"
+import socket, ssl, sys
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1] + '/authority.pem', sys.argv[1] + '/key.pem')
+server = socket.create_server(('127.0.0.1', 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    connection, _ = server.accept()
+    way, said = 'plain', connection.recv(4096)
+    try:
+        if said == bytes.fromhex('0000000804d2162f'):
+            way = 'tls'
+            connection.sendall(b'S')
+            connection = context.wrap_socket(connection, server_side=True)
+            said = connection.recv(4096)
+        print(way, 'named' if b'reader' in said else 'silent', flush=True)
+    except OSError:
+        print(way, 'refused', flush=True)
+    connection.close()
+"#;
+
+#[test]
+fn database_is_told_the_role_once_it_has_shown_by_tls_who_it_is_unless_the_configuration_asks_for_none() {
+    let world = World::new(BELLJAR);
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let authority = world.write("certificate/authority.pem", cert.pem()).display().to_string();
+    world.write("certificate/key.pem", signing_key.serialize_pem());
+    let mut server = Command::new("python3")
+        .args(["-c", DATABASE])
+        .arg(world.path().join("certificate"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let port = said.next().unwrap();
+    let query = json!({ "database": "house", "query": "SELECT 1" }).to_string();
+    for (more, expected) in [
+        ("", "tls refused"),
+        (&*format!(", ca: '{authority}'"), "tls named"),
+        (", tls: false", "plain named"),
+    ] {
+        let config = format!(
+            "tools: {{databases: {{postgres: [{{name: house, host: localhost, port: {port}, database: d, user: reader{more}}}]}}}}\n"
+        );
+        world.write(".config/belljar/config.yaml", config);
+        let ran = world.run(&["tools", "call", "sql_query", &query, "--level", "elevated"]);
+        assert_ne!(ran.code, 0, "it is no database: {ran:?}");
+        assert_eq!(said.next().unwrap(), expected, "{more}: {ran:?}");
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+}

@@ -1,0 +1,123 @@
+//! What the configuration limits of other servers of MCP: each limit is one server's, and the first has none.
+
+use super::remote_tools::{call, list, names, token};
+use belljar_testkit::node::Node;
+use belljar_testkit::wait;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+/// A server with five tools, of which one only reads, and says another number each time.
+const SERVER: &str = r#"
+import json, sys, threading, time
+kept, number = [], 0
+def say(asked, content): print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **content}), flush=True)
+def text(said): return {"result": {"content": [{"type": "text", "text": str(said)}]}}
+def hold(mebibytes, seconds):
+    kept.append(b"x" * (mebibytes << 20))
+    time.sleep(seconds)
+    return "held"
+def threads(count):
+    begun, over = 0, threading.Event()
+    try:
+        while begun < count:
+            threading.Thread(target=over.wait, daemon=True).start()
+            begun += 1
+    except RuntimeError: pass
+    over.set()
+    return "all" if begun == count else "fewer"
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked: continue
+    if asked["method"] == "initialize":
+        say(asked, {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "a", "version": "1"}}})
+    elif asked["method"] == "tools/list":
+        names = ["wait", "size", "count", "hold", "threads"]
+        say(asked, {"result": {"tools": [{"name": name, "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": name == "count"}} for name in names]}})
+    elif asked["method"] == "tools/call":
+        name, given = asked["params"]["name"], asked["params"].get("arguments") or {}
+        number += 1
+        if name == "wait": time.sleep(given["seconds"]); say(asked, text("waited"))
+        elif name == "size": say(asked, text("x" * given["bytes"]))
+        elif name == "count": say(asked, text(number))
+        elif name == "hold": say(asked, text(hold(**given)))
+        elif name == "threads": say(asked, text(threads(**given)))
+    else: say(asked, {"error": {"code": -32601, "message": "no such method"}})
+"#;
+
+/// A node with such servers, by their names and what each has besides.
+fn started<'w>(world: &'w World, servers: &[(&str, &str)]) -> Node<'w> {
+    let script = world.write("server/server.py", SERVER).display().to_string();
+    let folder = world.path().join("server").display().to_string();
+    let rows = servers.iter().map(|(name, more)| {
+        format!(
+            "    - {{name: {name}, transport: stdio, command: python3, args: ['{script}'], lend: ['{folder}'], \
+             connect_timeout_seconds: 60{more}}}\n"
+        )
+    });
+    let config = format!("mcp:\n  servers:\n{}", rows.collect::<String>());
+    let config = world.write("mcp.yaml", config).display().to_string();
+    Node::start(world, &["--config", &config])
+}
+
+/// The text that a call has come to, or why it has failed.
+fn content(told: &Value) -> String {
+    let told = &told["result"]["structuredContent"];
+    let content = &told["data"]["content"];
+    content.as_str().or(told["message"].as_str()).unwrap_or_else(|| panic!("{told}")).to_owned()
+}
+
+#[test]
+fn servers_of_tools_are_held_to_the_limits_of_their_sections() {
+    let world = World::new(crate::BELLJAR);
+    let node = started(
+        &world,
+        &[
+            ("away", ", enabled: false"),
+            ("plain", ""),
+            ("narrow", ", memory_limit: 96m, pids_limit: 20"),
+            ("hasty", ", timeout_seconds: 1, limits: {answer: 4k, tools: 3}"),
+            ("partial", ", disabled_tools: [hold, wait]"),
+            ("fresh", ", cache_ttl_seconds: 0"),
+            ("forgetful", ", cache_size: 0"),
+        ],
+    );
+    let planner = token(&node, json!({ "kind": "project_manager" }));
+    let tools_of = |server: &str| -> Vec<String> {
+        let prefix = format!("mcp_{server}_");
+        let listed = names(&list(&node, &planner));
+        listed.iter().filter_map(|name| name.strip_prefix(&prefix)).map(str::to_owned).collect()
+    };
+    let call = |name: &str, arguments: Value| {
+        content(&call(node.address(), &planner, &format!("mcp_{name}"), &arguments))
+    };
+    for server in ["plain", "narrow", "hasty", "partial", "fresh", "forgetful"] {
+        wait::until(|| !tools_of(server).is_empty());
+    }
+    assert_eq!(tools_of("away"), [""; 0]);
+    assert_eq!(tools_of("plain"), ["count", "hold", "size", "threads", "wait"]);
+    assert_eq!(tools_of("hasty"), ["count", "size", "wait"]);
+    assert_eq!(tools_of("partial"), ["count", "size", "threads"]);
+    // The controls are calls of the server that has no limits of its own.
+    assert_eq!(call("plain_hold", json!({ "mebibytes": 256, "seconds": 0 })), "held");
+    let ended = call("narrow_hold", json!({ "mebibytes": 256, "seconds": 20 }));
+    assert!(ended.contains("gone"), "{ended}");
+    assert_eq!(call("plain_threads", json!({ "count": 40 })), "all");
+    wait::until(|| !tools_of("narrow").is_empty());
+    assert_eq!(call("narrow_threads", json!({ "count": 40 })), "fewer");
+    assert_eq!(call("plain_size", json!({ "bytes": 8_192 })).len(), 8_192);
+    let larger = call("hasty_size", json!({ "bytes": 8_192 }));
+    assert!(larger.contains("larger than 4096 bytes"), "{larger}");
+    wait::until(|| !tools_of("hasty").is_empty());
+    assert_eq!(call("plain_wait", json!({ "seconds": 2 })), "waited");
+    let late = call("hasty_wait", json!({ "seconds": 20 }));
+    assert!(late.contains("no answer within 1 s"), "{late}");
+    let twice = |server: &str| [(); 2].map(|()| call(&format!("{server}_count"), json!({})));
+    let [first, kept] = twice("plain");
+    assert_eq!(first, kept, "an answer of what only reads is kept");
+    for server in ["fresh", "forgetful"] {
+        let [first, second] = twice(server);
+        assert_ne!(first, second, "{server}");
+    }
+}
