@@ -1,5 +1,6 @@
 //! `belljar config`, and what comes of a configuration.
 
+mod access;
 mod containers;
 mod effects;
 mod levels;
