@@ -7,6 +7,7 @@ mod levels;
 mod node;
 mod refused;
 mod servers;
+mod trust;
 
 use crate::BELLJAR;
 use belljar_testkit::world::World;
