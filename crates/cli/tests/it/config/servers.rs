@@ -3,6 +3,7 @@
 use crate::BELLJAR;
 use crate::models::KEY;
 use belljar_testkit::node::{Node, script};
+use belljar_testkit::orchestrator::Orchestrator;
 use belljar_testkit::other_user::{UNKNOWN_USER, listen};
 use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
@@ -172,4 +173,49 @@ fn database_is_told_the_role_once_it_has_shown_by_tls_who_it_is_unless_the_confi
     }
     server.kill().unwrap();
     server.wait().unwrap();
+}
+
+#[test]
+fn channels_and_databases_are_what_their_sections_say() {
+    let (world, key) = world_with_key();
+    let house = Orchestrator::start();
+    let agents = "tool_access: {agents: [{name: ada, level: elevated, autonomy: full}]}";
+    let call = |tools: &str, tool: &str, arguments: &serde_json::Value| {
+        world.write(".config/belljar/config.yaml", format!("{agents}\ntools: {{{tools}}}\n"));
+        let ran = world.run(&["tools", "call", tool, &arguments.to_string(), "--agent", "ada", "--json"]);
+        ran.json()
+    };
+    // A webhook is signed, and a channel for Slack has what Slack takes.
+    let channels = format!(
+        "channels: {{webhooks: [{{name: team, url: '{}', secret: {{file: '{key}'}}, audience: internal}}], slack: [{{name: ops, url: '{}'}}]}}",
+        house.url("/team"),
+        house.url("/ops"),
+    );
+    let message = |channel: &str| json!({ "channel": channel, "subject": "Fire", "message": "Out" });
+    for (tool, channel) in [("send_notification", "team"), ("send_external_message", "ops")] {
+        assert_eq!(call(&channels, tool, &message(channel))["status"], "ok", "{channel}");
+    }
+    // The control: what the house reads and what others read are two tools.
+    assert_eq!(call(&channels, "send_external_message", &message("team"))["domain_code"], "not_found");
+    let received = house.received();
+    let [team, ops] = received.as_slice() else { panic!("{received:?}") };
+    assert_eq!((team.path.as_str(), ops.path.as_str()), ("/team", "/ops"));
+    assert_eq!((&team.body["subject"], &ops.body), (&json!("Fire"), &json!({ "text": "*Fire*\nOut" })));
+    let is_signed = [team, ops].map(|one| one.header("webhook-signature").is_some());
+    assert_eq!(is_signed, [true, false]);
+    // A database is read, unless it is said to be writable.
+    let file = world.path().join("data/house.db");
+    std::fs::create_dir(world.path().join("data")).unwrap();
+    let make = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('CREATE TABLE t (a)')";
+    assert!(Command::new("python3").args(["-c", make]).arg(&file).status().unwrap().success());
+    let insert = json!({ "database": "house", "statement": "INSERT INTO t VALUES (1)" });
+    let database =
+        |more: &str| format!("databases: {{sqlite: [{{name: house, path: '{}'{more}}}]}}", file.display());
+    world.write(".config/belljar/config.yaml", format!("{agents}\ntools: {{{}}}\n", database("")));
+    let listed = world.run(&["tools", "list", "--agent", "ada"]).succeeded().stdout;
+    assert!(listed.contains("sql_query") && !listed.contains("sql_execute"), "{listed}");
+    let done = call(&database(", writable: true"), "sql_execute", &insert);
+    assert_eq!(done["status"], "ok", "{done}");
+    let count = json!({ "database": "house", "query": "SELECT count(*) AS n FROM t" });
+    assert_eq!(call(&database(""), "sql_query", &count)["data"]["rows"], json!([{ "n": 1 }]));
 }
