@@ -3,6 +3,7 @@
 use super::{DaemonError, Settings};
 use crate::images::Images;
 use crate::job::Workplace;
+use crate::machine;
 use belljar_contract::id::JobId;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::native;
@@ -57,8 +58,20 @@ fn clear_now(state: &State, images: &Images) -> Result<(), DaemonError> {
         tracing::warn!(error = crate::chain(&error), "containers are not cleared away");
     }
     native::reconcile(state).map_err(DaemonError::Clear)?;
+    forget_where_full(state);
     remove_unfinished(&state.path().join("artifacts"));
     Ok(())
+}
+
+/// Removes what attempts have left to next ones where the disk has no room: these begin anew, and a node that can't write wouldn't start.
+fn forget_where_full(state: &State) {
+    if !machine::is_full(state.path()) {
+        return;
+    }
+    for (run_id, _) in resumption::waiting(state) {
+        tracing::warn!(%run_id, "the disk is full: what this attempt has left isn't kept for the next one");
+        resumption::remove(state, &run_id);
+    }
 }
 
 /// Removes files that were being stored as artifacts. Nobody else stores any: the state is this node's.
