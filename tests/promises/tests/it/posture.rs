@@ -20,10 +20,19 @@ fn every_thread_has_exactly_the_posture_that_is_written_down() {
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);
         for way in Way::ALL {
+            // Without this wall PID 1 is root to itself, and the runner refuses to do jobs as root: there is no posture to see.
+            if *way == Way::Job && is_left_out("inside_user") {
+                continue;
+            }
             judge(&scene, *way, compare, &tally);
         }
     });
     tally.close();
+}
+
+/// Whether sandboxes are to be made without this wall, as the test of removals asks for.
+fn is_left_out(wall: &str) -> bool {
+    std::env::var("BELLJAR_REMOVED_WALLS").is_ok_and(|names| names.split(',').any(|name| name == wall))
 }
 
 /// What was found in a sandbox is what must be.
