@@ -10,27 +10,26 @@ pub(crate) struct Built {
     pub(crate) conformance: PathBuf,
 }
 
-/// Builds them, if whoever runs all tests has not done so already. The whole workspace is named because what a
-/// dependency is built with depends on who else is.
+/// Builds them, unless the run of all tests has done so already: the same command, of the whole workspace and with a test, has
+/// cargo choose the same features of what they depend on. Another choice would put another `belljar` in the place of the one
+/// that the tests beside this one are running.
 pub(crate) fn programs() -> Built {
-    Built {
-        belljar: built(&["build", "--workspace", "--bin", "belljar"]),
-        conformance: built(&["test", "--no-run", "--workspace", "--test", "conformance"]),
-    }
-}
-
-/// The one program that this makes.
-fn built(arguments: &[&str]) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(arguments).args(["--quiet", "--message-format", "json"]);
+    command.args(["build", "--workspace", "--bin", "belljar", "--test", "conformance"]);
+    command.args(["--quiet", "--message-format", "json"]);
     let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let messages = String::from_utf8(output.stdout).unwrap();
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let name = arguments.last().copied().unwrap_or_default();
-    let mut executables = messages
-        .filter(|message| message["target"]["name"] == name)
-        .filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-    executables.next().unwrap()
+    let messages: Vec<Value> =
+        messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect();
+    let executable = |name: &str, kind: &str| {
+        let is_it = |message: &&Value| {
+            message["target"]["name"] == name
+                && message["target"]["kind"][0] == kind
+                && message["executable"].is_string()
+        };
+        PathBuf::from(messages.iter().find(is_it).unwrap()["executable"].as_str().unwrap())
+    };
+    Built { belljar: executable("belljar", "bin"), conformance: executable("conformance", "test") }
 }
