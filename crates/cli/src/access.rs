@@ -78,9 +78,9 @@ pub(crate) fn earned(config: Option<&Path>, identity: &Identity) -> Result<Optio
 pub(crate) fn check_known(config: Option<&Path>, identity: &Identity) -> Result<(), CliError> {
     let Identity::Agent(agent) = identity else { return Ok(()) };
     let configuration = configuration(config)?;
-    let is_said = configuration
-        .as_ref()
-        .is_some_and(|configuration| configuration.has_default_level || configuration.access.knows(agent));
+    let is_said = configuration.as_ref().is_some_and(|configuration| {
+        configuration.access.has_default_level() || configuration.access.knows(agent)
+    });
     if is_said || trust::has_record_of(config, agent)? {
         return Ok(());
     }

@@ -29,8 +29,6 @@ pub(crate) struct Configuration {
     pub(crate) has_sandboxing: bool,
     /// The backend for commands of a person, where it writes one: `default_backend`, or an override for `terminal`.
     pub(crate) backend_for_commands: Option<BackendName>,
-    /// Whether it writes the level of agents of which nothing else is said (`tool_access.default_level`).
-    pub(crate) has_default_level: bool,
     /// Who answers for models.
     pub(crate) inference: Option<InferenceConfig>,
     /// What sandboxes may reach of the web, where something is said of it.
@@ -129,7 +127,6 @@ impl Configuration {
             writes(&["sandboxing", "default_backend"]) || writes(&["sandboxing", "overrides", "terminal"]);
         let backend_for_commands =
             writes_backend.then(|| sandboxing.sandboxing.backend_for(Category::Terminal));
-        let has_default_level = writes(&["tool_access", "default_level"]);
         let inference = members.optional("inference", |node, log| Some(InferenceConfig::read(node, log)));
         let egress = members.optional("egress", |node, log| Some(WebConfig::read(node, log)));
         let agents = members.section("agents", Catalogue::read);
@@ -155,7 +152,6 @@ impl Configuration {
             sandboxing,
             has_sandboxing,
             backend_for_commands,
-            has_default_level,
             inference,
             egress,
             node,
@@ -178,7 +174,6 @@ impl Configuration {
             sandboxing,
             has_sandboxing: false,
             backend_for_commands: None,
-            has_default_level: false,
             inference: None,
             egress: None,
             node,

@@ -120,7 +120,7 @@ pub struct ApprovalPage {
     pub approvals: Vec<Approval>,
     /// What gives the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
+    pub next_page_token: Option<String>,
 }
 
 /// Arguments longer than this, as JSON in bytes, are too large to be reviewed: the call is refused instead of asked about.

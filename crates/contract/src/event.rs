@@ -69,10 +69,10 @@ pub enum Event {
         turn: u32,
         /// The model.
         model: String,
-        /// What it was sent, in tokens, as it says itself.
-        prompt_tokens: u64,
-        /// What it has said, in tokens, as it says itself.
-        completion_tokens: u64,
+        /// What it was sent, in tokens, as it says itself; null if it doesn't.
+        prompt_tokens: Option<u64>,
+        /// What it has said, in tokens, as it says itself; null if it doesn't.
+        completion_tokens: Option<u64>,
     },
     /// A tool that the agent has called is done.
     ToolFinished {

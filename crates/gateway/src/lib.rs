@@ -52,9 +52,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub struct Gateway {
     registry: Arc<Registry>,
     audit: Arc<AuditLog>,
-    /// Scrubs messages of failures, by names beside values as well.
-    redactor: Redactor,
-    /// What is left out of records and answers besides `secrets`: precise forms of tokens.
+    /// What is left out of records, answers and messages of failures besides `secrets`: precise forms of tokens.
     token_forms: Redactor,
     /// The host's own secrets.
     secrets: Arc<dyn KnownSecrets>,
@@ -86,7 +84,6 @@ impl Gateway {
         Self {
             registry,
             audit,
-            redactor: Redactor::new(),
             token_forms: Redactor::of_token_forms(),
             secrets: Arc::new(NoSecrets),
             disabled: RwLock::default(),

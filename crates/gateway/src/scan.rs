@@ -45,7 +45,7 @@ const NOTICE: &str = "`***` stands for a secret that is not passed on. It is not
     use a text with it as `old_text`.";
 
 /// What stands behind the message of a failure that something was taken out of.
-const NOTICE_OF_MESSAGE: &str = " (`***` stands for what looks like a secret)";
+const NOTICE_OF_MESSAGE: &str = " (`***` stands for a secret)";
 
 // === impl Gateway ===
 
@@ -72,10 +72,10 @@ impl Gateway {
         }
     }
 
-    /// The message of a failure, without what looks like a secret. It is for people and for logs, so names beside values count as well
-    /// (`spec/3 §MCP Integration`, SEC-1).
+    /// The message of a failure, without secrets (`spec/3 §MCP Integration`, SEC-1). It is an answer like others: an agent that is told
+    /// which names there are (`code:write`) must be able to use them.
     pub(crate) fn scrubbed(&self, message: &str) -> String {
-        let scrubbed = self.redactor.text(&hide(self.secrets.as_ref(), message));
+        let scrubbed = self.token_forms.text(&hide(self.secrets.as_ref(), message));
         if scrubbed == message { scrubbed } else { scrubbed + NOTICE_OF_MESSAGE }
     }
 }

@@ -10,7 +10,7 @@ mod order;
 mod terms;
 
 pub(crate) use order::Order;
-pub(crate) use terms::{Terms, TooMuch};
+pub(crate) use terms::{Terms, TooMuch, UnknownAgentError};
 
 use belljar_contract::id::AgentId;
 use belljar_gateway::access::HouseAccess;
@@ -67,11 +67,24 @@ impl House {
         self.has(terms.identity(), terms)
     }
 
+    /// Refuses an agent of which nothing is said and nothing is recorded, as `--agent` does: a name with a slip in it would have the
+    /// default level.
+    ///
+    /// # Errors
+    /// [`UnknownAgentError`], with the name that was meant, perhaps.
+    pub(crate) fn check_known(&self, agent: Option<&AgentId>) -> Result<(), UnknownAgentError> {
+        match agent.filter(|agent| !self.access.knows(agent)) {
+            None => Ok(()),
+            Some(agent) => Err(UnknownAgentError::of(agent, &self.access.agents())),
+        }
+    }
+
     /// What a sandbox has that is for that agent, if no more than that is asked for.
     ///
     /// # Errors
     /// [`TooMuch`]: what is asked for that the agent doesn't have.
     pub(crate) fn terms(&self, agent: Option<&AgentId>, order: &Order<'_>) -> Result<Terms, TooMuch> {
+        self.check_known(agent)?;
         let identity = self.identity(agent);
         let terms = Terms::of(identity.clone(), &self.access.of(&identity), order)?;
         terms.admit(order)?;

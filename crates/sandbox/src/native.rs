@@ -183,7 +183,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
     };
     let keepers = isolation::Keepers { held: &held, is_disk_watched: growth.is_some() };
     let isolation = isolation::report(&plan, spec, keepers);
-    let missing = isolation.missing(&spec.required);
+    let missing = isolation::missing(&isolation, spec);
     if !missing.is_empty() {
         return Err(StartError::Weaker { missing });
     }

@@ -1,5 +1,6 @@
 //! What comes of a call.
 
+use crate::Arguments;
 use belljar_contract::tool::{DomainCode, Envelope, Pagination, Redacted};
 use belljar_store::database::{DatabaseError, Failing};
 use serde_json::Value;
@@ -67,9 +68,14 @@ impl Success {
 
     /// One part of that list.
     pub fn page(items: Vec<Value>, page: Page) -> Self {
-        let pagination = Pagination { total: items.len(), offset: page.offset, limit: page.limit };
-        let part = items.into_iter().skip(page.offset).take(page.limit).collect();
-        Self { pagination: Some(pagination), ..Self::of(Value::Array(part)) }
+        let total = items.len();
+        Self::part(items.into_iter().skip(page.offset).take(page.limit).collect(), total, page)
+    }
+
+    /// That part of a list, which was fetched as that part. There are so many in all.
+    pub fn part(items: Vec<Value>, total: usize, page: Page) -> Self {
+        let pagination = Pagination { total, offset: page.offset, limit: page.limit };
+        Self { pagination: Some(pagination), ..Self::of(Value::Array(items)) }
     }
 }
 
@@ -142,6 +148,22 @@ impl Page {
     pub fn new(offset: Option<usize>, limit: Option<usize>) -> Self {
         let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, LARGEST_LIMIT);
         Self { offset: offset.unwrap_or_default(), limit }
+    }
+
+    /// The part that the arguments `offset` and `limit` ask for.
+    pub fn asked(arguments: &Arguments) -> Self {
+        let number = |name| arguments.get(name).and_then(Value::as_u64).and_then(|it| it.try_into().ok());
+        Self::new(number("offset"), number("limit"))
+    }
+
+    /// How many entries are passed over.
+    pub fn offset(self) -> usize {
+        self.offset
+    }
+
+    /// How many follow at most.
+    pub fn limit(self) -> usize {
+        self.limit
     }
 }
 

@@ -337,9 +337,9 @@ fn a_nodes_operator_answers_over_http_and_nobody_with_another_token_does() {
     let place = |id: &ApprovalId, verb: &str| format!("/v1/worker/approvals/{id}{verb}");
     let page = node.get("/v1/worker/approvals?status=pending&limit=2").json();
     assert_eq!(page["approvals"][0]["id"], third.id.as_str());
-    let next = page["next_cursor"].as_str().unwrap();
-    let page = node.get(&format!("/v1/worker/approvals?status=pending&limit=2&cursor={next}")).json();
-    assert_eq!((&page["approvals"][0]["id"], page.get("next_cursor")), (&json!(first.id), None));
+    let next = page["next_page_token"].as_str().unwrap();
+    let page = node.get(&format!("/v1/worker/approvals?status=pending&limit=2&page_token={next}")).json();
+    assert_eq!((&page["approvals"][0]["id"], page.get("next_page_token")), (&json!(first.id), None));
     assert_eq!(node.get("/v1/worker/approvals?status=maybe").status, 400);
 
     // An agent's token opens nothing here.
@@ -403,13 +403,18 @@ fn one_that_plans_answers_for_agents_in_sandboxes_with_a_reason_and_never_for_th
     let answered =
         |name: &str, arguments: Value| envelope(&call(node.address(), &token, name, &arguments)).clone();
     let listed = answered("list_approvals", json!({ "status": "pending" }));
-    assert_eq!(listed["data"]["approvals"].as_array().unwrap().len(), 3, "{listed}");
+    // One of another project is neither seen nor counted.
+    assert_eq!(listed["data"].as_array().unwrap().len(), 3, "{listed}");
+    assert_eq!(listed["pagination"], json!({ "total": 3, "offset": 0, "limit": 50 }));
+    let last = answered("list_approvals", json!({ "status": "pending", "offset": 2, "limit": 2 }));
+    assert_eq!(last["data"], json!([listed["data"][2]]), "{last}");
+    assert_eq!(last["pagination"], json!({ "total": 3, "offset": 2, "limit": 2 }));
     let of =
         |approval: &Approval| json!({ "approval_id": approval.id, "confirm": true, "reason": "looked at" });
     let given = json!({ "code": format!("import os{}", " ".repeat(3_000)), "token": "$(cmd)" });
     let long = ask_with(&state, (AgentKind::Sandbox, "mean"), &given);
     let newest = answered("list_approvals", json!({ "limit": 1 }));
-    assert_eq!(newest["data"]["approvals"][0]["is_preview"], true, "{newest}");
+    assert_eq!(newest["data"][0]["is_preview"], true, "{newest}");
     let whole = answered("show_approval", json!({ "approval_id": long.id }));
     assert_eq!(whole["data"]["approval"]["arguments"], given, "{whole}");
     let mut naming = of(&long);

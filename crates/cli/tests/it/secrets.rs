@@ -73,11 +73,12 @@ print("the end")
 "#;
 
 /// How a provider tells what it was told.
-const FORMS: [&str; 11] = [
+const FORMS: [&str; 12] = [
     "plain",
     "error",
     "header",
     "hex",
+    "percent",
     "base64",
     "inside-base64",
     "escaped",
@@ -86,6 +87,11 @@ const FORMS: [&str; 11] = [
     "chunks",
     "none",
 ];
+
+/// Each byte as addresses have it (`%6b`).
+fn percent(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+}
 
 fn told(request: &Request) -> Option<Answer> {
     if !request.operation().generates() {
@@ -107,6 +113,7 @@ fn told(request: &Request) -> Option<Answer> {
         "error" => Answer::echo(401),
         "header" => Answer::own(200, &[("X-Request-Id", &key), ("X-Ratelimit-Key", &key)], "{}"),
         "hex" => Answer::text(&hex),
+        "percent" => Answer::text(&percent(&key)),
         "base64" => Answer::text(&STANDARD.encode(&key)),
         "inside-base64" => Answer::text(&STANDARD.encode(format!("Authorization: Bearer {key}\r\n"))),
         "escaped" => document(&escaped),
@@ -148,7 +155,15 @@ fn configure(world: &World, server: &ModelServer) -> String {
 /// Every form in which a scan would find it, of which none is anywhere by chance.
 fn stands_in(secret: &str, text: &str) -> Option<String> {
     let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let mut forms = vec![secret.to_owned(), hex.to_uppercase(), hex, secret.chars().rev().collect()];
+    let percent = percent(secret);
+    let mut forms = vec![
+        secret.to_owned(),
+        percent.to_uppercase(),
+        percent,
+        hex.to_uppercase(),
+        hex,
+        secret.chars().rev().collect(),
+    ];
     // Split: each half is nobody else's. And what base64 has in the middle, wherever it begins.
     forms.extend([secret[..secret.len() / 2].to_owned(), secret[secret.len() / 2..].to_owned()]);
     for before in ["", "a", "ab"] {

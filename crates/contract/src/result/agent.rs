@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the agent has done, of a job that had one.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentReport {
     /// What it says in the end; null if it didn't come to that.
@@ -19,14 +19,34 @@ pub struct AgentReport {
     pub tool_calls: u32,
     /// See `tool_calls`.
     pub failed_tool_calls: u32,
-    /// What the models say they were sent, in tokens.
-    pub prompt_tokens: u64,
-    /// What the models say they have said, in tokens.
-    pub completion_tokens: u64,
+    /// What the models say they were sent, in tokens; null once one has not said it.
+    pub prompt_tokens: Option<u64>,
+    /// What the models say they have said, in tokens; null once one has not said it.
+    pub completion_tokens: Option<u64>,
     /// The todo list as it was in the end.
     pub todo: Vec<TodoItem>,
     /// What was found of each acceptance criterion, in their order; empty if it didn't come to that.
     pub verification: Vec<Verified>,
+}
+
+// === impl AgentReport ===
+
+impl Default for AgentReport {
+    /// That of an agent that has done nothing yet.
+    fn default() -> Self {
+        Self {
+            answer: None,
+            resumed: false,
+            models: Vec::new(),
+            turns: 0,
+            tool_calls: 0,
+            failed_tool_calls: 0,
+            prompt_tokens: Some(0),
+            completion_tokens: Some(0),
+            todo: Vec::new(),
+            verification: Vec::new(),
+        }
+    }
 }
 
 /// One thing to be done.

@@ -354,16 +354,16 @@ fn query_of(operation: Operation) -> Vec<Parameter> {
         }
         Operation::ListApprovals => {
             let all = ApprovalStatus::ALL.iter().map(|status| status.as_str()).collect();
-            let cursor = json!({ "type": "string", "pattern": "^[0-9]{1,18}$" });
+            let token = json!({ "type": "string", "pattern": "^[0-9]{1,18}$" });
             vec![
                 ("status", false, one_of(all), "Those of which that has become"),
                 limit(100, 500),
-                ("cursor", false, cursor, "The `next_cursor` of the page before"),
+                ("page_token", false, token, "The `next_page_token` of the page before"),
             ]
         }
         Operation::ListTrust => {
-            let cursor = json!({ "type": "string", "minLength": 1 });
-            vec![limit(100, 500), ("cursor", false, cursor, "The `next_cursor` of the page before")]
+            let token = json!({ "type": "string", "minLength": 1 });
+            vec![limit(100, 500), ("page_token", false, token, "The `next_page_token` of the page before")]
         }
         Operation::FollowJob => vec![("after", false, number(), "Go on behind that event")],
         Operation::ReceivePty => vec![

@@ -23,7 +23,7 @@ pub struct TrustListResponse {
     pub agents: Vec<TrustState>,
     /// Where the next page begins, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
+    pub next_page_token: Option<String>,
 }
 
 /// The trust in one agent.

@@ -67,6 +67,19 @@ impl HouseAccess {
         self.now.read().unwrap_or_else(PoisonError::into_inner).rules.default_level()
     }
 
+    /// Whether something is said of that agent: by name, for all that aren't listed, for newcomers, or by what it has earned. Another
+    /// name is a slip.
+    pub fn knows(&self, agent: &AgentId) -> bool {
+        let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        let is_said = now.rules.has_default_level() || now.rules.knows(agent);
+        is_said || self.newcomers.is_some() || now.earned.contains_key(agent)
+    }
+
+    /// The agents that the rules name.
+    pub fn agents(&self) -> Vec<AgentId> {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).rules.agents().cloned().collect()
+    }
+
     /// Has this be what an agent has earned from now on; nothing, if it has earned nothing.
     pub fn set_earned(&self, agent: &AgentId, earned: Option<Earned>) {
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);

@@ -127,7 +127,11 @@ impl Tool for Noting {
         self.calls.fetch_add(1, Ordering::SeqCst);
         async move {
             match self.definition.name.as_str() {
-                "help.fail" => Err(Failure::new(DomainCode::ToolFailed, "password=hunter2 was wrong")),
+                "help.fail" => {
+                    const SAID: &str =
+                        "glpat-hunter2hunter2hunter2 was wrong; there are code:write, code:read";
+                    Err(Failure::new(DomainCode::ToolFailed, SAID))
+                }
                 "help.much" => Ok(Success::of(json!("x".repeat(2 << 20)))),
                 "break" => panic!("{}", arguments["text"].as_str().unwrap_or_default()),
                 "where" => Ok(Success::of(json!(format!("{:?}", std::thread::current().id())))),

@@ -42,6 +42,9 @@ const MOST_REQUEST_BYTES: usize = 64 << 10;
 /// `POST /v1/worker/mcp/tokens`.
 pub(super) async fn issue(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
     let wanted = IssueTokenRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
+    if let Some(house) = api.workplace.tools.house() {
+        house.check_known(wanted.agent_id.as_ref())?;
+    }
     let now = api.workplace.now();
     let life = SignedDuration::try_from(wanted.life()).unwrap_or(SignedDuration::MAX);
     let expires_at = now.checked_add(life).unwrap_or(Timestamp::MAX);

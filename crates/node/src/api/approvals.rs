@@ -29,12 +29,12 @@ const OPERATOR: &str = "operator";
 pub(super) async fn list(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
     let mut query = Query::parse(uri.query().unwrap_or_default())?;
     let status = query.optional("status", &statuses(), ApprovalStatus::named)?;
-    let cursor = query.optional("cursor", "a `next_cursor` of this node", whole)?;
+    let token = query.optional("page_token", "a `next_page_token` of this node", whole)?;
     let limit = query.limit(USUAL, MOST)?;
     query.finish()?;
-    let page = api.workplace.tools.approvals().list(status, (cursor, limit), api.workplace.now()).await?;
-    let next_cursor = page.next.map(|number| number.to_string());
-    let page = ApprovalPage { approvals: page.entries, next_cursor };
+    let page = api.workplace.tools.approvals().list(status, (token, limit), api.workplace.now()).await?;
+    let next_page_token = page.next.map(|number| number.to_string());
+    let page = ApprovalPage { approvals: page.entries, next_page_token };
     Ok(json(StatusCode::OK, &ApprovalListResponse { version: ApiVersion, page }))
 }
 

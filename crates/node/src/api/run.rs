@@ -3,7 +3,7 @@
 use super::answer::Refusal;
 use super::health::check_recorded;
 use super::{Shared, body, endpoints, job};
-use crate::house::{Order, TooMuch};
+use crate::house::{Order, TooMuch, UnknownAgentError};
 use crate::images::{Image, NoImage, OF_JOB};
 use crate::job::context::{self, ContextError};
 use crate::models::NoModels;
@@ -154,7 +154,16 @@ pub(super) async fn check_volumes(api: &Shared, image: Image, place: &'static st
 
 impl From<TooMuch> for Refusal {
     fn from(error: TooMuch) -> Self {
-        Self::new(ProblemKind::Authorization, crate::chain(&error))
+        match error {
+            TooMuch::Unknown(error) => error.into(),
+            error => Self::new(ProblemKind::Authorization, crate::chain(&error)),
+        }
+    }
+}
+
+impl From<UnknownAgentError> for Refusal {
+    fn from(error: UnknownAgentError) -> Self {
+        Self::new(ProblemKind::Validation, error.to_string())
     }
 }
 

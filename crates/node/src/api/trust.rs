@@ -28,14 +28,14 @@ const MOST_REQUEST_BYTES: usize = 64 << 10;
 /// `GET /v1/worker/trust`.
 pub(super) async fn list(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
     let mut query = Query::parse(uri.query().unwrap_or_default())?;
-    let cursor =
-        query.optional("cursor", "a `next_cursor` of this node", |text| AgentId::parse(text).ok())?;
+    let token =
+        query.optional("page_token", "a `next_page_token` of this node", |text| AgentId::parse(text).ok())?;
     let limit = query.limit(USUAL, MOST)?;
     query.finish()?;
-    let page = (cursor.as_ref(), usize::try_from(limit).unwrap_or(usize::MAX));
+    let page = (token.as_ref(), usize::try_from(limit).unwrap_or(usize::MAX));
     let (agents, has_more) = api.workplace.trust.states(page, api.workplace.now()).await?;
-    let next_cursor = agents.last().filter(|_| has_more).map(|last| last.agent_id.to_string());
-    Ok(json(StatusCode::OK, &TrustListResponse { version: ApiVersion, agents, next_cursor }))
+    let next_page_token = agents.last().filter(|_| has_more).map(|last| last.agent_id.to_string());
+    Ok(json(StatusCode::OK, &TrustListResponse { version: ApiVersion, agents, next_page_token }))
 }
 
 /// `GET /v1/worker/trust/{agent_id}`.

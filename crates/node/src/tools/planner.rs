@@ -6,6 +6,7 @@ mod desk;
 mod files;
 mod images;
 mod job;
+mod job_list;
 mod sandbox;
 mod task;
 
@@ -14,6 +15,7 @@ use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
 use belljar_contract::tool::{InvalidToolNameError, ToolScope};
 use belljar_tools::Tool;
+use belljar_tools::answer::{DEFAULT_LIMIT, LARGEST_LIMIT};
 use belljar_tools::definition::{Definition, Effect};
 use desk::{Desk, Endpoint};
 use serde_json::{Value, json};
@@ -35,6 +37,7 @@ pub(crate) fn tools(api: &Weak<Api>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNa
     all.extend(images::tools(&desk)?);
     all.extend(approval::tools(&desk)?);
     all.push(job::events(&desk)?);
+    all.push(job_list::tool(&desk)?);
     Ok(all)
 }
 
@@ -68,6 +71,18 @@ fn changing(definition: Definition, effect: Effect, action: Leaf) -> Definition 
 /// The schema of an object with these members, of which those with a name in the list must be there.
 fn object(required: &[&str], properties: &Value) -> Value {
     json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
+}
+
+/// The schema of what a list takes: such members, and which part of the list is wanted.
+fn list_of(properties: Value) -> Value {
+    let mut properties = properties;
+    properties["offset"] =
+        json!({ "type": "integer", "minimum": 0, "description": "So many entries are passed over." });
+    properties["limit"] = json!({
+        "type": "integer", "minimum": 1, "maximum": LARGEST_LIMIT,
+        "description": format!("So many follow at most; {DEFAULT_LIMIT} unless it is said.")
+    });
+    object(&[], &properties)
 }
 
 /// An id of somebody's choice.

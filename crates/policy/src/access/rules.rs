@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 pub struct AccessRules {
     actions: ActionRegistry,
     levels: Levels,
-    default_level: AccessLevel,
+    /// Nothing, where it isn't written.
+    default_level: Option<AccessLevel>,
     agents: BTreeMap<AgentId, AgentRules>,
     autonomy: HouseAutonomy,
 }
@@ -89,12 +90,17 @@ impl AccessRules {
 
     /// The level of agents of which nothing else is said.
     pub fn default_level(&self) -> AccessLevel {
-        self.default_level
+        self.default_level.unwrap_or(AccessLevel::Standard)
+    }
+
+    /// Whether that level is written down, so that agents which aren't listed are meant by it and are no slips.
+    pub fn has_default_level(&self) -> bool {
+        self.default_level.is_some()
     }
 
     /// The level that an agent begins at.
     pub fn level_of(&self, agent: &AgentId) -> AccessLevel {
-        self.agents.get(agent).and_then(|rules| rules.level).unwrap_or(self.default_level)
+        self.agents.get(agent).and_then(|rules| rules.level).unwrap_or_else(|| self.default_level())
     }
 
     /// What that agent may do; of one that has earned its level, that level counts. One of whom `custom` is said earns none: what is said of
@@ -102,7 +108,7 @@ impl AccessRules {
     pub fn of_agent(&self, agent: &AgentId, earned: Option<&Earned>) -> AgentStanding {
         let nothing = AgentRules::default();
         let rules = self.agents.get(agent).unwrap_or(&nothing);
-        let own = rules.level.unwrap_or(self.default_level);
+        let own = rules.level.unwrap_or_else(|| self.default_level());
         let earned = earned.filter(|_| own != AccessLevel::Custom);
         let level = earned.map_or(own, |earned| earned.level);
         let mut standing = self.standing(level, rules, earned.and_then(|earned| earned.setback));
@@ -164,7 +170,7 @@ impl Default for AccessRules {
         Self {
             actions: ActionRegistry::default(),
             levels: Levels::default(),
-            default_level: AccessLevel::Standard,
+            default_level: None,
             agents: BTreeMap::new(),
             autonomy: HouseAutonomy {
                 level: AutonomyLevel::Semi,

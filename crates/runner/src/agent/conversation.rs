@@ -58,8 +58,9 @@ pub(super) struct Request<'r> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reply {
     pub(super) entry: Entry,
-    pub(super) prompt_tokens: u64,
-    pub(super) completion_tokens: u64,
+    /// As the model counts them; nothing if it doesn't say.
+    pub(super) prompt_tokens: Option<u64>,
+    pub(super) completion_tokens: Option<u64>,
     /// It was cut for length.
     pub(super) is_cut: bool,
 }

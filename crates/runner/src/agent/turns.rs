@@ -209,8 +209,10 @@ impl Agent<'_> {
     fn heard(&mut self, turn: u32, Answered { model, reply }: Answered) -> Vec<Call> {
         let report = &mut *self.report;
         report.turns = turn;
-        report.prompt_tokens = report.prompt_tokens.saturating_add(reply.prompt_tokens);
-        report.completion_tokens = report.completion_tokens.saturating_add(reply.completion_tokens);
+        // What isn't known is not taken for nothing.
+        let sum = |total: Option<u64>, told: Option<u64>| Some(total?.saturating_add(told?));
+        report.prompt_tokens = sum(report.prompt_tokens, reply.prompt_tokens);
+        report.completion_tokens = sum(report.completion_tokens, reply.completion_tokens);
         if !report.models.contains(&model) {
             report.models.push(model.clone());
         }

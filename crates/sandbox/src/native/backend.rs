@@ -6,7 +6,7 @@ use super::remains::Remains;
 use super::sandbox::{Made, NativeSandbox};
 use super::spares::{Spare, Spares};
 use super::warden::Warden;
-use super::{HostUser, Running, Site, StartError, build};
+use super::{HostUser, Running, Site, StartError, build, isolation};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted};
 use crate::correlation::fill_session;
 use crate::directory::{Directory, DirectoryError};
@@ -85,7 +85,7 @@ impl NativeBackend {
         let Some(Spare { spec: made_for, running }) = spare else {
             return self.shop.build(&spec).map(|running| (spec, running));
         };
-        let missing = running.isolation.missing(&spec.required);
+        let missing = isolation::missing(&running.isolation, &spec);
         match missing.is_empty() {
             true => Ok((SandboxSpec { id: made_for.id, user: made_for.user, ..spec }, running)),
             false => Err(StartError::Weaker { missing }),

@@ -12,6 +12,9 @@ use crate::spec::{SandboxSpec, Workspace};
 use belljar_confine::plan::{Identity, Plan};
 use belljar_contract::isolation::{Isolation, Layer};
 
+/// The layer that holds a limit of processor time.
+const CPU_LIMIT: &str = "cpu_limit";
+
 /// What keeps a sandbox within its limits, besides the plan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keepers<'a> {
@@ -87,6 +90,18 @@ fn tables(limits: belljar_confine::plan::Limits) -> String {
 }
 
 /// What it may use as a whole, and what sees to it.
+/// The layers that must be in force and aren't. A limit of processor time that was set must be held, wherever it was set: there is none
+/// unless somebody sets it.
+pub(super) fn missing(isolation: &Isolation, spec: &SandboxSpec) -> Vec<Layer> {
+    let mut missing = isolation.missing(&spec.required);
+    let cpu = isolation.layers.iter().find(|layer| layer.name == CPU_LIMIT);
+    let is_held = cpu.is_none_or(|layer| layer.in_force) || spec.limits.millicpus.is_none();
+    if !is_held && missing.iter().all(|layer| layer.name != CPU_LIMIT) {
+        missing.extend(cpu.cloned());
+    }
+    missing
+}
+
 fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Keepers<'_>) -> [Layer; 5] {
     let Limits { memory_bytes, millicpus, disk_bytes, scratch_bytes, .. } = spec.limits;
     let memory = match (memory_bytes, &held.version) {
@@ -102,14 +117,14 @@ fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Ke
         (Some(_), _) => layer("memory_limit", false, "nobody looks after it".to_owned()),
     };
     let cpu = match (millicpus, &held.version) {
-        (None, _) => layer("cpu_limit", false, "not asked for".to_owned()),
+        (None, _) => layer(CPU_LIMIT, false, "not asked for".to_owned()),
         (Some(most), Ok(version)) if held.limits.millicpus.is_some() => {
             let processors = f64::from(most) / 1000.0;
-            layer("cpu_limit", true, format!("{processors} processors by control groups, version {version}"))
+            layer(CPU_LIMIT, true, format!("{processors} processors by control groups, version {version}"))
         }
-        (Some(_), Ok(_)) => layer("cpu_limit", false, "nobody looks after it".to_owned()),
+        (Some(_), Ok(_)) => layer(CPU_LIMIT, false, "nobody looks after it".to_owned()),
         (Some(_), Err(why)) => layer(
-            "cpu_limit",
+            CPU_LIMIT,
             false,
             format!("control groups alone limit processor time, and there are none: {why}"),
         ),

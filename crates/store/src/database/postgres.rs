@@ -46,7 +46,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (10, "agents of tokens", include_str!("../../migrations/postgres/0010_token_agents.sql")),
     (11, "approval scopes", include_str!("../../migrations/postgres/0011_approval_scopes.sql")),
     (12, "execution grants", include_str!("../../migrations/postgres/0012_execution_grants.sql")),
-    (16, "instance abilities", include_str!("../../migrations/postgres/0016_instance_abilities.sql")),
+    (13, "instance abilities", include_str!("../../migrations/postgres/0013_instance_abilities.sql")),
 ];
 
 const MOST_CONNECTIONS: u32 = 10;

@@ -60,7 +60,7 @@ pub(super) const JOBS: Steps = &[
     ("agents of tokens", include_str!("../../migrations/sqlite/0010_token_agents.sql")),
     ("approval scopes", include_str!("../../migrations/sqlite/0011_approval_scopes.sql")),
     ("execution grants", include_str!("../../migrations/sqlite/0012_execution_grants.sql")),
-    ("instance abilities", include_str!("../../migrations/sqlite/0016_instance_abilities.sql")),
+    ("instance abilities", include_str!("../../migrations/sqlite/0013_instance_abilities.sql")),
 ];
 pub(super) const TELEMETRY: Steps =
     &[("telemetry", include_str!("../../migrations/telemetry/0001_telemetry.sql"))];

@@ -36,15 +36,37 @@ macro_rules! page {
             columns!(),
             " FROM jobs WHERE number < $1",
             $condition,
-            " ORDER BY number DESC LIMIT $2"
+            " ORDER BY number DESC LIMIT $2 OFFSET $3"
         )
     };
 }
 
+/// And one that counts them.
+macro_rules! count {
+    ($condition:literal) => {
+        concat!("SELECT count(*) AS jobs FROM jobs WHERE number < $1", $condition)
+    };
+}
+
 const ALL: &str = page!("");
-const OF_TASK: &str = page!(" AND task_id = $3");
-const IN_STATE: &str = page!(" AND state = $3");
-const OF_TASK_IN_STATE: &str = page!(" AND task_id = $3 AND state = $4");
+const OF_TASK: &str = page!(" AND task_id = $4");
+const IN_STATE: &str = page!(" AND state = $4");
+const OF_TASK_IN_STATE: &str = page!(" AND task_id = $4 AND state = $5");
+
+const HOW_MANY: &str = count!("");
+const HOW_MANY_OF_TASK: &str = count!(" AND task_id = $2");
+const HOW_MANY_IN_STATE: &str = count!(" AND state = $2");
+const HOW_MANY_OF_TASK_IN_STATE: &str = count!(" AND task_id = $2 AND state = $3");
+
+// === impl Filter ===
+
+impl Filter {
+    /// What its statements take: which jobs are older, the task, the state.
+    fn values(&self) -> (i64, Option<&str>, Option<&'static str>) {
+        let before = self.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
+        (before, self.task_id.as_ref().map(TaskId::as_str), self.state.map(JobState::as_str))
+    }
+}
 
 // === impl Jobs ===
 
@@ -73,24 +95,52 @@ impl Jobs {
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
     pub async fn page(&self, filter: &Filter, most: u32) -> Result<Page, DatabaseError> {
-        let before = filter.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
         // One more tells whether there are more.
-        let most_and_one = most.saturating_add(1);
-        let (task, state) = (filter.task_id.as_ref().map(TaskId::as_str), filter.state.map(JobState::as_str));
-        let rows = match (task, state) {
-            (None, None) => self.database.fetch(ALL, values![before, most_and_one]).await?,
-            (Some(task), None) => self.database.fetch(OF_TASK, values![before, most_and_one, task]).await?,
-            (None, Some(state)) => {
-                self.database.fetch(IN_STATE, values![before, most_and_one, state]).await?
-            }
-            (Some(task), Some(state)) => {
-                self.database.fetch(OF_TASK_IN_STATE, values![before, most_and_one, task, state]).await?
-            }
-        };
-        let mut jobs = rows.iter().map(JobRecord::read).collect::<Result<Vec<_>, _>>()?;
+        let mut jobs = self.slice(filter, 0, most.saturating_add(1)).await?;
         let has_more = jobs.len() > most as usize;
         jobs.truncate(most as usize);
         let next = jobs.last().filter(|_| has_more).map(|job| job.number);
         Ok(Page { jobs, next })
+    }
+
+    /// At most so many jobs behind the first `offset` ones, the last accepted first.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be read.
+    pub async fn slice(
+        &self,
+        filter: &Filter,
+        offset: u64,
+        most: u32,
+    ) -> Result<Vec<JobRecord>, DatabaseError> {
+        let (before, task, state) = filter.values();
+        let database = &self.database;
+        let rows = match (task, state) {
+            (None, None) => database.fetch(ALL, values![before, most, offset]).await?,
+            (Some(task), None) => database.fetch(OF_TASK, values![before, most, offset, task]).await?,
+            (None, Some(state)) => database.fetch(IN_STATE, values![before, most, offset, state]).await?,
+            (Some(task), Some(state)) => {
+                database.fetch(OF_TASK_IN_STATE, values![before, most, offset, task, state]).await?
+            }
+        };
+        rows.iter().map(JobRecord::read).collect()
+    }
+
+    /// How many jobs there are of those.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be counted.
+    pub async fn count(&self, filter: &Filter) -> Result<u64, DatabaseError> {
+        let (before, task, state) = filter.values();
+        let database = &self.database;
+        let rows = match (task, state) {
+            (None, None) => database.fetch(HOW_MANY, values![before]).await?,
+            (Some(task), None) => database.fetch(HOW_MANY_OF_TASK, values![before, task]).await?,
+            (None, Some(state)) => database.fetch(HOW_MANY_IN_STATE, values![before, state]).await?,
+            (Some(task), Some(state)) => {
+                database.fetch(HOW_MANY_OF_TASK_IN_STATE, values![before, task, state]).await?
+            }
+        };
+        rows.first().map_or(Ok(0), |row| row.count("jobs"))
     }
 }

@@ -46,15 +46,15 @@ impl ListArguments {
 
     fn collect(&self, source: &Source) -> Result<Vec<Approval>, CliError> {
         let limit = self.limit as usize;
-        let (mut all, mut cursor): (Vec<Approval>, Option<String>) = (Vec::new(), None);
+        let (mut all, mut token): (Vec<Approval>, Option<String>) = (Vec::new(), None);
         loop {
-            let page = source.page(self.status, (cursor.as_deref(), self.limit.min(LARGEST_PAGE)))?;
+            let page = source.page(self.status, (token.as_deref(), self.limit.min(LARGEST_PAGE)))?;
             // A page with nothing on it leads nowhere, whatever it says.
             let is_last = page.approvals.is_empty();
             all.extend(page.approvals);
             all.truncate(limit);
-            cursor = page.next_cursor;
-            if cursor.is_none() || is_last || all.len() >= limit {
+            token = page.next_page_token;
+            if token.is_none() || is_last || all.len() >= limit {
                 return Ok(all);
             }
         }

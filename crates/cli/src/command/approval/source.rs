@@ -55,23 +55,23 @@ impl Source {
     pub(super) fn page(
         &self,
         status: Option<ApprovalStatus>,
-        (cursor, limit): (Option<&str>, u32),
+        (token, limit): (Option<&str>, u32),
     ) -> Result<ApprovalPage, CliError> {
         match self {
             Self::Node(client) => {
                 let status = status.map_or(String::new(), |status| format!("&status={status}"));
                 // What is no number is none of a node's.
-                let cursor = cursor.and_then(|cursor| cursor.parse::<u64>().ok());
-                let cursor = cursor.map_or(String::new(), |cursor| format!("&cursor={cursor}"));
-                let path = format!("/approvals?limit={limit}{status}{cursor}");
+                let token = token.and_then(|token| token.parse::<u64>().ok());
+                let token = token.map_or(String::new(), |token| format!("&page_token={token}"));
+                let path = format!("/approvals?limit={limit}{status}{token}");
                 let told = client.document::<ApprovalListResponse>(&Ask { path: &path, ..Ask::default() })?;
                 Ok(told.known.page)
             }
             Self::Here { approvals, runtime } => {
-                let place = (cursor.and_then(|cursor| cursor.parse().ok()), limit);
+                let place = (token.and_then(|token| token.parse().ok()), limit);
                 let page = runtime.block_on(approvals.list(status, place, Timestamp::now()))?;
-                let next_cursor = page.next.map(|number| number.to_string());
-                Ok(ApprovalPage { approvals: page.entries, next_cursor })
+                let next_page_token = page.next.map(|number| number.to_string());
+                Ok(ApprovalPage { approvals: page.entries, next_page_token })
             }
         }
     }

@@ -7,7 +7,7 @@ use belljar_testkit::node::{Node, command, script};
 use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
 use belljar_testkit::world::{Ran, World};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
@@ -16,7 +16,7 @@ fn configure(world: &World, sandboxing: &str) {
 }
 
 /// The isolation report of a command, among what it has on standard error.
-fn isolation(ran: &Ran) -> serde_json::Value {
+fn isolation(ran: &Ran) -> Value {
     let report = &ran.stderr[ran.stderr.find('{').unwrap()..];
     serde_json::Deserializer::from_str(report).into_iter().next().unwrap().unwrap()
 }
@@ -152,6 +152,15 @@ fn limits_of_containers_are_those_of_their_section() {
     for part in ["83886080 bytes", "35 processes", "500 thousandths"] {
         assert!(ran.stderr.contains(part), "{part}: {ran:?}");
     }
+    // A layer that containers haven't; the control is one that they have.
+    for (layer, code) in [("landlock", 125), ("seccomp", 0)] {
+        configure(
+            &world,
+            &format!("{{default_backend: docker, docker: {{image: '{IMAGE}', required: [{layer}]}}}}"),
+        );
+        let ran = world.run(&["exec", "--docker-socket", &socket, "--", "true"]);
+        assert!(ran.code == code && ran.stderr.contains("landlock") == (code != 0), "{layer}: {ran:?}");
+    }
 }
 
 #[test]
@@ -239,19 +248,17 @@ fn programs_of_tools_are_reported_as_the_shipping_of_logs_says() {
     assert_eq!(shipped("enabled: false"), None);
 }
 
+fn layer<'r>(report: &'r Value, name: &str) -> &'r Value {
+    report["layers"].as_array().unwrap().iter().find(|layer| layer["name"] == name).unwrap()
+}
+
 #[test]
 fn native_sandboxes_have_the_limits_of_their_section() {
     World::as_everyone(BELLJAR, |world| {
         let exec = |script: &str| {
             let ran = world.run(&["exec", "--isolation", "--", "sh", "-c", script]).succeeded();
             let report = isolation(&ran);
-            let detail = |name: &str| {
-                let layers = report["layers"].as_array().unwrap();
-                layers.iter().find(|layer| layer["name"] == name).unwrap()["detail"]
-                    .as_str()
-                    .unwrap()
-                    .to_owned()
-            };
+            let detail = |name: &str| layer(&report, name)["detail"].as_str().unwrap().to_owned();
             (ran.stdout, detail("kernel_tables"), detail("cpu_limit"))
         };
         let script = "ulimit -n; df --block-size=1M --output=size /tmp | tail -n 1 | tr -d ' '";
@@ -260,11 +267,19 @@ fn native_sandboxes_have_the_limits_of_their_section() {
         assert_eq!(usual.2, "not asked for");
         configure(
             world,
-            "{native: {open_files_limit: 77, tmpfs_size: 3m, ptys_limit: 3, seccomp_filters_limit: 5, cpu_limit: 0.5, timeout_seconds: 1}}",
+            "{native: {open_files_limit: 77, tmpfs_size: 3m, ptys_limit: 3, seccomp_filters_limit: 5, timeout_seconds: 1}}",
         );
         let limited = exec(script);
         assert_eq!(limited.0, "77\n3\n", "{limited:?}");
-        assert_ne!((&limited.1, &limited.2), (&usual.1, &usual.2));
+        assert_ne!(limited.1, usual.1);
+        // A share of the processors is held, or there is no sandbox.
+        configure(world, "{native: {cpu_limit: 0.5}}");
+        let slowed = world.run(&["exec", "--isolation", "--", "true"]);
+        match slowed.code {
+            0 => assert_eq!(layer(&isolation(&slowed), "cpu_limit")["in_force"], true, "{slowed:?}"),
+            code => assert!(code == 125 && slowed.stderr.contains("cpu_limit"), "{slowed:?}"),
+        }
+        world.run(&["exec", "--cpus", "none", "--", "true"]).succeeded();
         let arguments = json!({ "command": "sleep 600" }).to_string();
         configure(world, "{default_backend: native, native: {timeout_seconds: 1}}");
         let told = world.run(&["tools", "call", "shell_command", &arguments, "--json"]).succeeded().json();

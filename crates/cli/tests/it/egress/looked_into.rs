@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::World;
+use belljar_testkit::world::{Ran, World};
 
 #[test]
 fn real_clients_trust_who_looks_into_their_connections_and_are_held_to_methods() {
@@ -37,15 +37,27 @@ fn real_clients_trust_who_looks_into_their_connections_and_are_held_to_methods()
 #[test]
 fn git_is_let_in_by_what_is_filled_in_for_it_and_never_sees_it() {
     const SECRET: &str = "a-secret/of+the=house";
-    let (world, server, other) = (World::new(BELLJAR), GitServer::start(), GitServer::start());
-    std::fs::write(world.path().join("token"), SECRET).unwrap();
-    let (token, ca) = (world.path().join("token").display().to_string(), server.authority());
+    let world = World::new(BELLJAR);
+    let token = world.write("token", SECRET).display().to_string();
+    for from in [
+        format!("{{file: {token}}}"),
+        "{env: HOUSE_TOKEN}".to_owned(),
+        format!("{{command: [cat, {token}]}}"),
+    ] {
+        let_in_by(&world, SECRET, &from);
+    }
+}
+
+/// Clones by a credential that the host has from there.
+fn let_in_by(world: &World, secret: &str, from: &str) {
+    let (server, other) = (GitServer::start(), GitServer::start());
+    let ca = server.authority();
     let host = |port: u16| format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]");
     policy_text(
-        &world,
+        world,
         &format!(
             "rules:\n- {}, paths: [/repository.git], credentials: [house]}}\n- {}}}\n\
-             credentials:\n- {{name: house, from: {{file: {token}}}}}\nauthorities: {ca}\n",
+             credentials:\n- {{name: house, from: {from}}}\nauthorities: {ca}\n",
             host(server.port()),
             host(other.port()),
         ),
@@ -56,19 +68,20 @@ fn git_is_let_in_by_what_is_filled_in_for_it_and_never_sees_it() {
         cat cloned/file; env; find / -xdev -type f -newer /etc/passwd -not -path '/proc/*' 2>/dev/null | head -2000 | xargs -r grep -l 'a-secret' || echo nowhere\n";
     let clone = |server: &GitServer| {
         let place = format!("WHERE={}", server.url().trim_start_matches("https://"));
-        world.run(&["exec", "--egress", "policy.yaml", "-e", &place, "--", "sh", "-c", script])
+        let arguments = ["exec", "--egress", "policy.yaml", "-e", &place, "--", "sh", "-c", script];
+        Ran::from(world.command(&arguments).env("HOUSE_TOKEN", secret).output().unwrap())
     };
     let ran = clone(&server);
-    assert!(ran.stdout.contains("cloned\n") && ran.stdout.ends_with("nowhere\n"), "{ran:?}");
-    assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{ran:?}");
-    let filled = format!("Basic {}", STANDARD.encode(format!("someone:{SECRET}")));
+    assert!(ran.stdout.contains("cloned\n") && ran.stdout.ends_with("nowhere\n"), "{from}: {ran:?}");
+    assert!(!ran.stdout.contains(secret) && !ran.stderr.contains(secret), "{from}: {ran:?}");
+    let filled = format!("Basic {}", STANDARD.encode(format!("someone:{secret}")));
     let shown = server.shown();
-    assert!(shown.contains(&filled), "{shown:?}");
+    assert!(shown.contains(&filled), "{from}: {shown:?}");
     // It goes to nobody else, and the audit tells which it was, and nothing of what it is.
     clone(&other);
     assert!(!other.shown().contains(&filled), "{:?}", other.shown());
     let audit = world.run(&["audit", "show", "--json"]).succeeded().stdout;
-    assert!(audit.contains("\"credentials\":[\"house\"]") && !audit.contains(SECRET), "{audit}");
+    assert!(audit.contains("\"credentials\":[\"house\"]") && !audit.contains(secret), "{audit}");
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn servers_of_tools_are_held_to_the_limits_of_their_sections() {
             ("partial", ", disabled_tools: [hold, wait]"),
             ("fresh", ", cache_ttl_seconds: 0"),
             ("forgetful", ", cache_size: 0"),
+            ("single", ", limits: {calls: 1}"),
         ],
     );
     let planner = token(&node, json!({ "kind": "project_manager" }));
@@ -92,7 +93,7 @@ fn servers_of_tools_are_held_to_the_limits_of_their_sections() {
     let call = |name: &str, arguments: Value| {
         content(&call(node.address(), &planner, &format!("mcp_{name}"), &arguments))
     };
-    for server in ["plain", "narrow", "hasty", "partial", "fresh", "forgetful"] {
+    for server in ["plain", "narrow", "hasty", "partial", "fresh", "forgetful", "single"] {
         wait::until(|| !tools_of(server).is_empty());
     }
     assert_eq!(tools_of("away"), [""; 0]);
@@ -113,6 +114,17 @@ fn servers_of_tools_are_held_to_the_limits_of_their_sections() {
     assert_eq!(call("plain_wait", json!({ "seconds": 2 })), "waited");
     let late = call("hasty_wait", json!({ "seconds": 20 }));
     assert!(late.contains("no answer within 1 s"), "{late}");
+    // One is made and sixteen wait; of the usual four, and 64 that wait, none is turned away.
+    let turned_away = |server: &str| {
+        let name = format!("{server}_wait");
+        let call = || call(&name, json!({ "seconds": 0.2 })).contains("too many calls of this server");
+        std::thread::scope(|scope| {
+            let calls: Vec<_> = (0..24).map(|_| scope.spawn(call)).collect();
+            calls.into_iter().filter_map(|call| call.join().unwrap().then_some(())).count()
+        })
+    };
+    assert!(turned_away("single") > 0);
+    assert_eq!(turned_away("plain"), 0);
     let twice = |server: &str| [(); 2].map(|()| call(&format!("{server}_count"), json!({})));
     let [first, kept] = twice("plain");
     assert_eq!(first, kept, "an answer of what only reads is kept");

@@ -1,6 +1,6 @@
 //! Agents that plan: sandboxes, jobs and tasks by tools, and what they keep for those who work.
 
-use super::remote_tools::{call, envelope, token};
+use super::remote_tools::{self, call, envelope, token};
 use super::web::rule;
 use crate::egress::Server;
 use crate::models::{configure, recorded};
@@ -95,7 +95,7 @@ fn one_that_plans_submits_a_job_follows_it_and_sees_it_among_its_tasks() {
     let told = planner.done("task.get", &json!({ "task_id": task }));
     assert_eq!(told["by_status"], json!({ "completed": 1 }));
     let listed = planner.done("job.list", &json!({ "task_id": task, "limit": 5 }));
-    assert_eq!(listed["jobs"][0]["job_id"], *id, "{listed}");
+    assert_eq!(listed[0]["job_id"], *id, "{listed}");
     assert_eq!(planner.refused("job.get", &json!({ "job_id": new_id() })), "not_found");
     let unfit = json!({ "task_id": task, "job_id": new_id(), "sandbox": { "commands": [] } });
     assert_eq!(planner.refused("job.submit", &unfit), "invalid_argument");
@@ -103,6 +103,54 @@ fn one_that_plans_submits_a_job_follows_it_and_sees_it_among_its_tasks() {
     let bound = token(&node, json!({ "kind": "project_manager", "task_id": new_id() }));
     let other = call(node.address(), &bound, "job.get", &json!({ "job_id": id }));
     assert_eq!(envelope(&other)["domain_code"], "not_found", "{other}");
+}
+
+#[test]
+fn all_lists_of_tools_have_one_shape_and_are_asked_for_in_parts() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let planner = Planner::new(&node);
+    let jobs = [(); 3].map(|()| command(&["true"]));
+    for job in &jobs {
+        let (task, id) = (&job["task_id"], &job["job_id"]);
+        planner.done("job.submit", &json!({ "task_id": task, "job_id": id, "sandbox": job["sandbox"] }));
+        node.wait_for(id.as_str().unwrap(), "completed");
+    }
+    // All lists, by their names; each with what it must be told.
+    let names = remote_tools::names(&remote_tools::list(&node, &planner.token));
+    let mut lists: Vec<_> =
+        names.iter().filter(|name| name.ends_with(".list") || name.starts_with("list_")).collect();
+    lists.sort();
+    assert!(lists.len() >= 9, "{lists:?}");
+    for name in lists {
+        let mut arguments = match name.as_str() {
+            "artifact.list" | "skills.list" => json!({ "task_id": jobs[0]["task_id"] }),
+            "memory.list" => json!({ "task_id": jobs[0]["task_id"], "job_id": jobs[0]["job_id"] }),
+            "db.preference.list" => json!({ "scope_type": "project", "scope_id": "mean" }),
+            _ => json!({}),
+        };
+        arguments["offset"] = json!(1);
+        arguments["limit"] = json!(2);
+        let answer = planner.call(name, &arguments);
+        let answer = envelope(&answer);
+        assert!(answer["data"].is_array(), "{name}: {answer}");
+        let told = &answer["pagination"];
+        assert_eq!((&told["offset"], &told["limit"]), (&json!(1), &json!(2)), "{name}: {answer}");
+        assert!(told["total"].is_u64(), "{name}: {answer}");
+    }
+    // The middle of what there is, the last job first, and how many there are of which.
+    let part = |arguments: Value| envelope(&planner.call("job.list", &arguments)).clone();
+    let middle = part(json!({ "offset": 1, "limit": 1 }));
+    assert_eq!(middle["data"][0]["job_id"], jobs[1]["job_id"], "{middle}");
+    assert_eq!(middle["pagination"], json!({ "total": 3, "offset": 1, "limit": 1 }));
+    let behind = part(json!({ "offset": 3 }));
+    assert_eq!((&behind["data"], &behind["pagination"]["total"]), (&json!([]), &json!(3)));
+    let of_task = part(json!({ "task_id": jobs[2]["task_id"], "status": "completed" }));
+    assert_eq!(
+        (&of_task["data"][0]["job_id"], &of_task["pagination"]["total"]),
+        (&jobs[2]["job_id"], &json!(1))
+    );
+    assert_eq!(part(json!({ "status": "failed" }))["pagination"]["total"], 0);
 }
 
 #[test]

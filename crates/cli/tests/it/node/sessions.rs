@@ -189,6 +189,18 @@ fn no_session_outlives_its_node_and_all_are_ended_by_those_who_stop_everything()
 }
 
 #[test]
+fn a_session_that_asks_for_no_time_of_its_own_has_what_the_configuration_gives() {
+    let world = World::new(crate::BELLJAR);
+    let config = world.write("config.yaml", "node: { sessions: { max_lifetime_seconds: 2 } }\n");
+    let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
+    let begun = Instant::now();
+    let session = open(&node, &request());
+    // It is in use all the time, so that it isn't over for being idle.
+    wait::until(|| exec(&node, &session, "true").status == 404);
+    assert!(begun.elapsed() >= Duration::from_secs(2), "it was over too early");
+}
+
+#[test]
 fn an_opener_who_vanishes_leaves_no_place_taken_for_good() {
     let world = World::new(crate::BELLJAR);
     let config = world.write("config.yaml", "node: { sessions: { max: 1, idle_timeout_seconds: 1 } }\n");

@@ -3,12 +3,15 @@
 
 use super::web::{fetching, job};
 use crate::egress::Server;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
 use belljar_testkit::node::Node;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, channel};
 
 /// A node whose jobs have a model, and may reach one port of this machine.
 fn node<'w>(world: &'w World, models: &ModelServer, port: u16) -> Node<'w> {
@@ -64,28 +67,84 @@ fn agent_that_gives_up_what_it_was_denied_is_an_ext_net_required_and_another_one
     }
 }
 
-/// A proxy that refuses everything.
-fn refusing() -> String {
+/// A proxy that refuses everything: its address, and the heads of what it is asked.
+fn refusing() -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
+    let (heard, heads) = channel();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let (mut head, mut byte) = (Vec::new(), [0]);
             while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count == 1) {
                 head.push(byte[0]);
             }
+            let _ = heard.send(String::from_utf8_lossy(&head).to_lowercase());
             let _ =
                 stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         }
     });
-    url
+    (url, heads)
+}
+
+#[test]
+fn proxy_of_the_house_is_asked_for_a_whole_url_and_told_the_task_and_the_job() {
+    let (world, (url, heads)) = (World::new(crate::BELLJAR), refusing());
+    let with = |identity: bool| {
+        let proxy = format!("{{url: '{url}', names: there, identity: {identity}}}");
+        let rules = "[{host: pkgs.example, ports: [80, 443]}]";
+        let config = format!("egress: {{rules: {rules}, proxy: {proxy}}}\n");
+        let config = world.write("config.yaml", config).display().to_string();
+        let node = Node::start(&world, &["--config", &config]);
+        let lines = [
+            ("http", "get http://pkgs.example/ http/1.1\r\n"),
+            ("https", "connect pkgs.example:443 http/1.1\r\n"),
+        ];
+        lines.map(|(scheme, line)| {
+            let wanted = job(&[&format!("curl -sSf {scheme}://pkgs.example/")], true);
+            node.run(&wanted);
+            let head = heads.recv().unwrap();
+            assert!(head.starts_with(line), "{head}");
+            let [task, job] = ["task_id", "job_id"].map(|name| wanted[name].as_str().unwrap());
+            [format!("\r\nx-cynode-task-id: {task}\r\n"), format!("\r\nx-cynode-job-id: {job}\r\n")]
+                .map(|field| head.contains(&field))
+        })
+    };
+    assert_eq!(with(true), [[true; 2]; 2]);
+    // The control: who isn't to know isn't told.
+    assert_eq!(with(false), [[false; 2]; 2]);
+}
+
+#[test]
+fn proxy_of_the_house_is_shown_its_credential_and_is_not_asked_for_what_is_excepted() {
+    let (world, (url, heads)) = (World::new(crate::BELLJAR), refusing());
+    let file = world.write("credential", "house:a-word-for-the-proxy").display().to_string();
+    let shown =
+        format!("\r\nproxy-authorization: basic {}\r\n", STANDARD.encode("house:a-word-for-the-proxy"));
+    for from in
+        [format!("{{file: {file}}}"), "{env: PROXY_WORD}".to_owned(), format!("{{command: [cat, {file}]}}")]
+    {
+        let proxy = format!("{{url: '{url}', names: there, credential: {from}, except: [excepted.example]}}");
+        let rules = "[{host: pkgs.example, ports: [80]}, {host: excepted.example, ports: [80]}]";
+        let config = format!("egress: {{rules: {rules}, proxy: {proxy}}}\n");
+        let config = world.write("config.yaml", config).display().to_string();
+        let word = [("PROXY_WORD".to_owned(), "house:a-word-for-the-proxy".to_owned())];
+        let node = Node::try_start(&world, &["--config", &config], &word).unwrap();
+        // What is excepted is looked for here, where there is no such name.
+        for host in ["excepted.example", "pkgs.example"] {
+            node.run(&job(&[&format!("curl -sSf http://{host}/")], true));
+        }
+        let heads: Vec<String> = heads.try_iter().collect();
+        let [head] = &heads[..] else { panic!("{from}: {heads:?}") };
+        assert!(head.starts_with("get http://pkgs.example/"), "{from}: {head}");
+        assert!(head.contains(&shown.to_lowercase()), "{from}: {head}");
+    }
 }
 
 #[test]
 fn job_behind_a_proxy_that_refuses_or_is_down_is_an_ext_net_required_that_names_the_host() {
     let refused = "refused_by_upstream_proxy";
     for (url, reason) in
-        [(refusing(), refused), ("http://127.0.0.1:1".to_owned(), "upstream_proxy_unavailable")]
+        [(refusing().0, refused), ("http://127.0.0.1:1".to_owned(), "upstream_proxy_unavailable")]
     {
         let world = World::new(crate::BELLJAR);
         let config = format!(

@@ -3,14 +3,15 @@
 //! that it has submitted, or for another one who plans: those questions are the operator's.
 
 use super::desk::{Desk, text};
-use super::{changing, define, id, object};
+use super::{changing, define, id, list_of, object};
 use crate::api::Api;
 use belljar_contract::action::Leaf;
 use belljar_contract::approval::{Approval, ApprovalStatus, LONGEST_REASON, Ruling};
 use belljar_contract::id::{ApprovalId, TaskId, UserId};
 use belljar_contract::tool::{AgentKind, DomainCode, InvalidToolNameError};
 use belljar_store::approvals::{Answer as Said, ApprovalError};
-use belljar_tools::answer::{Answer, Failure, Success};
+use belljar_store::page;
+use belljar_tools::answer::{Answer, Failure, Page, Success};
 use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::definition::{Definition, EXPECTED_MARK, Effect};
 use belljar_tools::{Arguments, Tool};
@@ -18,10 +19,6 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-/// How many are listed unless something else is said, and at most.
-const USUAL: u32 = 50;
-const MOST: u32 = 200;
 
 /// What each answer is. A yes decides for others; a no holds them up.
 const APPROVES: (Ruling, Leaf) = (Ruling::Approve, Leaf::ArchDecide);
@@ -48,17 +45,7 @@ struct Decide {
 
 pub(super) fn tools(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
     let statuses = ApprovalStatus::ALL.map(ApprovalStatus::as_str);
-    let takes = object(
-        &[],
-        &json!({
-            "status": { "type": "string", "enum": statuses },
-            "limit": { "type": "integer", "minimum": 1, "maximum": MOST },
-            "cursor": {
-                "type": "string", "pattern": "^[0-9]{1,18}$", EXPECTED_MARK: "the `next_cursor` of the page before",
-                "description": "A `next_cursor`."
-            },
-        }),
-    );
+    let takes = list_of(json!({ "status": { "type": "string", "enum": statuses } }));
     const LISTS: &str = "Lists what people are asked about calls, the last asked first. Long arguments are previews (`is_preview`).";
     let list = verbatim(define("list_approvals", LISTS, takes)?);
     let list = Arc::new(List { definition: list, desk: Arc::clone(desk) });
@@ -111,14 +98,24 @@ impl Tool for List {
         async move {
             let api = self.desk.api()?;
             let status = ApprovalStatus::named(text(&arguments, "status"));
-            let cursor = text(&arguments, "cursor").parse().ok();
-            let limit = arguments.get("limit").and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
-            let place = (cursor, limit.unwrap_or(USUAL).min(MOST));
-            let page = api.workplace.tools.approvals().list(status, place, api.workplace.now()).await;
-            let page = page.map_err(|error| Failure::unreachable(&error))?;
-            let next = page.next.map(|number| number.to_string());
-            let seen: Vec<_> = page.entries.into_iter().filter(|one| is_within(caller, one)).collect();
-            Ok(Success::of(json!({ "approvals": seen, "next_cursor": next })))
+            let (kept, now) = (api.workplace.tools.approvals(), api.workplace.now());
+            let asked = Page::asked(&arguments);
+            // Who is bound sees a part of them, and counts that part. There may be many: only the page that is asked for is kept.
+            let (mut seen, mut total, mut after) = (Vec::new(), 0, None);
+            loop {
+                let page = kept.list(status, (after, page::MOST), now).await;
+                let page = page.map_err(|error| Failure::unreachable(&error))?;
+                for one in page.entries.iter().filter(|one| is_within(caller, one)) {
+                    if total >= asked.offset() && seen.len() < asked.limit() {
+                        seen.push(json!(one));
+                    }
+                    total += 1;
+                }
+                after = page.next;
+                if after.is_none() {
+                    return Ok(Success::part(seen, total, asked));
+                }
+            }
         }
         .boxed()
     }

@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Request, StatusCode};
 use belljar_contract::id::{SessionId, TaskId};
 use belljar_contract::tool::DomainCode;
-use belljar_tools::answer::{Answer, Failure, Success};
+use belljar_tools::answer::{Answer, Failure, Page, Success};
 use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::definition::Definition;
 use belljar_tools::typed::guard;
@@ -198,16 +198,20 @@ impl Tool for Endpoint {
                 // A session of another task may have been made meanwhile: what the endpoint says of it is not passed on.
                 self.desk.check_job(caller, &arguments).await?;
             }
-            let mut told = told?;
-            leave_out_others(caller, &mut told);
-            Ok(Success::of(told))
+            match told? {
+                Value::Array(mut list) => {
+                    leave_out_others(caller, &mut list);
+                    Ok(Success::page(list, Page::asked(&arguments)))
+                }
+                told => Ok(Success::of(told)),
+            }
         }
         .boxed()
     }
 }
 
 /// Leaves out of a list what is of another task or job than the caller is bound to.
-fn leave_out_others(caller: &Caller, told: &mut Value) {
+fn leave_out_others(caller: &Caller, list: &mut Vec<Value>) {
     let is = |said: &Value, bound: &str| said.as_str().is_some_and(|said| said.eq_ignore_ascii_case(bound));
     let is_theirs = |one: &Value| {
         // A sandbox that stays is a session under the id of a job.
@@ -215,13 +219,7 @@ fn leave_out_others(caller: &Caller, told: &mut Value) {
         caller.task_id.as_ref().is_none_or(|bound| is(&one["task_id"], bound.as_str()))
             && caller.job_id.as_ref().is_none_or(|bound| is(job, bound.as_str()))
     };
-    let list = match told {
-        Value::Array(list) => Some(list),
-        told => told.get_mut("jobs").and_then(Value::as_array_mut),
-    };
-    if let Some(list) = list {
-        list.retain(is_theirs);
-    }
+    list.retain(is_theirs);
 }
 
 /// The text of an argument that the schema has asked for.

@@ -1,7 +1,7 @@
 //! `sandbox.allowed_images.*`: which images this node runs (`spec/4` REQ-SANDBX-0125). To add one takes a word of the configuration.
 
 use super::desk::{Desk, text};
-use super::{changing, define, object};
+use super::{changing, define, list_of, object};
 use crate::api::Api;
 use belljar_contract::action::Leaf;
 use belljar_contract::image::ImageReference;
@@ -32,13 +32,6 @@ struct Add {
 }
 
 pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
-    let page = object(
-        &[],
-        &json!({
-            "offset": { "type": "integer", "minimum": 0 },
-            "limit": { "type": "integer", "minimum": 1, "maximum": 200 },
-        }),
-    );
     let takes = object(
         &["image_ref"],
         &json!({
@@ -47,7 +40,8 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
             "task_id": super::id("The task that it is for."),
         }),
     );
-    let list = define("sandbox.allowed_images.list", "Lists the images that this node runs.", page)?;
+    let list =
+        define("sandbox.allowed_images.list", "Lists the images that this node runs.", list_of(json!({})))?;
     let add =
         define("sandbox.allowed_images.add", "Lets an image be run, where planners may do that.", takes)?;
     // What runs anywhere by that is the node's affair, and no project's.
@@ -81,9 +75,7 @@ impl Tool for List {
             follow(&api).await.map_err(|error| Failure::unreachable(&error))?;
             let told = api.workplace.images.rules().allowed;
             let told = told.iter().map(|pattern| json!({ "image_ref": pattern.to_string() })).collect();
-            let number =
-                |name| arguments.get(name).and_then(Value::as_u64).and_then(|number| number.try_into().ok());
-            Ok(Success::page(told, Page::new(number("offset"), number("limit"))))
+            Ok(Success::page(told, Page::asked(&arguments)))
         }
         .boxed()
     }

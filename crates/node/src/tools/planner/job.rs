@@ -9,7 +9,6 @@ use belljar_contract::id::{JobId, SessionId};
 use belljar_contract::scope::MOST_GROUPS;
 use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError};
 use belljar_contract::worker::assignment::MOST_ATTEMPTS;
-use belljar_contract::worker::state::JobState;
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::{Definition, EXPECTED_MARK, Effect};
@@ -37,10 +36,9 @@ pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError
     };
     let of_job = object(&["job_id"], &json!({ "job_id": id("The job.") }));
     let get = define("job.get", "Tells how a job stands, and what came of it.", of_job.clone())?;
-    let list = define("job.list", "Lists jobs, the last one first.", what_list_takes())?;
     let cancel = define("job.cancel", "Stops a job.", of_job)?;
     let cancel = Definition { is_guarded: true, ..changing(cancel, Effect::Destructive, Leaf::CodeWrite) };
-    Ok(vec![(submit, ask_submit), (get, ask_get), (list, ask_list), (cancel, ask_cancel)])
+    Ok(vec![(submit, ask_submit), (get, ask_get), (cancel, ask_cancel)])
 }
 
 fn what_submit_takes() -> Value {
@@ -81,22 +79,6 @@ fn named(about: &str) -> Value {
     })
 }
 
-fn what_list_takes() -> Value {
-    let states: Vec<_> = JobState::ALL.iter().map(|state| state.as_str()).collect();
-    object(
-        &[],
-        &json!({
-            "task_id": id("Only those of that task."),
-            "status": { "type": "string", "enum": states },
-            "limit": { "type": "integer", "minimum": 1, "maximum": 200 },
-            "cursor": {
-                "type": "string", "pattern": "^[0-9]{1,19}$", EXPECTED_MARK: "the `next_page_token` of the page before",
-                "description": "A `next_page_token`."
-            },
-        }),
-    )
-}
-
 fn ask_submit(arguments: &Arguments) -> Asked {
     let mut body = Value::Object(arguments.clone());
     body["version"] = json!(1);
@@ -106,17 +88,6 @@ fn ask_submit(arguments: &Arguments) -> Asked {
 
 fn ask_get(arguments: &Arguments) -> Asked {
     let path = format!("/v1/worker/jobs/{}", text(arguments, "job_id"));
-    Asked { method: Method::GET, path, body: None, told: None }
-}
-
-fn ask_list(arguments: &Arguments) -> Asked {
-    let limit = arguments.get("limit").map_or_else(|| "50".to_owned(), Value::to_string);
-    let said = |name: &str, member: &str| match text(arguments, name) {
-        "" => String::new(),
-        value => format!("&{member}={value}"),
-    };
-    let more = [said("task_id", "task_id"), said("status", "status"), said("cursor", "page_token")].concat();
-    let path = format!("/v1/worker/jobs?limit={limit}{more}");
     Asked { method: Method::GET, path, body: None, told: None }
 }
 

@@ -1,7 +1,7 @@
 //! `sandbox.*`: sandboxes that stay, each under the id of a job, as sessions of the Worker API.
 
 use super::desk::{Ask, Asked, body, text};
-use super::{changing, define, id, object};
+use super::{changing, define, id, list_of, object};
 use axum::http::Method;
 use belljar_contract::action::Leaf;
 use belljar_contract::tool::{CostTier, InvalidToolNameError};
@@ -31,8 +31,7 @@ pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError
     let ids = object(&["task_id", "job_id"], &ids());
     let destroy = define("sandbox.destroy", "Ends a sandbox, and all that is in it.", ids)?;
     let destroy = Definition { is_guarded: true, ..changing(destroy, Effect::Destructive, Leaf::CodeDelete) };
-    let list =
-        define("sandbox.list", "Lists the sandboxes of this node that stay.", object(&[], &json!({})))?;
+    let list = define("sandbox.list", "Lists the sandboxes of this node that stay.", list_of(json!({})))?;
     Ok(vec![(create, ask_create), (exec, ask_exec), (destroy, ask_destroy), (list, ask_list)])
 }
 

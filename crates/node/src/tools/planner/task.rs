@@ -1,7 +1,7 @@
 //! `task.*`: what this node has of tasks: their jobs, how they stand, and what they have left.
 
 use super::desk::{Desk, text};
-use super::{define, id, object};
+use super::{define, id, list_of, object};
 use belljar_contract::id::TaskId;
 use belljar_contract::tool::{DomainCode, InvalidToolNameError};
 use belljar_store::jobs::{Filter, JobRecord};
@@ -31,15 +31,9 @@ struct Get {
 }
 
 pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
-    let page = object(
-        &[],
-        &json!({
-            "offset": { "type": "integer", "minimum": 0 },
-            "limit": { "type": "integer", "minimum": 1, "maximum": 200 },
-        }),
-    );
     let of_task = object(&["task_id"], &json!({ "task_id": id("The task.") }));
-    let list = define("task.list", "Lists the tasks of the node's last jobs, and how those stand.", page)?;
+    const LISTS: &str = "Lists the tasks of the node's last jobs, and how those stand.";
+    let list = define("task.list", LISTS, list_of(json!({})))?;
     let get = define("task.get", "Tells of a task: its jobs, and how they stand.", of_task)?;
     Ok([
         Arc::new(List { definition: list, desk: Arc::clone(desk) }),
@@ -79,8 +73,7 @@ impl Tool for List {
             let told = tasks.iter().map(|(_, jobs)| {
                 json!({ "task_id": jobs[0].task_id, "jobs": jobs.len(), "by_status": by_state(jobs.iter().copied()) })
             });
-            let number = |name| arguments.get(name).and_then(Value::as_u64).and_then(|number| number.try_into().ok());
-            Ok(Success::page(told.collect(), Page::new(number("offset"), number("limit"))))
+            Ok(Success::page(told.collect(), Page::asked(&arguments)))
         }
         .boxed()
     }

@@ -67,7 +67,7 @@ fn read_access(node: &Node, log: &mut Log, rules: &mut AccessRules) {
         Some(known)
     });
     let level = |node: &Node, log: &mut Log| one_of(node, log, &named(AccessLevel::ALL, AccessLevel::as_str));
-    rules.default_level = members.or("default_level", AccessLevel::Standard, level);
+    rules.default_level = members.optional("default_level", level);
     let AccessRules { actions, levels, .. } = rules;
     members.section("levels", |node, log| {
         let Some(mut members) = Members::open(node, log) else { return };

@@ -91,8 +91,8 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
             calls: calls.collect(),
             raw_calls: None,
         },
-        prompt_tokens: chat.prompt_eval_count.unwrap_or_default(),
-        completion_tokens: chat.eval_count.unwrap_or_default(),
+        prompt_tokens: chat.prompt_eval_count,
+        completion_tokens: chat.eval_count,
         is_cut: chat.done_reason.as_deref() == Some("length"),
     })
 }

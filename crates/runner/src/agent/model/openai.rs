@@ -165,8 +165,8 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
     let usage = completion.usage.unwrap_or_default();
     Ok(Reply {
         entry: Entry::Said { text: message.content.filter(|text| !text.is_empty()), calls, raw_calls },
-        prompt_tokens: usage.prompt_tokens.unwrap_or_default(),
-        completion_tokens: usage.completion_tokens.unwrap_or_default(),
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
         is_cut: finish_reason.as_deref() == Some("length"),
     })
 }

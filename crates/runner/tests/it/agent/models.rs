@@ -233,6 +233,24 @@ fn how_long_an_answer_may_be_is_said_as_whoever_is_asked_wants_it() {
 }
 
 #[test]
+fn tokens_that_a_model_does_not_tell_are_unknown_and_not_none() {
+    let words = json!({ "role": "assistant", "content": "Let me think." });
+    let silent =
+        json!({ "choices": [{ "index": 0, "message": words, "finish_reason": "stop" }] }).to_string();
+    let silent = Answer::own(200, &[("Content-Type", "application/json")], silent);
+    let told = house_tokens(vec![done(1), finish(), report()]);
+    assert!(told[0].as_u64() > Some(0) && told[1].as_u64() > Some(0), "{told:?}");
+    assert_eq!(house_tokens(vec![silent, done(1), finish(), report()]), [Value::Null, Value::Null]);
+}
+
+/// What a job's result has of the tokens of these answers.
+fn house_tokens(answers: Vec<Answer>) -> [Value; 2] {
+    let ran = House::with(answers).run(&small_job());
+    assert_eq!(ran.outcome(), "success", "{}", ran.result);
+    ["prompt_tokens", "completion_tokens"].map(|name| ran.result["agent"][name].clone())
+}
+
+#[test]
 fn litellm_takes_what_an_agent_asks() {
     let litellm = match LiteLlm::start() {
         Ok(litellm) => litellm,

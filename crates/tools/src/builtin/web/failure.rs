@@ -4,6 +4,10 @@ use crate::answer::Failure;
 use belljar_contract::tool::DomainCode;
 use belljar_egress::web::fetch::FetchError;
 
+/// What a rule may take besides a name.
+const WHERE_IT_LEADS: &str = "the operator sees by `belljar egress why URL --policy FILE` where it leads, and which `networks` a rule for \
+    it would take, if any can";
+
 /// Why there is no answer.
 pub(super) fn of(error: &FetchError) -> Failure {
     let said = error.to_string();
@@ -15,12 +19,11 @@ pub(super) fn of(error: &FetchError) -> Failure {
         FetchError::Denied { code, needed, .. } => {
             // Where a name leads is for the operator to know; a rule without that would be refused again.
             let advice = match (needed, *code) {
-                (Some(rule), _) => format!("; it would take the rule {rule} on this host"),
-                (None, "address_not_allowed") => {
-                    "; the operator sees by `belljar egress why URL --policy FILE` where it leads, and which `networks` a rule for it \
-                     would take, if any can"
-                        .to_owned()
+                (Some(rule), _) if rule.contains("networks") => {
+                    format!("; it would take the rule {rule} on this host")
                 }
+                (Some(rule), _) => format!("; it would take the rule {rule} on this host. {WHERE_IT_LEADS}"),
+                (None, "address_not_allowed") => format!("; {WHERE_IT_LEADS}"),
                 (None, _) => String::new(),
             };
             Failure::new(DomainCode::PermissionDenied, format!("{said} ({code}){advice}"))

@@ -201,3 +201,32 @@ fn one_that_plans_is_judged_as_the_agent_of_its_token_and_gives_away_no_more_tha
     });
     assert_eq!(node.post("/v1/worker/mcp/tokens", &named).status, 400);
 }
+
+#[test]
+fn an_agent_that_no_rule_knows_is_given_no_job_no_session_and_no_token() {
+    let world = World::new(crate::BELLJAR);
+    let slips = |house: &str| {
+        let node = Node::start(&world, &["--config", &configure(&world, house)]);
+        let job = node.post("/v1/worker/jobs:run", &as_agent("workr", command(&["true"])));
+        let session =
+            json!({ "version": 1, "session_id": new_id(), "task_id": new_id(), "agent_id": "workr" });
+        let session = node.post("/v1/worker/sessions", &session);
+        let wanted = json!({ "version": 1, "kind": "project_manager", "agent_id": "workr" });
+        [job, session, node.post("/v1/worker/mcp/tokens", &wanted)]
+    };
+    for answered in slips("tool_access: {agents: [{name: worker, level: sandboxed}]}") {
+        let problem = answered.json();
+        let detail = problem["detail"].as_str().unwrap_or_default();
+        let says_why = detail.contains("there is no agent workr") && detail.contains("`worker`, perhaps");
+        assert!(answered.status == 400 && says_why, "{problem}");
+    }
+    // The controls: a house that says what agents have that aren't listed, and one where newcomers earn it.
+    let listed = "tool_access: {default_level: sandboxed, agents: [{name: worker, level: sandboxed}]}";
+    for answered in slips(listed) {
+        assert!(answered.status < 300, "{}", answered.json());
+    }
+    let earning = "tool_access: {agents: [{name: worker, level: sandboxed}]}\ntrust: {strategy: weighted}";
+    for answered in slips(earning) {
+        assert!(answered.status < 300, "{}", answered.json());
+    }
+}

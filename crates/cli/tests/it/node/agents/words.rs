@@ -95,9 +95,9 @@ fn the_trust_in_agents_is_told_over_http_as_by_the_command_line_and_an_event_cou
         let page = node.get(&format!("{TRUST}?limit=2")).json();
         let of = |page: &Value, at: usize| page["agents"][at]["agent_id"].clone();
         assert_eq!([of(&page, 0), of(&page, 1)], ["a/b:c", "other"].map(Value::from));
-        let next = page["next_cursor"].as_str().unwrap();
-        let last = node.get(&format!("{TRUST}?limit=2&cursor={next}")).json();
-        assert_eq!((of(&last, 0), last.get("next_cursor")), (json!("worker"), None));
+        let next = page["next_page_token"].as_str().unwrap();
+        let last = node.get(&format!("{TRUST}?limit=2&page_token={next}")).json();
+        assert_eq!((of(&last, 0), last.get("next_page_token")), (json!("worker"), None));
         assert_eq!(last["agents"][0]["global_level"], "restricted");
     });
 }
