@@ -72,7 +72,7 @@ impl ServerHandler for Server {
         let tools = tools.map(|entry| told(seat, entry.tool.definition())).collect();
         let next = from.saturating_add(TOOLS_AT_ONCE);
         let mut result = ListToolsResult::with_all_items(tools);
-        result.next_page_token = (next < listed.len()).then(|| next.to_string());
+        result.next_cursor = (next < listed.len()).then(|| next.to_string());
         Ok(result)
     }
 
@@ -115,7 +115,7 @@ impl ServerHandler for Server {
         let is_last = next >= all.len();
         let mut result =
             ListResourcesResult::with_all_items(all.into_iter().skip(from).take(TOOLS_AT_ONCE).collect());
-        result.next_page_token = (!is_last).then(|| next.to_string());
+        result.next_cursor = (!is_last).then(|| next.to_string());
         Ok(result)
     }
 

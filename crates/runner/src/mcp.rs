@@ -109,7 +109,7 @@ struct Capabilities {
 struct Page {
     tools: Vec<Value>,
     #[serde(default)]
-    next_page_token: Option<String>,
+    next_cursor: Option<String>,
 }
 
 /// A question to it, before it is written down.
@@ -164,10 +164,10 @@ impl Gateway {
     pub(crate) fn tools(&mut self, deadline: &Deadline<'_>) -> Result<Listed, McpError> {
         let (mut listed, mut cursor): (_, Option<String>) = (Listed::default(), None);
         for _ in 0..MOST_PAGES {
-            let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "page_token": cursor }));
+            let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
             let page: Page = self.ask(&Asked::list("tools/list", params), deadline)?;
             page.tools.into_iter().for_each(|tool| listed.take(tool));
-            match page.next_page_token {
+            match page.next_cursor {
                 None => return Ok(listed),
                 Some(next) if cursor.as_ref() == Some(&next) => {
                     return Err(McpError::Malformed("its list begins again and again"));

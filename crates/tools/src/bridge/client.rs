@@ -124,7 +124,7 @@ impl Connection {
                 }
                 listed.tools.push(told(tool));
             }
-            match page.next_page_token {
+            match page.next_cursor {
                 Some(next) if seen.insert(next.clone()) => cursor = Some(next),
                 // It leads back to where it has been.
                 Some(_) => break,
