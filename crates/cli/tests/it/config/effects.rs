@@ -206,7 +206,7 @@ fn servers_of_tools_that_one_machine_does_not_ask_are_reported() {
 }
 
 /// What the log of a server of tools says of one program, by that configuration.
-fn shipped(shipping: &str) -> Option<serde_json::Value> {
+fn shipped(shipping: &str) -> Option<Value> {
     let world = World::new(BELLJAR);
     let config = format!("log: {{container_log_shipping: {{{shipping}}}}}\n");
     world.write(".config/belljar/config.yaml", config);
