@@ -152,6 +152,42 @@ fn file_of_a_grant_counts_as_it_was_signed_and_an_edited_one_is_refused() {
 }
 
 #[test]
+fn file_of_a_grant_that_another_deployment_has_signed_is_refused() {
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let [own, other] = [(); 2].map(|()| World::new(BELLJAR));
+    for world in [&own, &other] {
+        configure(world, &server);
+        issue(world, &[&TERMS[..], &["--file", "grant.json"]].concat());
+        // The control: each takes what it has signed itself.
+        exec(world, &["--grant", "grant.json"], None).succeeded();
+    }
+    own.write("of-other.json", other.read("grant.json"));
+    let mixed = |grant: &World, signature: &World| {
+        let mut document: Value = serde_json::from_str(&grant.read("grant.json")).unwrap();
+        let signed: Value = serde_json::from_str(&signature.read("grant.json")).unwrap();
+        document["signature"] = signed["signature"].clone();
+        document.to_string()
+    };
+    own.write("own-by-other.json", mixed(&own, &other));
+    own.write("other-by-own.json", mixed(&other, &own));
+    // One that has signed nothing has no key, and takes none.
+    let new = World::new(BELLJAR);
+    configure(&new, &server);
+    new.write("of-other.json", other.read("grant.json"));
+    for (world, file) in [
+        (&own, "of-other.json"),
+        (&own, "own-by-other.json"),
+        (&own, "other-by-own.json"),
+        (&new, "of-other.json"),
+    ] {
+        let ran = exec(world, &["--grant", file], None);
+        assert_eq!((ran.code, ran.stdout.as_str()), (125, ""), "{file}: {ran:?}");
+        assert!(ran.stderr.contains("grant_not_proven"), "{file}: {ran:?}");
+    }
+    assert_eq!(server.requests().len(), 2, "nothing was called by a grant of another deployment");
+}
+
+#[test]
 fn what_exec_says_of_user_trace_and_session_is_recorded_beside_its_calls() {
     let world = World::new(BELLJAR);
     let server = ModelServer::start(Script::always(Answer::text("hello")));

@@ -6,6 +6,7 @@ mod moved;
 
 use crate::BELLJAR;
 use crate::session::{Sessions, create};
+use belljar_testkit::job::{job, shell};
 use belljar_testkit::wait::until;
 use belljar_testkit::world::{Ran, World};
 use serde_json::json;
@@ -166,15 +167,55 @@ fn what_another_live_session_writes_is_not_obeyed() {
     until(|| lend().code == 0);
 }
 
+/// Each command that has a workspace and obeys a file, which is `FILE` here.
+const OBEYING: [&[&str]; 6] = [
+    &["exec", "--workspace", ".", "--egress", "FILE", "--", "true"],
+    &["run", "--workspace", ".", "--egress", "FILE", "../job.json"],
+    &["tools", "call", "shell_command", r#"{"command": "true"}"#, "--workspace", ".", "--egress", "FILE"],
+    &["session", "create", "--workspace", ".", "--egress", "FILE", "--name", "one"],
+    &["exec", "--model", "small", "--config", "FILE", "--workspace", ".", "--", "true"],
+    &["run", "--model", "small", "--config", "FILE", "--workspace", ".", "../of-agent.json"],
+];
+
 #[test]
 fn a_policy_beside_the_workspace_is_obeyed_by_whatever_path_it_is_named() {
     let world = World::new(BELLJAR);
-    world.write("project/file", "");
-    world.write("policy.yaml", "rules: []");
-    let policy = world.path().join("project/../policy.yaml").display().to_string();
-    for policy in ["../policy.yaml", &policy] {
-        let mut command = world.command(&["exec", "--workspace", ".", "--egress", policy, "--", "true"]);
-        Ran::from(command.current_dir(world.path().join("project")).output().unwrap()).succeeded();
+    let _sessions = Sessions(&world);
+    let mut reaching = job(&json!([]));
+    reaching["constraints"]["ext_net_allowed"] = json!(true);
+    world.write("job.json", reaching.to_string());
+    let mut calling = job(&json!([shell("true")]));
+    calling["inference"] = json!({ "allowed_models": ["small"] });
+    world.write("of-agent.json", calling.to_string());
+    program(&world, "own/print");
+    for place in ["project/", "project-of-others/", ""] {
+        world.write(&format!("{place}policy.yaml"), "rules: []");
+        configuration(&world, &format!("{place}config.yaml"), "own/print");
+    }
+    std::os::unix::fs::symlink("project", world.path().join("link")).unwrap();
+    let absolute = |path: &str| world.path().join(path).display().to_string();
+    let beside = ["../", "../project-of-others/", "../project/../", &absolute("project/../")];
+    let inside = ["", "../project/", "../project-of-others/../project/", "../link/", &absolute("./link/")];
+    for command in OBEYING {
+        let name = if command.contains(&"--egress") { "policy.yaml" } else { "config.yaml" };
+        let with = |place: &str| {
+            let file = format!("{place}{name}");
+            let named = command.iter().map(|&argument| if argument == "FILE" { &file } else { argument });
+            let mut command = world.command(&named.collect::<Vec<_>>());
+            Ran::from(command.current_dir(world.path().join("project")).output().unwrap())
+        };
+        for place in beside {
+            let ran = with(place);
+            assert_eq!(ran.code, 0, "{command:?} {place}: {ran:?}");
+            drop(Sessions(&world));
+        }
+        for place in inside {
+            let ran = with(place);
+            assert!(
+                ran.code == 125 && ran.stderr.contains("lies in the workspace"),
+                "{command:?} {place}: {ran:?}"
+            );
+        }
     }
 }
 

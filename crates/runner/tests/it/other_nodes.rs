@@ -3,7 +3,7 @@
 mod servers;
 
 use crate::agent::house::{House, MODEL, call, done, finish, report, small_job};
-use crate::scene::{Scene, job, sh};
+use crate::scene::{Ran, Scene, job, sh};
 use belljar_testkit::models::{Answer, ModelServer, Request, Script};
 use belljar_testkit::skip::skip;
 use serde_json::{Value, json};
@@ -94,9 +94,7 @@ fn older_gateway() -> ModelServer {
             }
             "notifications/initialized" if has_session => Answer::own(202, &[], ""),
             "tools/list" if has_session => {
-                let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
-                let tool = json!({ "name": "text.echo", "description": "Echoes.", "inputSchema": schema });
-                Answer::own(200, JSON, rpc(request, &json!({ "tools": [tool] })))
+                Answer::own(200, JSON, rpc(request, &json!({ "tools": [echo()] })))
             }
             "tools/call" if has_session => {
                 let text = request.json()["params"]["arguments"]["text"].clone();
@@ -112,40 +110,115 @@ fn older_gateway() -> ModelServer {
     }))
 }
 
-#[test]
-fn gateway_of_an_older_revision_is_used_with_the_sandboxes_token_and_programs_do_not_see_it() {
-    let gateway = older_gateway();
-    let house = House::with(vec![
+/// A gateway of revision 2026-07-28, which takes a token: every request says all of itself, and there is no session.
+fn newer_gateway() -> ModelServer {
+    const REVISION: &str = "2026-07-28";
+    ModelServer::start(Script::from_fn(|request| {
+        if request.header("Authorization") != Some("Bearer token-of-the-sandbox") {
+            return Some(Answer::own(401, JSON, ""));
+        }
+        let message = request.json();
+        let method = message["method"].as_str().unwrap_or_default();
+        let says_all = request.header("MCP-Protocol-Version") == Some(REVISION)
+            && request.header("Mcp-Method") == Some(method)
+            && message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == REVISION;
+        let complete = |mut result: Value| {
+            result["resultType"] = json!("complete");
+            Answer::own(200, JSON, rpc(request, &result))
+        };
+        Some(match method {
+            "server/discover" if says_all => {
+                let server = json!({ "name": "newer", "version": "1" });
+                complete(json!({
+                    "supportedVersions": [REVISION], "capabilities": { "tools": {} }, "serverInfo": server,
+                }))
+            }
+            "tools/list" if says_all => complete(json!({ "tools": [echo()] })),
+            "tools/call" if says_all && request.header("Mcp-Name") == Some("text.echo") => {
+                let text = message["params"]["arguments"]["text"].clone();
+                complete(json!({ "content": [{ "type": "text", "text": text }] }))
+            }
+            _ => Answer::own(
+                400,
+                JSON,
+                r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#,
+            ),
+        })
+    }))
+}
+
+/// A tool that both gateways have.
+fn echo() -> Value {
+    let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+    json!({ "name": "text.echo", "description": "Echoes.", "inputSchema": schema })
+}
+
+/// An agent that calls the tool of a gateway, and looks for the token in what its programs can see.
+fn calling() -> House {
+    House::with(vec![
         call("text_echo", json!({ "text": "hello from afar" })),
         call("run_command", json!({ "argv": ["sh", "-c", "env | grep -c TOKEN; cat /proc/$PPID/environ"] })),
         done(1),
         finish(),
         report(),
-    ]);
-    let run = |token: Option<&str>| {
-        let mut command = house.command(&small_job());
-        command.env("SBA_MCP_GATEWAY_URL", format!("{}/mcp", gateway.url()));
-        if let Some(token) = token {
-            command.env("SBA_MCP_GATEWAY_TOKEN", token);
+    ])
+}
+
+fn run_at(house: &House, gateway: &ModelServer, token: Option<&str>) -> Ran {
+    let mut command = house.command(&small_job());
+    command.env("SBA_MCP_GATEWAY_URL", format!("{}/mcp", gateway.url()));
+    if let Some(token) = token {
+        command.env("SBA_MCP_GATEWAY_TOKEN", token);
+    }
+    // Root reads the memory and the environment of any process.
+    if rustix::process::geteuid().is_root() {
+        for place in ["", "workspace", "job.json"].map(|name| house.scene.beside(name)) {
+            std::os::unix::fs::chown(&place, Some(1000), Some(1000)).unwrap();
         }
-        // Root reads the memory and the environment of any process.
-        if rustix::process::geteuid().is_root() {
-            for place in ["", "workspace", "job.json"].map(|name| house.scene.beside(name)) {
-                std::os::unix::fs::chown(&place, Some(1000), Some(1000)).unwrap();
-            }
-            command.uid(1000).gid(1000);
-        }
-        house.scene.ran(&command.output().unwrap())
-    };
-    let ran = run(Some("token-of-the-sandbox"));
+        command.uid(1000).gid(1000);
+    }
+    house.scene.ran(&command.output().unwrap())
+}
+
+/// Runs the job with the token, in whose sandbox nothing shows it; and without it, which the log says.
+fn tools_are_called_with_the_token_alone(gateway: &ModelServer) {
+    let house = calling();
+    let ran = run_at(&house, gateway, Some("token-of-the-sandbox"));
     assert_eq!(ran.outcome(), "success", "{}\n{}", ran.result, ran.log);
     let asked = house.asked();
-    let said = |at: usize| asked[at].json()["messages"].to_string();
-    assert!(said(1).contains("hello from afar"), "{}", said(1));
+    let said = asked[1].json()["messages"].to_string();
+    assert!(said.contains("hello from afar"), "{said}");
     assert!(!asked.iter().any(|request| request.contains(b"token-of-the-sandbox")));
-    // The control: without the token the log says what is missing.
-    let ran = run(None);
-    assert!(ran.log.contains("own tools only") && ran.log.contains("MCP_GATEWAY_TOKEN"), "{}", ran.log);
+    // The controls: no token, and that of another sandbox.
+    for token in [None, Some("token-of-another")] {
+        let house = calling();
+        let ran = run_at(&house, gateway, token);
+        assert_eq!(ran.outcome(), "success", "{}\n{}", ran.result, ran.log);
+        assert!(ran.log.contains("own tools only") && ran.log.contains("MCP_GATEWAY_TOKEN"), "{}", ran.log);
+        let said = house.asked()[1].json()["messages"].to_string();
+        assert!(said.contains("there is no tool of that name"), "{said}");
+    }
+}
+
+#[test]
+fn gateway_of_an_older_revision_is_used_with_the_sandboxes_token_and_programs_do_not_see_it() {
+    tools_are_called_with_the_token_alone(&older_gateway());
+}
+
+#[test]
+fn gateway_of_the_newest_revision_is_used_with_the_sandboxes_token_and_programs_do_not_see_it() {
+    let gateway = newer_gateway();
+    tools_are_called_with_the_token_alone(&gateway);
+    let methods: Vec<_> = gateway
+        .requests()
+        .iter()
+        .map(|request| request.json()["method"].as_str().unwrap().to_owned())
+        .collect();
+    // A refusal of the caller is no reason for a handshake.
+    assert_eq!(
+        methods,
+        ["server/discover", "tools/list", "tools/call", "server/discover", "server/discover"]
+    );
 }
 
 /// Answers of a model that does the small job.

@@ -1,7 +1,7 @@
 //! What members of `sandboxing.docker` change, seen from inside of containers.
 
 use crate::BELLJAR;
-use crate::session::Sessions;
+use crate::session::{Sessions, list};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::{Ran, World};
@@ -111,5 +111,33 @@ fn reports_on_containers_have_the_ids_by_which_the_engine_knows_them() {
         // The control: what is no container has none.
         let native = ["exec", "--backend", "native", "--isolation", "--", "true"];
         assert_eq!(id(containers.world.run(&native)), None);
+    });
+}
+
+#[test]
+fn programs_in_containers_find_the_ids_of_their_agent_and_session() {
+    with_engine("programs_in_containers_find_the_ids_of_their_agent_and_session", |containers| {
+        containers.configure("pids_limit: 64");
+        let sandboxing = containers.world.read(".config/belljar/config.yaml");
+        let agents = "tool_access: {agents: [{name: coder, level: elevated, autonomy: full}]}\n";
+        containers.world.write(".config/belljar/config.yaml", format!("{sandboxing}{agents}"));
+        let ids = "echo $SYNTHORG_AGENT_ID,$SYNTHORG_SESSION_ID,${SYNTHORG_TASK_ID-unset},${SYNTHORG_REQUEST_ID-unset}; \
+                   echo $BELLJAR_AGENT_ID,$BELLJAR_SESSION_ID";
+        let arguments = json!({ "command": ids }).to_string();
+        let mut known = Vec::new();
+        // The second is of no agent: its id is empty, and nothing else can stand for it.
+        for (agent, options) in [("coder", &["--agent", "coder"][..]), ("", &[][..])] {
+            let call = ["tools", "call", "shell_command", &arguments, "--json", "--keep"];
+            let socket = ["--docker-socket", containers.socket.as_str()];
+            let mut command = containers.world.command(&[&call[..], &socket, options].concat());
+            command.env("SYNTHORG_AGENT_ID", "of-the-host").env("SYNTHORG_TASK_ID", "of-the-host");
+            let told = Ran::from(command.output().unwrap()).succeeded().json();
+            let sessions = list(containers.world);
+            let session = sessions.into_iter().find(|session| !known.contains(&session["id"])).unwrap();
+            assert_eq!(session["backend"], "docker", "{session}");
+            let id = session["id"].as_str().unwrap();
+            assert_eq!(told["data"]["stdout"], format!("{agent},{id},,\n{agent},{id}\n"), "{told}");
+            known.push(session["id"].clone());
+        }
     });
 }

@@ -125,3 +125,108 @@ fn specified_configuration_and_containers_work_at_each_level() {
         house.works_elevated();
     }
 }
+
+/// An agent that is written `elevated`, and has what it earns.
+const EARNING: &str = "
+tool_access: {agents: [{name: worker, level: elevated, autonomy: full}]}
+trust:
+  strategy: milestone
+  initial_level: sandboxed
+  milestones: {sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 7.0}}
+";
+
+#[test]
+fn agent_that_trust_has_demoted_still_calls_tools_of_its_level_by_the_specified_configuration() {
+    let world = World::new(BELLJAR);
+    world.write(".config/belljar/config.yaml", format!("{SPECIFIED}{EARNING}"));
+    let event = json!({ "type": "agent_hired" }).to_string();
+    world.run(&["trust", "record", "worker", &event]).succeeded();
+    let set = |level: &str| world.run(&["trust", "set", "worker", level, "--reason", "of tests"]).succeeded();
+    let call = |tool: &str, arguments: Value| {
+        let arguments = arguments.to_string();
+        let whose = ["--agent", "worker", "--docker-socket", "no-engine"];
+        world.run(&[&["tools", "call", tool, &arguments, "--json"], &whose[..]].concat())
+    };
+    let shell = || call("shell_command", json!({ "command": "echo there" }));
+    let works = |level: &str| {
+        let shown = world.run(&["policy", "show", "--agent", "worker", "--json"]).succeeded().json();
+        assert_eq!(shown["level"], level, "{shown}");
+        let written = call("write_file", json!({ "path": "new.txt", "content": "x" })).succeeded();
+        assert_eq!(written.json()["status"], "ok", "{level}: {written:?}");
+        let code = json!({ "language": "python", "code": "print(6 * 7)" });
+        let ran = call("code_runner", code).succeeded();
+        assert_eq!(ran.json()["data"]["stdout"], "42\n", "{level}: {ran:?}");
+    };
+    set("standard");
+    works("standard");
+    assert_eq!(shell().succeeded().json()["data"]["stdout"], "there\n");
+    set("sandboxed");
+    works("sandboxed");
+    // The control: what it has lost it has lost.
+    let refused = shell();
+    assert!(refused.code == 3 && refused.stdout.contains("permission_denied"), "{refused:?}");
+}
+
+/// An agent of which all is said: these tools, and no list of programs.
+const CUSTOM: &str = "
+tool_access:
+  agents:
+    - name: own
+      level: custom
+      allowed: [read_file, write_file, shell_command, code_runner]
+      sub_constraints: {file_system: project_directory, terminal: full, code_execution: process}
+      autonomy: full
+";
+
+/// Has that agent work with its tools, all of which are in that backend.
+fn works_at_a_custom_level(world: &World, backend: &str, sandboxing: &str, options: &[&str]) {
+    let _sessions = Sessions(world);
+    world.write("project/notes.txt", "one\n");
+    world.write(".config/belljar/config.yaml", format!("{sandboxing}{CUSTOM}"));
+    let call = |tool: &str, arguments: Value, more: &[&str]| {
+        let arguments = arguments.to_string();
+        let whose = ["tools", "call", tool, &arguments, "--json", "--agent", "own"];
+        world.run(&[&whose[..], options, more].concat())
+    };
+    let new = json!({ "path": "new.txt", "content": "two" });
+    let written = call("write_file", new, &["--workspace", "project", "--keep"]).succeeded();
+    assert_eq!(written.json()["status"], "ok", "{backend}: {written:?}");
+    let kept = list(world).remove(0);
+    assert_eq!(kept["backend"], backend, "{kept}");
+    let session = ["--session", kept["id"].as_str().unwrap()];
+    let ran =
+        call("shell_command", json!({ "command": "cat notes.txt new.txt; id -u >/dev/null" }), &session);
+    let told = ran.succeeded().json();
+    assert_eq!(
+        (&told["data"]["stdout"], &told["data"]["exit_code"]),
+        (&json!("one\ntwo"), &json!(0)),
+        "{backend}: {told}"
+    );
+    let code = json!({ "language": "bash", "code": "cat notes.txt" });
+    let told = call("code_runner", code, &session).succeeded().json();
+    assert_eq!(told["data"]["stdout"], "one\n", "{backend}: {told}");
+    // The control: a tool that is not said to be its.
+    let refused = call("list_directory", json!({ "path": "." }), &session);
+    assert!(refused.code == 3 && refused.stdout.contains("permission_denied"), "{backend}: {refused:?}");
+}
+
+#[test]
+fn agent_of_a_custom_level_works_in_native_and_subprocess_sandboxes() {
+    for (backend, sandboxing) in
+        [("native", "sandboxing: {default_backend: native}\n"), ("subprocess", ALL_SUBPROCESS)]
+    {
+        works_at_a_custom_level(&World::new(BELLJAR), backend, sandboxing, &[]);
+    }
+}
+
+#[test]
+fn agent_of_a_custom_level_works_in_containers() {
+    let engine = match Docker::start() {
+        Ok(engine) => engine,
+        Err(reason) => return skip("agent_of_a_custom_level_works_in_containers", &reason),
+    };
+    let socket = engine.socket().display().to_string();
+    let containers =
+        format!("sandboxing: {{default_backend: docker, docker: {{image: '{IMAGE}', mount_mode: rw}}}}\n");
+    works_at_a_custom_level(&World::new(BELLJAR), "docker", &containers, &["--docker-socket", &socket]);
+}

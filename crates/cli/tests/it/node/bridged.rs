@@ -100,7 +100,7 @@ fn server_is_lent_no_directory_in_which_a_configuration_is_looked_for() {
 }
 
 /// A server with two tools, of which one says that it only reads.
-const HINTED: &str = r#"
+pub(super) const HINTED: &str = r#"
 import json, sys
 def tool(name, annotations): return {"name": name, "inputSchema": {"type": "object"}, "annotations": annotations}
 for line in sys.stdin:

@@ -69,6 +69,7 @@ fn jobs_and_sessions_run_programs_of_an_image_that_may_be_run() {
     programs_that_a_job_allows_are_not_left_to_a_container(&hall);
     what_goes_too_far_is_ended(&hall);
     one_that_is_to_stop_stops(&hall);
+    ids_of_a_job_are_in_its_container_and_that_of_the_container_is_in_its_result(&hall);
     what_may_not_be_run_is_refused_before_it_is_accepted(&hall);
     a_session_is_a_container_that_stays(&hall);
     a_container_reaches_the_web_by_the_proxy_alone(&hall);
@@ -199,6 +200,29 @@ fn one_that_is_to_stop_stops(hall: &Hall<'_>) {
     hall.node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
     let told = hall.node.wait_for(&id, "canceled");
     hall.is_empty(&told);
+}
+
+fn ids_of_a_job_are_in_its_container_and_that_of_the_container_is_in_its_result(hall: &Hall<'_>) {
+    let mut job = script(&format!("echo $SYNTHORG_TASK_ID,$SYNTHORG_REQUEST_ID,$BELLJAR_TASK_ID; {POLITE}"));
+    job["sandbox"]["image"] = json!(IMAGE);
+    let id = begun(&hall.node, &job);
+    let container = hall.engine.command(&["ps", "--no-trunc", "--quiet"]).unwrap().trim().to_owned();
+    assert_eq!(stop(&hall.node, &job, 60).json()["status"], "canceled");
+    let told = hall.node.job(&id);
+    let task = job["task_id"].as_str().unwrap();
+    assert_eq!(told["stdout"], format!("{task},{id},{task}\nbegun\nbye\n"), "{told:#}");
+    assert!(container.len() == 64 && container.bytes().all(|byte| byte.is_ascii_hexdigit()), "{container}");
+    assert_eq!(told["isolation"]["container_id"], container, "{told:#}");
+    let [first, second] =
+        [(); 2].map(|()| hall.run(script("true"))["isolation"]["container_id"].as_str().unwrap().to_owned());
+    assert!(first != second && first != container, "{first} {second}");
+    // The control: a job that is no container's has no such id.
+    let native = hall.node.run(&script("true")).json();
+    assert_eq!(
+        (&native["isolation"]["backend"], &native["isolation"]["container_id"]),
+        (&json!("native"), &Value::Null),
+        "{native:#}"
+    );
 }
 
 fn what_may_not_be_run_is_refused_before_it_is_accepted(hall: &Hall<'_>) {

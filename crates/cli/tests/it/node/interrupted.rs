@@ -1,11 +1,14 @@
 //! A node that dies, or stops, under its jobs.
 
 use super::{on_each_database, processes_with};
+use crate::models::configure;
+use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
 use belljar_testkit::node::{Node, command, script, steps};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::time::Duration;
 
 #[test]
 fn a_job_under_a_node_that_was_killed_is_over_and_nothing_of_it_is_left() {
@@ -90,6 +93,61 @@ fn job_of_a_node_that_was_killed_half_way_goes_on_after_the_steps_that_were_done
     );
     let runs = world.path().join("state/node/runs");
     wait::until(|| std::fs::read_dir(&runs).is_ok_and(|mut left| left.next().is_none()));
+}
+
+/// A model whose third answer doesn't come.
+fn interrupted_way() -> Script {
+    let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));
+    let done = |id: u32| call("todo_update", json!({ "id": id, "status": "done" }));
+    let found = json!({ "criterion": 1, "met": true, "evidence": "I have looked at it" });
+    Script::queue([
+        call("todo_add", json!({ "titles": ["lay the base", "build the wall"], "part_of": 1 })),
+        done(2),
+        Answer::text("never").after(Duration::from_secs(600)),
+        done(3),
+        done(1),
+        call("finish", json!({ "summary": "the wall stands" })),
+        call("report_criteria", json!({ "results": [found] })),
+    ])
+}
+
+#[test]
+fn agent_of_a_node_that_was_killed_goes_on_from_its_todo_list() {
+    let world = World::new(crate::BELLJAR);
+    let server = ModelServer::start(interrupted_way());
+    let config = configure(&world, &server);
+    let mut node = Node::start(&world, &["--config", &config]);
+    let mut job = steps(&json!([]));
+    job["max_attempts"] = json!(2);
+    job["sandbox"]["job_spec"]["inference"] = json!({ "allowed_models": ["small"] });
+    job["sandbox"]["job_spec"]["context"] = json!({ "requirements": ["there is a wall"] });
+    let id = node.submit(job);
+    let asked = || {
+        let requests = server.requests().into_iter().filter(|request| request.operation().generates());
+        requests.map(|request| request.json()["messages"].to_string()).collect::<Vec<_>>()
+    };
+    wait::until(|| asked().len() == 3);
+    node.killed_and_started();
+    let told = node.wait_for(&id, "completed");
+    assert_eq!(told["attempt"], 2, "{told:#}");
+    let agent = &told["sba_result"]["agent"];
+    assert_eq!((&agent["resumed"], &agent["answer"]), (&json!(true), &json!("the wall stands")), "{agent}");
+    let asked = asked();
+    assert_eq!(asked.len(), 7, "{agent}");
+    let states = ["- [x] 2. lay the base", "- [ ] 3. build the wall"];
+    assert!(
+        asked[3].contains("cut off") && states.iter().all(|state| asked[3].contains(state)),
+        "{}",
+        asked[3]
+    );
+    // The control: the first attempt began with neither.
+    assert!(!asked[0].contains("cut off") && !asked[0].contains("lay the base"), "{}", asked[0]);
+    let todo = agent["todo"].as_array().unwrap();
+    assert!(todo.len() == 3 && todo.iter().all(|item| item["status"] == "done"), "{agent}");
+    assert_eq!(
+        node.story(&id),
+        ["accepted 0", "in_progress 1", "accepted 1", "in_progress 2", "completed 2"]
+    );
 }
 
 #[test]

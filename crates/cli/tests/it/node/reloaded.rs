@@ -1,6 +1,9 @@
 //! A node that is told to read its files again (SIGHUP).
 
+use super::bridged::HINTED;
 use super::modeled::calls;
+use super::processes_with;
+use super::remote_tools::{call, envelope, list, names, token};
 use super::tools::{job_of, told};
 use crate::models::configure;
 use belljar_testkit::http::Asked;
@@ -87,18 +90,44 @@ fn mistake_in_a_file_that_is_read_again_changes_nothing() {
 #[test]
 fn hangup_has_a_node_connect_to_the_mcp_servers_that_are_configured_now() {
     let world = World::new(crate::BELLJAR);
+    let script = |name: &str| world.path().join(format!("servers/{name}.py")).display().to_string();
     let config = |name: &str| {
-        let server =
-            json!({ "name": name, "transport": "stdio", "command": "no-such-server", "scope": "sandbox" });
+        world.write(&format!("servers/{name}.py"), HINTED);
+        let server = json!({
+            "name": name, "transport": "stdio", "command": "python3", "args": [script(name)],
+            "lend": [world.path().join("servers")], "connect_timeout_seconds": 60,
+        });
         world.write("config.yaml", json!({ "mcp": { "servers": [server] } }).to_string())
     };
     let path = config("former");
     let node = Node::start(&world, &["--config", path.to_str().unwrap()]);
-    wait::until(|| node.log().contains("\"former\""));
-    assert!(!node.log().contains("\"latter\""));
+    let planner = token(&node, json!({ "kind": "project_manager" }));
+    let listed = || names(&list(&node, &planner));
+    let has = |tool: &str| listed().iter().any(|name| name == tool);
+    let called = |tool: &str| call(node.address(), &planner, tool, &json!({}));
+    wait::until(|| has("mcp_former_look") && has("mcp_former_change"));
+    let before = listed();
+    assert_eq!(envelope(&called("mcp_former_look"))["status"], "ok");
+    assert!(processes_with(&script("former")) > 0);
+
     config("latter");
+    assert_eq!(listed(), before, "nothing is followed without the signal");
     reload(&node, READ_AGAIN);
-    wait::until(|| node.log().contains("\"latter\""));
+    wait::until(|| has("mcp_latter_look") && has("mcp_latter_change"));
+    let mut expected: Vec<_> = before.iter().map(|name| name.replace("_former_", "_latter_")).collect();
+    let mut after = listed();
+    expected.sort_unstable();
+    after.sort_unstable();
+    assert_eq!(after, expected, "those of the node itself are as they were");
+    let done = called("mcp_latter_look");
+    assert_eq!(
+        (&envelope(&done)["status"], &envelope(&done)["data"]["content"]),
+        (&json!("ok"), &json!("done"))
+    );
+    let gone = called("mcp_former_look");
+    assert_eq!(envelope(&gone)["domain_code"], "not_found", "{gone}");
+    wait::until(|| processes_with(&script("former")) == 0);
+    assert!(processes_with(&script("latter")) > 0);
 }
 
 #[test]

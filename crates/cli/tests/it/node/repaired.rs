@@ -1,8 +1,11 @@
 //! A whole repair on a node: a bug in a small project, found and mended by an agent, which keeps what it has made for the task.
 
+use super::told::configuration;
 use crate::models::{configure, recorded};
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
 use belljar_testkit::node::{Node, steps};
+use belljar_testkit::orchestrator::Orchestrator;
+use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
@@ -46,11 +49,19 @@ fn way() -> Script {
     ])
 }
 
+fn is_without_artifacts(job: &Value) -> bool {
+    job["artifacts"].as_array().is_none_or(Vec::is_empty)
+}
+
 #[test]
 fn an_agent_mends_a_project_shows_that_it_is_and_keeps_what_it_has_made() {
     let world = World::new(crate::BELLJAR);
     let server = ModelServer::start(way());
+    let orchestrator = Orchestrator::start();
     let config = configure(&world, &server);
+    let mut with_callbacks: Value = serde_json::from_str(&world.read("config.yaml")).unwrap();
+    with_callbacks["node"] = configuration(&world, &orchestrator.url("/status"));
+    world.write("config.yaml", with_callbacks.to_string());
     let node = Node::start(&world, &["--config", &config]);
     let job = job();
     let told = node.run(&job).json();
@@ -71,10 +82,17 @@ fn an_agent_mends_a_project_shows_that_it_is_and_keeps_what_it_has_made() {
     let [left] = &told["artifacts"].as_array().unwrap()[..] else { panic!("one artifact: {told:#}") };
     assert_eq!((&left["path"], &left["size_bytes"]), (&json!("mean.py"), &json!(MENDED.len())));
     assert_eq!(result["artifacts"], told["artifacts"]);
-    let content = format!(
-        "/v1/worker/jobs/{}/artifacts/{}",
-        job["job_id"].as_str().unwrap(),
-        left["sha256"].as_str().unwrap()
-    );
+    let id = job["job_id"].as_str().unwrap();
+    let content = format!("/v1/worker/jobs/{id}/artifacts/{}", left["sha256"].as_str().unwrap());
     assert_eq!(node.get(&content).body, MENDED.as_bytes());
+    // Callbacks and the command line have it, too; before the end there is none.
+    wait::until(|| node.job(id)["acknowledged_at"].is_string());
+    let received = orchestrator.received();
+    let (last, before) = received.split_last().unwrap();
+    assert_eq!(last.body["event"]["status"], "completed");
+    assert_eq!(last.body["job"]["artifacts"], told["artifacts"]);
+    assert!(!before.is_empty() && before.iter().all(|message| is_without_artifacts(&message.body["job"])));
+    let address = format!("http://{}", node.address());
+    let shown = world.run(&["job", "show", id, "--node", &address, "--token-file", "token", "--json"]);
+    assert_eq!(shown.succeeded().json()["artifacts"], told["artifacts"]);
 }

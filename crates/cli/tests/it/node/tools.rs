@@ -137,9 +137,10 @@ fn an_agent_gets_the_tools_of_its_kind_in_no_spelling_any_other_and_every_try_is
     let node = Node::start(&world, &[]);
     let tries = r#"
 names = [tool["name"] for tool in ask("tools/list")["result"]["tools"]]
-tell(sorted(names))
-for name in ["db.task.get", "node.list", "sandbox.exec", "skills.create", "skills.update", "skills.delete",
-             "DB.task.get", "sandbox.exec ", " sandbox.exec", "sandbox․exec", "sandbox/exec", "sandbox.exec\0", "", "web.fetch"]:
+tell(names)
+others = ["task.get", "job.submit", "sandbox.exec", "skills.create", "skills.update", "skills.delete", "web.fetch"]
+nowhere = ["db.task.get", "node.list", "Task.get", "sandbox.exec ", " sandbox.exec", "sandbox․exec", "sandbox/exec", "sandbox.exec\0", ""]
+for name in others + nowhere:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": {"task_id": TASK}}}
     tell([name, send(message, {"MCP-Protocol-Version": "2025-11-25"})])
 "#;
@@ -150,10 +151,21 @@ for name in ["db.task.get", "node.list", "sandbox.exec", "skills.create", "skill
     let is_theirs = |name: &&str| own.iter().any(|own| name.starts_with(own));
     assert!(names.contains(&"html_parser") && names.contains(&"render_chart"));
     assert!(names.iter().all(is_theirs), "{names:?}");
-    for line in &told_lines[1..] {
-        // A name that no tool has is told with those that there are; a tool of others is refused by the protocol.
-        let is_unknown = line[1]["result"]["structuredContent"]["domain_code"] == "not_found";
-        assert!(line[1]["error"]["code"].is_i64() || is_unknown, "{line}");
+    let (others, nowhere) = told_lines[1..].split_at(7);
+    // A tool of others is refused by the protocol, and a name that no tool has by a result that lists the tools that there are.
+    for line in others {
+        let reason = if line[0] == "web.fetch" { "no_reach" } else { "never" };
+        let refused = (&line[1]["result"], &line[1]["error"]["code"], &line[1]["error"]["data"]["reason"]);
+        assert_eq!(refused, (&Value::Null, &json!(-32_001), &json!(reason)), "{line}");
+    }
+    assert_eq!(nowhere.len(), 9);
+    for line in nowhere {
+        let (name, result) = (line[0].as_str().unwrap(), &line[1]["result"]);
+        assert_eq!((&line[1]["error"], &result["isError"]), (&Value::Null, &json!(true)), "{line}");
+        let message = format!("there is no tool {name:?}; there are: {}", names.join(", "));
+        let envelope = &result["structuredContent"];
+        let refused = (&envelope["status"], &envelope["domain_code"], &envelope["message"]);
+        assert_eq!(refused, (&json!("error"), &json!("not_found"), &json!(message)), "{line}");
     }
     let denied: Vec<_> = tool_calls(&world).into_iter().filter(|event| event["decision"] == "deny").collect();
     assert_eq!(denied.len(), told_lines.len() - 1, "{denied:?}");
