@@ -153,13 +153,13 @@ fn limits_of_containers_are_those_of_their_section() {
         assert!(ran.stderr.contains(part), "{part}: {ran:?}");
     }
     // A layer that containers haven't; the control is one that they have.
-    for (layer, code) in [("landlock", 125), ("seccomp", 0)] {
+    for (layer, code) in [("kernel_tables", 125), ("seccomp", 0)] {
         configure(
             &world,
             &format!("{{default_backend: docker, docker: {{image: '{IMAGE}', required: [{layer}]}}}}"),
         );
         let ran = world.run(&["exec", "--docker-socket", &socket, "--", "true"]);
-        assert!(ran.code == code && ran.stderr.contains("landlock") == (code != 0), "{layer}: {ran:?}");
+        assert!(ran.code == code && ran.stderr.contains("kernel_tables") == (code != 0), "{layer}: {ran:?}");
     }
 }
 

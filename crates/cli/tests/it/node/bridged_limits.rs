@@ -1,6 +1,6 @@
 //! What the configuration limits of other servers of MCP: each limit is one server's, and the first has none.
 
-use super::remote_tools::{call, list, names, token};
+use super::remote_tools::{self, call, list, names, token};
 use belljar_testkit::node::Node;
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
@@ -116,8 +116,13 @@ fn servers_of_tools_are_held_to_the_limits_of_their_sections() {
     assert!(late.contains("no answer within 1 s"), "{late}");
     // One is made and sixteen wait; of the usual four, and 64 that wait, none is turned away.
     let turned_away = |server: &str| {
-        let name = format!("{server}_wait");
-        let call = || call(&name, json!({ "seconds": 0.2 })).contains("too many calls of this server");
+        let name = format!("mcp_{server}_wait");
+        let call = || {
+            // One token has so many calls under way and no more.
+            let planner = token(&node, json!({ "kind": "project_manager" }));
+            let told = remote_tools::call(node.address(), &planner, &name, &json!({ "seconds": 0.2 }));
+            content(&told).contains("too many calls of this server")
+        };
         std::thread::scope(|scope| {
             let calls: Vec<_> = (0..24).map(|_| scope.spawn(call)).collect();
             calls.into_iter().filter_map(|call| call.join().unwrap().then_some(())).count()

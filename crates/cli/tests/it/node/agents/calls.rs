@@ -207,7 +207,7 @@ fn an_agent_that_no_rule_knows_is_given_no_job_no_session_and_no_token() {
     let world = World::new(crate::BELLJAR);
     let slips = |house: &str| {
         let node = Node::start(&world, &["--config", &configure(&world, house)]);
-        let job = node.post("/v1/worker/jobs:run", &as_agent("workr", command(&["true"])));
+        let job = node.post("/v1/worker/jobs:run", &as_agent("workr", command(&["git", "--version"])));
         let session =
             json!({ "version": 1, "session_id": new_id(), "task_id": new_id(), "agent_id": "workr" });
         let session = node.post("/v1/worker/sessions", &session);
