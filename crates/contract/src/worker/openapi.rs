@@ -354,6 +354,198 @@ fn query_of(operation: Operation) -> Vec<Parameter> {
         }
         Operation::ListApprovals => {
             let all = ApprovalStatus::ALL.iter().map(|status| status.as_str()).collect();
+            vec![("status", false, one_of(all), "Those of which that has become"), limit(100, 500), page()]
+        }
+        Operation::ListTrust => {
+            // The last agent of the page before.
+            let token = json!({ "type": "string", "pattern": "^[!-~]{1,128}$" });
+            vec![limit(100, 500), ("page_token", false, token, "The `next_page_token` of the page before")]
+        }
+        Operation::FollowJob => {
+            let event = types.answered::<JobEvent>();
+            let data = json!({ "type": "string", "contentMediaType": JSON, "contentSchema": event });
+            let id = json!({ "type": "string", "pattern": "^[0-9]+$" });
+            let properties = json!({ "id": id, "event": { "type": "string" }, "data": data });
+            let event =
+                json!({ "type": "object", "properties": properties, "required": ["id", "event", "data"] });
+            vec![(200, "Events, as they happen; it ends with the job", "text/event-stream", event)]
+        }
+        Operation::FetchArtifact => {
+            let bytes = json!({ "type": "string", "contentMediaType": "application/octet-stream" });
+            vec![(200, "Its content", "application/octet-stream", bytes)]
+        }
+        Operation::OpenSession => {
+            let session = types.answered::<SessionResponse>();
+            vec![(201, "It is open", JSON, session.clone()), (200, "It was open", JSON, session)]
+        }
+        Operation::ListSessions => one(types.answered::<SessionListResponse>()),
+        Operation::ShowSession | Operation::EndSession => one(types.answered::<SessionResponse>()),
+        Operation::ExecInSession => one(types.answered::<SessionExecResponse>()),
+        Operation::OpenPty => vec![(201, "It is open", JSON, types.answered::<PtyResponse>())],
+        Operation::SendPty | Operation::ResizePty | Operation::ClosePty => {
+            one(types.answered::<PtyResponse>())
+        }
+        Operation::ReceivePty => one(types.answered::<ReceivePtyResponse>()),
+        Operation::AttachPty => Vec::new(),
+        Operation::ProxyHttp => one(types.answered::<ProxyHttpResponse>()),
+        Operation::IssueToken => vec![(201, "It is good", JSON, types.answered::<IssueTokenResponse>())],
+        Operation::RevokeToken => one(types.answered::<RevokeTokenResponse>()),
+        Operation::CallTool => one(types.answered::<CallToolResponse>()),
+        Operation::IssueGrant => vec![(201, "It is valid", JSON, types.answered::<IssueGrantResponse>())],
+        Operation::ListGrants => one(types.answered::<GrantListResponse>()),
+        Operation::RevokeGrant => one(types.answered::<RevokeGrantResponse>()),
+        Operation::ValidateGrant => one(types.answered::<ValidateGrantResponse>()),
+        Operation::ListApprovals => one(types.answered::<ApprovalListResponse>()),
+        Operation::ShowApproval | Operation::ApproveCall | Operation::DenyCall => {
+            one(types.answered::<ApprovalResponse>())
+        }
+        Operation::ListTrust => one(types.answered::<TrustListResponse>()),
+        Operation::ShowTrust => one(types.answered::<TrustResponse>()),
+        Operation::RecordTrustEvent => {
+            let event = types.answered::<TrustEventResponse>();
+            vec![(201, "It is recorded", JSON, event.clone()), (200, "It was recorded", JSON, event)]
+        }
+        Operation::ApprovePromotion
+        | Operation::DenyPromotion
+        | Operation::SetTrustLevel
+        | Operation::VerifyAgent => one(types.answered::<TrustEventResponse>()),
+        Operation::NodeInfo => one(types.answered::<NodeInfoResponse>()),
+        Operation::NodeStats => one(types.answered::<NodeStatsResponse>()),
+        Operation::ListContainers => one(types.answered::<ContainersResponse>()),
+        Operation::ShowContainer => one(types.answered::<ContainerResponse>()),
+        Operation::ReadLogs => one(types.answered::<LogsResponse>()),
+    }
+}
+
+/// What may be wrong, whatever is asked for, and with this.
+fn problems(operation: Operation) -> Vec<ProblemKind> {
+    use ProblemKind::{
+        Authentication, Authorization, Conflict, Internal, MediaType, NotFound, TooLarge, Unavailable,
+        Validation,
+    };
+    if operation.is_open() {
+        return Vec::new();
+    }
+    let (_, path) = operation.route();
+    let mut problems = vec![Authentication, Internal, Unavailable];
+    let has_body = !matches!(
+        operation,
+        Operation::CancelJob
+            | Operation::RevokeGrant
+            | Operation::Describe
+            | Operation::NodeInfo
+            | Operation::NodeStats
+    ) && operation.route().0 == Method::Post;
+    if has_body {
+        problems.extend([Validation, MediaType, TooLarge]);
+    }
+    if !query_of(operation).is_empty() || operation == Operation::AttachPty {
+        problems.push(Validation);
+    }
+    if path.contains('{') || operation == Operation::ReadLogs {
+        problems.push(NotFound);
+    }
+    if has_body {
+        problems.push(Conflict);
+    }
+    if path.contains("{session_id}/") {
+        problems.push(ProblemKind::Limit);
+    }
+    if path.starts_with("/v1/worker/trust/{agent_id}/") {
+        problems.push(ProblemKind::Limit);
+    }
+    if operation == Operation::IssueToken {
+        problems.extend([NotFound, ProblemKind::Limit]);
+    }
+    if operation == Operation::CallTool {
+        problems.extend([NotFound, Authorization, ProblemKind::Limit]);
+    }
+    if operation == Operation::IssueGrant {
+        problems.push(ProblemKind::Limit);
+    }
+    if operation == Operation::ValidateGrant {
+        problems.push(Authorization);
+    }
+    if operation == Operation::ProxyHttp {
+        problems.push(ProblemKind::Upstream);
+    }
+    if operation == Operation::RunJob || operation == Operation::OpenSession {
+        problems.push(Authorization);
+    }
+    if path.contains("{session_id}/") && operation != Operation::EndSession {
+        problems.push(Authorization);
+    }
+    problems
+}
+
+/// A parameter behind a path: its name, whether it must be there, its schema, and what it is.
+type Parameter = (&'static str, bool, Value, &'static str);
+
+fn parameters(operation: Operation) -> Vec<Value> {
+    let (_, path) = operation.route();
+    let names = path.split('{').skip(1).filter_map(|rest| rest.split('}').next());
+    let mut all: Vec<_> = names
+        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": in_path(name) }))
+        .collect();
+    for (name, required, schema, description) in query_of(operation) {
+        all.push(json!({
+            "name": name, "in": "query", "required": required, "schema": schema, "description": description,
+        }));
+    }
+    let header = |name: &str, schema: Value, description: &str| json!({ "name": name, "in": "header", "required": false, "schema": schema, "description": description });
+    match operation {
+        Operation::RunJob => all.push(header(
+            "Idempotency-Key",
+            json!({ "type": "string", "pattern": "^[!-~]{1,255}$" }),
+            "The same request with the same key is the same job",
+        )),
+        Operation::FollowJob => all.push(header(
+            "Last-Event-ID",
+            json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }),
+            "Go on behind that event",
+        )),
+        _ => {}
+    }
+    all
+}
+
+fn in_path(name: &str) -> Value {
+    match name {
+        "sha256" => json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" }),
+        "container_id" => json!({ "type": "string", "minLength": 1 }),
+        "service_id" => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" }),
+        "agent_id" => json!({ "type": "string", "pattern": "^[!-~]{1,128}$" }),
+        _ => uuid(),
+    }
+}
+
+fn query_of(operation: Operation) -> Vec<Parameter> {
+    let limit = |usual: u32, most: u32| {
+        let schema = json!({ "type": "integer", "minimum": 1, "maximum": most, "default": usual });
+        ("limit", false, schema, "How many at most")
+    };
+    let page = || {
+        let schema = json!({ "type": "string", "pattern": "^[0-9]{1,18}$" });
+        ("page_token", false, schema, "The `next_page_token` of the page before")
+    };
+    let one_of = |names: Vec<&str>| json!({ "type": "string", "enum": names });
+    let time = || json!({ "type": "string", "format": "date-time" });
+    let number = || json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
+    match operation {
+        Operation::ListJobs => {
+            let states = JobState::ALL.iter().map(|state| state.as_str()).collect();
+            vec![
+                ("task_id", false, uuid(), "Those of a task"),
+                ("status", false, one_of(states), "Those in a state"),
+                limit(100, 1_000),
+                page(),
+            ]
+        }
+        Operation::ListGrants => {
+            vec![limit(100, 500), ("page_token", false, uuid(), "The `next_page_token` of the page before")]
+        }
+        Operation::ListApprovals => {
+            let all = ApprovalStatus::ALL.iter().map(|status| status.as_str()).collect();
             let token = json!({ "type": "string", "pattern": "^[0-9]{1,18}$" });
             vec![
                 ("status", false, one_of(all), "Those of which that has become"),
