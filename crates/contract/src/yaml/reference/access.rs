@@ -19,7 +19,10 @@ pub(super) const TOOL_ACCESS: &[Member] = &[
     Member {
         name: "default_level",
         takes: One(LEVEL),
-        unsaid: Stands("standard"),
+        unsaid: Means(
+            "`standard` for calls that name no agent; agents that are not listed are refused",
+            "standard",
+        ),
         meaning: "the level of agents of which nothing else is said",
     },
     Member {
