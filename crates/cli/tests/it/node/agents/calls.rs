@@ -225,7 +225,9 @@ fn an_agent_that_no_rule_knows_is_given_no_job_no_session_and_no_token() {
     for answered in slips(listed) {
         assert!(answered.status < 300, "{}", answered.json());
     }
-    let earning = "tool_access: {agents: [{name: worker, level: sandboxed}]}\ntrust: {strategy: weighted}";
+    let earning = "tool_access: {agents: [{name: worker, level: sandboxed}]}\n\
+        trust: {strategy: per_category, initial_levels: {git: restricted}, \
+        promotion_criteria: {git: {restricted_to_standard: {tasks_completed: 2, quality_score_min: 0}}}}";
     for answered in slips(earning) {
         assert!(answered.status < 300, "{}", answered.json());
     }
