@@ -6,7 +6,6 @@ use crate::trust;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::{AgentId, UserId};
-use belljar_contract::yaml::instead_of;
 use belljar_policy::access::compiled::{Compiled, WebTerms, WorkspaceTerms};
 use belljar_policy::access::{AccessRules, AgentStanding, Earned};
 use belljar_policy::constraint::WorksIn;
@@ -77,25 +76,11 @@ pub(crate) fn earned(config: Option<&Path>, identity: &Identity) -> Result<Optio
 /// Usage, with the name that was meant, perhaps.
 pub(crate) fn check_known(config: Option<&Path>, identity: &Identity) -> Result<(), CliError> {
     let Identity::Agent(agent) = identity else { return Ok(()) };
-    let configuration = configuration(config)?;
-    let is_said = configuration.as_ref().is_some_and(|configuration| {
-        configuration.access.has_default_level() || configuration.access.knows(agent)
-    });
-    if is_said || trust::has_record_of(config, agent)? {
+    let rules = rules_of(config)?;
+    if rules.covers(agent) || trust::has_record_of(config, agent)? {
         return Ok(());
     }
-    let known: Vec<&str> = configuration
-        .iter()
-        .flat_map(|configuration| configuration.access.agents())
-        .map(AgentId::as_str)
-        .collect();
-    let instead = match known.is_empty() {
-        true => "the configuration names none".to_owned(),
-        false => instead_of(agent.as_str(), &known),
-    };
-    Err(CliError::usage(format!(
-        "--agent: there is no agent {agent} in tool_access.agents ({instead}); tool_access.default_level gives agents that are not listed a level"
-    )))
+    Err(CliError::usage(format!("--agent: {}", rules.unknown(agent))))
 }
 
 /// What somebody's rules mean for their sandboxes, which would be lent that and reach the web by that file.

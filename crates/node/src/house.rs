@@ -10,12 +10,12 @@ mod order;
 mod terms;
 
 pub(crate) use order::Order;
-pub(crate) use terms::{Terms, TooMuch, UnknownAgentError};
+pub(crate) use terms::{Terms, TooMuch};
 
 use belljar_contract::id::AgentId;
 use belljar_gateway::access::HouseAccess;
-use belljar_policy::access::AccessRules;
 use belljar_policy::access::compiled::Compiled;
+use belljar_policy::access::{AccessRules, UnknownAgentError};
 use belljar_policy::trust::TrustConfig;
 use belljar_tools::caller::Identity;
 use std::collections::BTreeMap;
@@ -67,16 +67,12 @@ impl House {
         self.has(terms.identity(), terms)
     }
 
-    /// Refuses an agent of which nothing is said and nothing is recorded, as `--agent` does: a name with a slip in it would have the
-    /// default level.
+    /// Refuses an agent of which nothing is said and nothing is recorded, as `--agent` does.
     ///
     /// # Errors
     /// [`UnknownAgentError`], with the name that was meant, perhaps.
     pub(crate) fn check_known(&self, agent: Option<&AgentId>) -> Result<(), UnknownAgentError> {
-        match agent.filter(|agent| !self.access.knows(agent)) {
-            None => Ok(()),
-            Some(agent) => Err(UnknownAgentError::of(agent, &self.access.agents())),
-        }
+        agent.map_or(Ok(()), |agent| self.access.check_known(agent))
     }
 
     /// What a sandbox has that is for that agent, if no more than that is asked for.

@@ -12,8 +12,10 @@ mod constraints;
 mod levels;
 mod place;
 pub mod rules;
+mod unknown;
 
 pub use constraints::{ConstraintOverrides, Constraints};
 pub use levels::{LevelRules, Levels};
 pub use place::{InvalidPlaceError, NetworkPlace};
 pub use rules::{AccessRules, AgentStanding, Earned};
+pub use unknown::UnknownAgentError;

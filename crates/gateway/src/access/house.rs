@@ -4,7 +4,7 @@ use super::{Access, Stood};
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
-use belljar_policy::access::{AccessRules, Earned};
+use belljar_policy::access::{AccessRules, Earned, UnknownAgentError};
 use belljar_policy::constraint::WorksIn;
 use belljar_tools::caller::{Caller, Identity};
 use sha2::{Digest, Sha256};
@@ -67,17 +67,16 @@ impl HouseAccess {
         self.now.read().unwrap_or_else(PoisonError::into_inner).rules.default_level()
     }
 
-    /// Whether something is said of that agent: by name, for all that aren't listed, for newcomers, or by what it has earned. Another
-    /// name is a slip.
-    pub fn knows(&self, agent: &AgentId) -> bool {
+    /// Refuses an agent of which nothing is said: not by the rules, not of newcomers, and not by what it has earned.
+    ///
+    /// # Errors
+    /// [`UnknownAgentError`], with the name that was meant, perhaps.
+    pub fn check_known(&self, agent: &AgentId) -> Result<(), UnknownAgentError> {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
-        let is_said = now.rules.has_default_level() || now.rules.knows(agent);
-        is_said || self.newcomers.is_some() || now.earned.contains_key(agent)
-    }
-
-    /// The agents that the rules name.
-    pub fn agents(&self) -> Vec<AgentId> {
-        self.now.read().unwrap_or_else(PoisonError::into_inner).rules.agents().cloned().collect()
+        match now.rules.covers(agent) || self.newcomers.is_some() || now.earned.contains_key(agent) {
+            true => Ok(()),
+            false => Err(now.rules.unknown(agent)),
+        }
     }
 
     /// Has this be what an agent has earned from now on; nothing, if it has earned nothing.

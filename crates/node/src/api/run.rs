@@ -3,7 +3,7 @@
 use super::answer::Refusal;
 use super::health::check_recorded;
 use super::{Shared, body, endpoints, job};
-use crate::house::{Order, TooMuch, UnknownAgentError};
+use crate::house::{Order, TooMuch};
 use crate::images::{Image, NoImage, OF_JOB};
 use crate::job::context::{self, ContextError};
 use crate::models::NoModels;
@@ -14,6 +14,7 @@ use belljar_contract::id::JobId;
 use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::traceparent::TraceParent;
+use belljar_policy::access::UnknownAgentError;
 use belljar_store::jobs::{Callback, JobRecord, Submission, Submitted};
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,7 +164,7 @@ impl From<TooMuch> for Refusal {
 
 impl From<UnknownAgentError> for Refusal {
     fn from(error: UnknownAgentError) -> Self {
-        Self::new(ProblemKind::Validation, error.to_string())
+        Self::new(ProblemKind::Validation, format!("$.agent_id: {error}"))
     }
 }
 

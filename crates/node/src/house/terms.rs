@@ -2,10 +2,9 @@
 
 use super::order::Order;
 use crate::images::Image;
-use belljar_contract::id::AgentId;
 use belljar_contract::programs::{ParseProgramsError, ProgramList};
-use belljar_contract::yaml::instead_of;
 use belljar_gateway::access::Stood;
+use belljar_policy::access::UnknownAgentError;
 use belljar_policy::access::compiled::{Compiled, GitTerms, ProgramTerms, WebTerms, WorkspaceTerms};
 use belljar_tools::caller::Identity;
 use std::fmt;
@@ -22,18 +21,6 @@ pub(crate) struct Terms {
 /// Somebody, as they are told of themselves, and what they ask a sandbox for.
 #[derive(Debug, Clone)]
 pub(crate) struct Whose(Identity, &'static str);
-
-/// No rule says what that agent may do.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "$.agent_id: there is no agent {agent} in tool_access.agents ({instead}); tool_access.default_level gives agents that are not \
-     listed a level"
-)]
-pub(crate) struct UnknownAgentError {
-    agent: AgentId,
-    /// Which there are.
-    instead: String,
-}
 
 /// More is asked for than an agent has. Each says where, and what would be right.
 #[derive(Debug, thiserror::Error)]
@@ -61,19 +48,6 @@ pub(crate) enum TooMuch {
 
 /// So many names of programs are told.
 const SHOWN: usize = 12;
-
-// === impl UnknownAgentError ===
-
-impl UnknownAgentError {
-    pub(super) fn of(agent: &AgentId, known: &[AgentId]) -> Self {
-        let known: Vec<&str> = known.iter().map(AgentId::as_str).collect();
-        let instead = match known.is_empty() {
-            true => "the configuration names none".to_owned(),
-            false => instead_of(agent.as_str(), &known),
-        };
-        Self { agent: agent.clone(), instead }
-    }
-}
 
 // === impl Terms ===
 

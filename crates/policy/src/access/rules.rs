@@ -2,6 +2,7 @@
 
 mod config;
 
+use super::UnknownAgentError;
 use super::constraints::ConstraintOverrides;
 use super::levels::Levels;
 use crate::action::ActionRegistry;
@@ -93,9 +94,14 @@ impl AccessRules {
         self.default_level.unwrap_or(AccessLevel::Standard)
     }
 
-    /// Whether that level is written down, so that agents which aren't listed are meant by it and are no slips.
-    pub fn has_default_level(&self) -> bool {
-        self.default_level.is_some()
+    /// Whether something is said of it by name, or by a level that is written for agents which aren't listed.
+    pub fn covers(&self, agent: &AgentId) -> bool {
+        self.default_level.is_some() || self.knows(agent)
+    }
+
+    /// Why an agent is refused that isn't covered, with the name that was meant, perhaps.
+    pub fn unknown(&self, agent: &AgentId) -> UnknownAgentError {
+        UnknownAgentError::of(agent, self)
     }
 
     /// The level that an agent begins at.
