@@ -358,7 +358,7 @@ fn query_of(operation: Operation) -> Vec<Parameter> {
         }
         Operation::ListTrust => {
             // The last agent of the page before.
-            let token = json!({ "type": "string", "pattern": "^[!-~]{1,128}$" });
+            let token = in_path("agent_id");
             vec![limit(100, 500), ("page_token", false, token, "The `next_page_token` of the page before")]
         }
         Operation::FollowJob => vec![("after", false, number(), "Go on behind that event")],

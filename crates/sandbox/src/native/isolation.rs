@@ -89,9 +89,8 @@ fn tables(limits: belljar_confine::plan::Limits) -> String {
     )
 }
 
-/// What it may use as a whole, and what sees to it.
-/// The layers that must be in force and aren't. A limit of processor time that was set must be held, wherever it was set: there is none
-/// unless somebody sets it.
+/// The layers that must be in force and aren't. A limit of processor time that was set must be held, wherever it was set: by itself
+/// there is none.
 pub(super) fn missing(isolation: &Isolation, spec: &SandboxSpec) -> Vec<Layer> {
     let mut missing = isolation.missing(&spec.required);
     let cpu = isolation.layers.iter().find(|layer| layer.name == CPU_LIMIT);
@@ -102,6 +101,7 @@ pub(super) fn missing(isolation: &Isolation, spec: &SandboxSpec) -> Vec<Layer> {
     missing
 }
 
+/// What it may use as a whole, and what sees to it.
 fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Keepers<'_>) -> [Layer; 5] {
     let Limits { memory_bytes, millicpus, disk_bytes, scratch_bytes, .. } = spec.limits;
     let memory = match (memory_bytes, &held.version) {
@@ -114,7 +114,7 @@ fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Ke
                 format!("{} by adding up what processes and files hold, now and then: {why}", Bytes(most));
             layer("memory_limit", true, detail)
         }
-        (Some(_), _) => layer("memory_limit", false, "nobody looks after it".to_owned()),
+        (Some(_), _) => layer("memory_limit", false, "nothing holds it".to_owned()),
     };
     let cpu = match (millicpus, &held.version) {
         (None, _) => layer(CPU_LIMIT, false, "not asked for".to_owned()),
@@ -122,7 +122,7 @@ fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Ke
             let processors = f64::from(most) / 1000.0;
             layer(CPU_LIMIT, true, format!("{processors} processors by control groups, version {version}"))
         }
-        (Some(_), Ok(_)) => layer(CPU_LIMIT, false, "nobody looks after it".to_owned()),
+        (Some(_), Ok(_)) => layer(CPU_LIMIT, false, "nothing holds it".to_owned()),
         (Some(_), Err(why)) => layer(
             CPU_LIMIT,
             false,
@@ -131,7 +131,7 @@ fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Ke
     };
     let is_on_disk = spec.job.is_some() || !matches!(spec.workspace, Workspace::Empty);
     let disk = match (is_on_disk, disk_bytes) {
-        (true, Some(_)) if !is_disk_watched => layer("disk_limit", false, "nobody looks after it".to_owned()),
+        (true, Some(_)) if !is_disk_watched => layer("disk_limit", false, "nothing holds it".to_owned()),
         (false, _) => layer("disk_limit", true, "nothing on disk may be written".to_owned()),
         (true, None) => layer("disk_limit", false, "not asked for".to_owned()),
         (true, Some(most)) => {

@@ -22,7 +22,7 @@ pub(super) fn of(error: &FetchError) -> Failure {
                 (Some(rule), _) if rule.contains("networks") => {
                     format!("; it would take the rule {rule} on this host")
                 }
-                (Some(rule), _) => format!("; it would take the rule {rule} on this host. {WHERE_IT_LEADS}"),
+                (Some(rule), _) => format!("; it would take the rule {rule} on this host; {WHERE_IT_LEADS}"),
                 (None, "address_not_allowed") => format!("; {WHERE_IT_LEADS}"),
                 (None, _) => String::new(),
             };
