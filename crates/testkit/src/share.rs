@@ -46,6 +46,12 @@ impl Share {
         bound(self.index)..bound(self.index + 1)
     }
 
+    /// Whether a number, counted from 0, is done in one of two ways (0 or 1) in this run. Each number is done in one of both in each
+    /// run, and in the other one with the next share. Without shares it is done in both.
+    pub fn is_turn(self, way: u64, number: u64) -> bool {
+        self.of == 1 || (number + way + self.index).is_multiple_of(2)
+    }
+
     /// How many of so many repetitions are in the share, at least one.
     pub fn of_count(self, count: u64) -> u64 {
         count.div_ceil(self.of)
@@ -65,7 +71,14 @@ mod tests {
         let seeds: Vec<u64> = shares.iter().flat_map(|share| share.of_seeds(5..107)).collect();
         assert_eq!(seeds, (5..107).collect::<Vec<_>>());
         assert_eq!(shares[2].of_count(10), 3);
-        assert_eq!(Share::parse("1/1").unwrap().of_seeds(0..9), 0..9);
+        for number in 0..4 {
+            let [first, second, ..] = shares;
+            assert_ne!(first.is_turn(0, number), first.is_turn(1, number));
+            assert_ne!(first.is_turn(0, number), second.is_turn(0, number));
+        }
+        let whole = Share::parse("1/1").unwrap();
+        assert!(whole.is_turn(0, 3) && whole.is_turn(1, 3));
+        assert_eq!(whole.of_seeds(0..9), 0..9);
         for wrong in ["", "0/4", "5/4", "1", "a/b", "1/0"] {
             assert_eq!(Share::parse(wrong), None, "{wrong}");
         }

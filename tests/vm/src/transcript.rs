@@ -20,6 +20,9 @@ pub struct Ended<'a> {
 /// What a line begins with that is the machine's own.
 const MARK: &str = "@belljar ";
 
+/// The line above what a program of tests says of those that failed.
+const FAILURES: &str = "failures:";
+
 // === impl Transcript ===
 
 impl Transcript {
@@ -60,9 +63,19 @@ impl Transcript {
         Some(Ended { code, output: &self.lines[begun + 1..begun + length] })
     }
 
-    /// The whole of it, to be shown.
-    pub fn text(&self) -> String {
-        self.lines.join("\n")
+    /// What is to be shown when something failed: what each task that failed says of its failures, or else all that the machine said.
+    pub fn failures(&self, tasks: &[Task]) -> String {
+        let of_task = |task| {
+            let ended = self.ended(task).filter(|ended| ended.code != 0)?;
+            let failures = ended.output.iter().position(|line| line == FAILURES)?;
+            Some(&ended.output[failures..])
+        };
+        let mut shown = tasks.iter().filter_map(of_task).flatten().peekable();
+        let lines: Vec<&str> = match shown.peek() {
+            Some(_) => shown.map(String::as_str).collect(),
+            None => self.lines.iter().map(String::as_str).collect(),
+        };
+        lines.join("\n")
     }
 }
 
@@ -95,5 +108,15 @@ mod tests {
         assert!(transcript.ended(&task(User::Ordinary)).is_none());
         assert_eq!(transcript.fact("kernel"), Some("6.1"));
         assert!(!transcript.is_up() && !transcript.is_done());
+    }
+
+    #[test]
+    fn what_failed_is_shown_alone() {
+        let mut transcript = Transcript::default();
+        let lines = "@belljar begin root a\ntest x ... ok\nfailures:\npanicked\n@belljar end root a 101\n@belljar begin root b\nwell\n@belljar end root b 0";
+        lines.lines().for_each(|line| transcript.push(line));
+        let task = |name| Task { name, user: User::Root, command: String::new(), timeout: Duration::ZERO };
+        assert_eq!(transcript.failures(&[task("a"), task("b")]), "failures:\npanicked");
+        assert_eq!(transcript.failures(&[task("b")]), lines);
     }
 }

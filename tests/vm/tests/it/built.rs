@@ -1,7 +1,7 @@
 //! The programs that run in the machine, from wherever cargo has put them.
 
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Static programs.
@@ -32,4 +32,13 @@ pub(crate) fn programs() -> Built {
         PathBuf::from(messages.iter().find(is_it).unwrap()["executable"].as_str().unwrap())
     };
     Built { belljar: executable("belljar", "bin"), conformance: executable("conformance", "test") }
+}
+
+/// The names of the native backend's tests in the program `conformance`.
+pub(crate) fn native_tests(conformance: &Path) -> Vec<String> {
+    let output =
+        Command::new(conformance).args(["--list", "--format", "terse", "native::"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let listed = String::from_utf8(output.stdout).unwrap();
+    listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
