@@ -33,6 +33,7 @@ pub mod thread_state;
 mod init;
 mod kernel;
 pub mod message;
+mod reaping;
 mod report;
 mod walls;
 

@@ -21,12 +21,12 @@ pub fn without_its_first_thread() -> Vec<u8> {
     ])
 }
 
-/// Has eight descendants at any moment, each of which forks and ends, 200 000 times: none is there for longer than it
+/// Has so many descendants at any moment, each of which forks and ends, 200 000 times: none is there for longer than it
 /// takes to look for it.
-pub fn forking_away() -> Vec<u8> {
-    file(&[
+pub fn forking_away(descendants: u8) -> Vec<u8> {
+    let mut code = [
         0xbb, 0x40, 0x0d, 0x03, 0x00, // mov ebx, 200000
-        0x41, 0xbc, 0x08, 0x00, 0x00, 0x00, // mov r12d, 8
+        0x41, 0xbc, 0x00, 0x00, 0x00, 0x00, // mov r12d, descendants
         0xb8, 0x39, 0x00, 0x00, 0x00, 0x0f, 0x05, // 1: fork()
         0x85, 0xc0, 0x74, 0x0e, // test eax, eax; jz 3f
         0x41, 0xff, 0xcc, 0x75, 0xf0, // dec r12d; jnz 1b
@@ -35,7 +35,9 @@ pub fn forking_away() -> Vec<u8> {
         0xb8, 0x39, 0x00, 0x00, 0x00, 0x0f, 0x05, // fork()
         0x85, 0xc0, 0x7e, 0xf1, // test eax, eax; jle 3b
         0xb8, 0x3c, 0x00, 0x00, 0x00, 0x31, 0xff, 0x0f, 0x05, // 4: exit(0)
-    ])
+    ];
+    code[7] = descendants;
+    file(&code)
 }
 
 /// The file of a program: a single segment that is read, written and run, with 17 MiB of memory behind it.

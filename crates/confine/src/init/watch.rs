@@ -13,6 +13,7 @@ use crate::execution::{Request, Told};
 use crate::inside::OUT_OF_MEMORY;
 use crate::kernel::{self, Reaped};
 use crate::plan::{Command, Program};
+use crate::reaping::{Left, reap_some};
 use crate::report::Report;
 use crate::sealed::timespec;
 use crate::seccomp::policy::Audience;
@@ -20,6 +21,7 @@ use crate::walls::{About, Fault};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Pid, Signal, kill_process};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 /// Everything that PID 1 looks after.
@@ -120,7 +122,11 @@ impl<'a> Watch<'a> {
     /// that nothing of the sandbox runs any more. Returns PID 1's exit code.
     pub(super) fn until_end(mut self) -> i32 {
         let over = loop {
-            if let Some(over) = self.collect().or_else(|| self.wait_for_something()) {
+            let next = match self.collect() {
+                ControlFlow::Break(over) => Some(over),
+                ControlFlow::Continue(left) => self.wait_for_something(left),
+            };
+            if let Some(over) = next {
                 break over;
             }
         };
@@ -139,27 +145,27 @@ impl<'a> Watch<'a> {
         0
     }
 
-    /// Takes every child that has ended.
-    fn collect(&mut self) -> Option<Over> {
-        while let Ok(Some(Reaped { pid, status, usage })) = kernel::reap() {
+    /// Takes children that have ended.
+    fn collect(&mut self) -> ControlFlow<Over, Left> {
+        reap_some(|Reaped { pid, status, usage }| {
             if self.program == Some(pid) {
-                return Some(Over::Program { status });
+                return ControlFlow::Break(Over::Program { status });
             }
             self.connectors.iter_mut().for_each(|connector| connector.child_ended(pid));
             // That it has started is reported before its end.
             self.settle_starts();
             if let Some(at) = self.executions.iter().position(|execution| execution.pid == pid) {
                 if self.memory.has_cost_somebody() {
-                    return Some(Over::Memory);
+                    return ControlFlow::Break(Over::Memory);
                 }
                 self.executions.swap_remove(at).tell_end(status, usage);
             }
-        }
-        None
+            ControlFlow::Continue(())
+        })
     }
 
-    /// Waits for a child to end, a word of the host's or a question, and sees to it.
-    fn wait_for_something(&mut self) -> Option<Over> {
+    /// Waits for a child to end, unless some are left that have, a word of the host's or a question, and sees to it.
+    fn wait_for_something(&mut self, left: Left) -> Option<Over> {
         let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
         let listeners = self.connectors.iter().map(Connector::listener);
         let starts = self.starts.iter().map(|start| start.starting.reports());
@@ -167,7 +173,8 @@ impl<'a> Watch<'a> {
         let own = [self.children.as_fd(), self.control];
         let all = own.into_iter().chain(channels).chain(listeners).chain(starts).chain(memory);
         let mut watched: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
-        if poll(&mut watched, Some(&timespec(self.memory.patience()))).is_err() {
+        let patience = left.patience().unwrap_or_else(|| self.memory.patience());
+        if poll(&mut watched, Some(&timespec(patience))).is_err() {
             return None;
         }
         let events: Vec<PollFlags> = watched.iter().map(PollFd::revents).collect();

@@ -12,7 +12,9 @@ use crate::init::streams::Streams;
 use crate::kernel::{self, Reaped};
 use crate::message;
 use crate::plan::{Program, wire};
+use crate::reaping::{Left, reap_some};
 use crate::report::Report;
+use crate::sealed::timespec;
 use crate::walls::{About, Fault, privileges};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,6 +23,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use std::collections::HashSet;
 use std::ffi::CStr;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -67,7 +70,7 @@ pub fn main_inside() -> ExitCode {
 /// Ends everything that descends from this process, and comes back when nothing does any more: orphans come to it, so
 /// without children it has no descendants.
 fn end_everything() {
-    while reap_all().is_ok() {
+    while reap_some(|_| ControlFlow::<()>::Continue(())) != ControlFlow::Continue(Left::None) {
         // Stopped first, so that nobody starts others faster than they are found.
         for signal in [Signal::STOP, Signal::KILL] {
             for member in family::descendants() {
@@ -77,12 +80,6 @@ fn end_everything() {
         let shortly = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
         let _ = poll(&mut [], Some(&shortly));
     }
-}
-
-/// Collects what has ended. An error means that there are no children.
-fn reap_all() -> Result<(), Errno> {
-    while kernel::reap()?.is_some() {}
-    Ok(())
 }
 
 // === impl Supervisor ===
@@ -121,7 +118,11 @@ impl Supervisor {
 
     fn until_end(mut self) -> ExitCode {
         loop {
-            if self.collect().or_else(|| self.wait_for_something()).is_some() {
+            let over = match self.collect() {
+                ControlFlow::Break(over) => Some(over),
+                ControlFlow::Continue(left) => self.wait_for_something(left),
+            };
+            if over.is_some() {
                 end_everything();
                 // The host hears of the end when everything that this process holds is closed.
                 return ExitCode::SUCCESS;
@@ -129,26 +130,26 @@ impl Supervisor {
         }
     }
 
-    /// Takes every child that has ended. Without its starter the sandbox is over.
-    fn collect(&mut self) -> Option<Over> {
-        while let Ok(Some(Reaped { pid, status, usage })) = kernel::reap() {
+    /// Takes children that have ended. Without its starter the sandbox is over.
+    fn collect(&mut self) -> ControlFlow<Over, Left> {
+        reap_some(|Reaped { pid, status, usage }| {
             if pid == self.starter.pid {
-                return Some(Over);
+                return ControlFlow::Break(Over);
             }
             if let Some(at) = self.executions.iter().position(|execution| execution.pid == pid) {
                 self.executions.swap_remove(at).tell_end(status, usage);
             }
-        }
-        None
+            ControlFlow::Continue(())
+        })
     }
 
-    /// Waits for a child to end or a word of the host's, and sees to it.
-    fn wait_for_something(&mut self) -> Option<Over> {
+    /// Waits for a child to end, unless some are left that have, or a word of the host's, and sees to it.
+    fn wait_for_something(&mut self, left: Left) -> Option<Over> {
         let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
         let listener = self.metadata.iter().map(Metadata::listener);
         let all = [self.children.as_fd(), self.control.as_fd()].into_iter().chain(channels).chain(listener);
         let mut watched: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
-        if poll(&mut watched, None).is_err() {
+        if poll(&mut watched, left.patience().map(timespec).as_ref()).is_err() {
             return None;
         }
         let events: Vec<PollFlags> = watched.iter().map(PollFd::revents).collect();

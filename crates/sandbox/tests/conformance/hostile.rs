@@ -4,7 +4,9 @@ use crate::Case;
 use crate::house::{House, start, wait};
 use crate::limits::has;
 use belljar_confine::sealed::Outcome;
-use belljar_sandbox::backend::Sandbox;
+use belljar_sandbox::backend::{Sandbox, Wanted};
+use belljar_sandbox::limits::{Limit, Limits};
+use belljar_sandbox::run::WorkspaceChoice;
 use belljar_testkit::machine_code::{forking_away, without_its_first_thread};
 use belljar_testkit::wait::until;
 use std::time::{Duration, Instant};
@@ -16,6 +18,10 @@ pub(crate) const CASES: &[Case] = &[
         a_program_whose_first_thread_has_ended_is_counted_and_killed,
     ),
     ("who_forks_away_ends_with_its_sandbox", who_forks_away_ends_with_its_sandbox),
+    (
+        "orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit",
+        orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit,
+    ),
 ];
 
 pub(crate) fn put_program(sandbox: &dyn Sandbox, name: &str, program: &[u8]) {
@@ -48,7 +54,7 @@ fn who_forks_away_ends_with_its_sandbox(house: &House) {
     if !has(&*sandbox, "pid_namespace") {
         return house.skip("pid_namespace");
     }
-    put_program(&*sandbox, "program", &forking_away());
+    put_program(&*sandbox, "program", &forking_away(8));
     let mut running = start(&*sandbox, "exec ./program");
     // On an emulated machine that is all of its time: an answer may come too late, and is asked for again.
     until(|| sandbox.stats().is_ok_and(|stats| stats.cpu > Duration::from_millis(200)));
@@ -57,4 +63,24 @@ fn who_forks_away_ends_with_its_sandbox(house: &House) {
     // By themselves they would end much later.
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     assert_eq!(wait(running.as_mut()), Outcome::Killed);
+}
+
+/// However many end, there is always another one to be reaped.
+fn orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit(house: &House) {
+    let limits = Limits { memory_bytes: Some(300 << 20), processes: 400, ..Limits::default() };
+    let wanted = Wanted { limits, ..House::wanted(WorkspaceChoice::Empty) };
+    let sandbox = house.backend.create(wanted).unwrap();
+    if !has(&*sandbox, "pid_namespace") || !has(&*sandbox, "memory_limit") {
+        return house.skip("pid_namespace and memory_limit");
+    }
+    put_program(&*sandbox, "program", &forking_away(200));
+    let mut running = start(&*sandbox, "exec ./program");
+    until(|| sandbox.stats().is_ok_and(|stats| stats.cpu > Duration::from_secs(1)));
+    for _ in 0..5 {
+        sandbox.stats().unwrap();
+    }
+    let greedy = start(&*sandbox, "head -c 400m /dev/zero | tail");
+    until(|| sandbox.ended_by() == Some(Limit::Memory));
+    assert_eq!(wait(running.as_mut()), Outcome::Killed);
+    drop(greedy);
 }
