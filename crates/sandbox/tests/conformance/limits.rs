@@ -77,7 +77,16 @@ fn processes_beyond_the_limit_are_refused(house: &House) {
 
 fn processor_time_is_shared_out(house: &House) {
     let spin = "timeout 1 sh -c 'while :; do :; done' & timeout 1 sh -c 'while :; do :; done'; wait";
-    let limited = limited(house, |limits| limits.millicpus = Some(200));
+    let limits = Limits { millicpus: Some(200), ..Limits::default() };
+    let limited = match house.backend.create(Wanted { limits, ..House::wanted(WorkspaceChoice::Empty) }) {
+        // A limit that was asked for is held, or there is no sandbox.
+        Err(BackendError::Weaker { missing, .. })
+            if missing.iter().all(|layer| layer.name == "cpu_limit") =>
+        {
+            return house.skip("cpu_limit");
+        }
+        made => made.unwrap(),
+    };
     if !has(&*limited, "cpu_limit") {
         return house.skip("cpu_limit");
     }
