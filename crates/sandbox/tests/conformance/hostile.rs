@@ -67,15 +67,15 @@ fn who_forks_away_ends_with_its_sandbox(house: &House) {
 
 /// However many end, there is always another one to be reaped.
 fn orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit(house: &House) {
-    let limits = Limits { memory_bytes: Some(300 << 20), processes: 400, ..Limits::default() };
+    let limits = Limits { memory_bytes: Some(300 << 20), processes: 120, ..Limits::default() };
     let wanted = Wanted { limits, ..House::wanted(WorkspaceChoice::Empty) };
     let sandbox = house.backend.create(wanted).unwrap();
     if !has(&*sandbox, "pid_namespace") || !has(&*sandbox, "memory_limit") {
         return house.skip("pid_namespace and memory_limit");
     }
-    put_program(&*sandbox, "program", &forking_away(200));
+    put_program(&*sandbox, "program", &forking_away(60));
     let mut running = start(&*sandbox, "exec ./program");
-    until(|| sandbox.stats().is_ok_and(|stats| stats.cpu > Duration::from_secs(1)));
+    until(|| sandbox.stats().is_ok_and(|stats| stats.cpu > Duration::from_millis(300)));
     for _ in 0..5 {
         sandbox.stats().unwrap();
     }
