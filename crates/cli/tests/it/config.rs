@@ -1,6 +1,7 @@
 //! `belljar config`, and what comes of a configuration.
 
 mod access;
+mod approvals;
 mod containers;
 mod effects;
 mod levels;

@@ -33,6 +33,14 @@ struct RequestHumanApproval {
     asking: Arc<Asking>,
 }
 
+/// An action type that a person can be asked about.
+struct KnownAction {
+    action: ActionType,
+    risk: Risk,
+    /// Why the risk is what it is.
+    why: String,
+}
+
 /// Whether it is the tool that asks.
 pub(crate) fn is_asking(name: &ToolName) -> bool {
     name.as_str() == NAME
@@ -84,13 +92,14 @@ impl RequestHumanApproval {
                 Ok(Success::of(json!({ "approval_id": id, "status": "pending", "requires_parking": true })))
             }
             (None, Some(action), Some(title), Some(_)) => {
-                let (action, risk) = self.known(caller, action)?;
+                let known = self.known(caller, action)?;
                 arguments::reviewable(self.asking.secrets.as_ref(), &arguments)
                     .map_err(|why| Failure::new(DomainCode::PermissionDenied, why.to_string()))?;
                 let reason = title.to_owned();
                 let scopes = self.asking.scopes.as_deref();
                 let scope = of_place(scopes, caller, &self.definition).await?;
-                self.ask_freely(self.exact(caller, (action, risk, reason), (arguments, scope))).await
+                let KnownAction { action, risk, why } = known;
+                self.ask_freely(self.exact(caller, (action, risk, reason), (arguments, scope)), &why).await
             }
             _ => Err(Failure::argument(
                 "either `decision` alone, or `action_type`, `title` and `description` together".to_owned(),
@@ -98,8 +107,8 @@ impl RequestHumanApproval {
         }
     }
 
-    /// An action type that there is, with its risk: a person is asked about nothing that no rule knows.
-    fn known(&self, caller: &Caller, text: &str) -> Result<(ActionType, Risk), Failure> {
+    /// An action type that there is: a person is asked about nothing that no rule knows.
+    fn known(&self, caller: &Caller, text: &str) -> Result<KnownAction, Failure> {
         let stood = self.asking.access.as_deref().and_then(|access| access.standing(caller));
         let built_in = ActionRegistry::default();
         let actions = stood.as_ref().map_or(&built_in, |stood| stood.rules.actions());
@@ -109,11 +118,11 @@ impl RequestHumanApproval {
             let all: Vec<&str> = actions.all().map(ActionType::as_str).collect();
             return Err(wrong(format!("{error}; there are: {}", all.join(", "))));
         }
-        let risk = actions.risk(&action);
-        Ok((action, risk))
+        let (risk, why) = (actions.risk(&action), actions.why(&action).to_owned());
+        Ok(KnownAction { action, risk, why })
     }
 
-    async fn ask_freely(&self, exact: ExactCall) -> Answer {
+    async fn ask_freely(&self, exact: ExactCall, why: &str) -> Answer {
         let approver = &self.asking.approver;
         let failed = |error| of_approver(&error);
         let (id, is_good) = match approver.begin_use(&exact).await.map_err(failed)? {
@@ -126,6 +135,7 @@ impl RequestHumanApproval {
             "requires_parking": !is_good,
             "action_type": exact.action,
             "risk_level": exact.risk,
+            "risk_reason": why,
         })))
     }
 
