@@ -46,15 +46,19 @@ struct State {
 /// What a record that can't be written as JSON counts as: the largest that the log takes.
 const LARGEST_BYTES: u64 = 256 << 10;
 
+/// A burst is at most this part of a quota: a small quota would be used up before any pace held.
+const BURSTS: u64 = 16;
+
 /// Reads `audit_bytes` and `audit_bytes_per_second` of a section.
 pub(crate) fn limits(members: &mut Members<'_, '_>) -> AuditLimits {
     let bytes = |node: &Node, log: &mut Log| size(node, log, 1 << 20);
     let per_second = |node: &Node, log: &mut Log| size(node, log, 1 << 10);
     let usual = AuditLimits::USUAL;
+    let bytes = members.or("audit_bytes", usual.bytes, bytes);
     AuditLimits {
-        bytes: members.or("audit_bytes", usual.bytes, bytes),
+        bytes,
+        burst_bytes: usual.burst_bytes.min(bytes / BURSTS),
         bytes_per_second: members.or("audit_bytes_per_second", usual.bytes_per_second, per_second),
-        ..usual
     }
 }
 

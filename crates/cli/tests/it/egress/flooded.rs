@@ -46,7 +46,7 @@ fn ran(quota: &str) -> (World, String) {
 
 #[test]
 fn audit_records_of_a_run_end_at_its_quota_and_further_denials_are_counted() {
-    let (world, said) = ran("audit_bytes: 1m\n");
+    let (world, said) = ran("audit_bytes: 1m\naudit_bytes_per_second: 1g\n");
     let (allowed, rest) = said.split_once(' ').unwrap();
     assert_eq!(rest.trim(), "audit_quota audit_quota", "{said}");
     assert!((300..1_500).contains(&allowed.parse::<u32>().unwrap()), "{said}");
@@ -65,4 +65,39 @@ fn audit_records_of_a_run_end_at_its_quota_and_further_denials_are_counted() {
     // The control: with the usual quota all of them are let through.
     let (_world, said) = ran("");
     assert_eq!(said.trim(), "1500 200");
+}
+
+/// Asks for a page with a long path until one has taken more than a second, or so many times. Prints how often, and whether it was slow.
+const PACED: &str = r#"
+import http.client, time
+proxy = http.client.HTTPConnection("127.0.0.1", 3128)
+requests, is_slow = 0, False
+while requests < 300 and not is_slow:
+    begun = time.monotonic()
+    proxy.request("GET", "http://localhost:PORT/" + "x" * 250)
+    answer = proxy.getresponse()
+    answer.read()
+    assert answer.status == 200, answer.status
+    requests, is_slow = requests + 1, time.monotonic() - begun > 1.2
+print(requests, is_slow)
+"#;
+
+#[test]
+fn requests_wait_for_their_audit_records_at_the_pace_of_the_policy_once_a_burst_is_used_up() {
+    let server = Server::start();
+    let port = server.address.port().to_string();
+    let asked = |pace: &str| {
+        let world = World::new(BELLJAR);
+        // A burst is a sixteenth of that: a quarter of a mebibyte.
+        let quota = format!("audit_bytes: 4m\naudit_bytes_per_second: {pace}\n");
+        let rule = format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}");
+        policy_text(&world, &format!("rules: [{rule}]\n{quota}"));
+        let script = PACED.replace("PORT", &port);
+        let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "python3", "-c", &script]).succeeded();
+        let (requests, is_slow) = ran.stdout.trim().split_once(' ').unwrap();
+        (requests.parse::<u32>().unwrap(), is_slow == "True")
+    };
+    let (requests, is_slow) = asked("1k");
+    assert!(is_slow && (50..300).contains(&requests), "{requests}");
+    assert_eq!(asked("64m"), (300, false), "the control");
 }

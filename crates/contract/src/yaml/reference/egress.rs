@@ -61,7 +61,7 @@ pub(super) const EGRESS: &[Member] = &[
         name: "audit_bytes_per_second",
         takes: One("a size from 1024 bytes on, such as 64m: a whole number and k, m, g or nothing"),
         unsaid: Stands("32k"),
-        meaning: "how fast one run may cause them, once it has caused 32 MiB",
+        meaning: "how fast one run may cause them, once it has caused 32 MiB, or a sixteenth of `audit_bytes` where that is less",
     },
 ];
 
