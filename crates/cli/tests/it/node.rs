@@ -10,6 +10,7 @@ mod bridged;
 mod bridged_limits;
 mod canceled;
 mod carried_out;
+mod connections;
 mod context_files;
 mod counted;
 mod crowded;
