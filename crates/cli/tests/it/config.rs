@@ -11,6 +11,7 @@ mod node;
 pub(crate) mod recording;
 mod refused;
 mod servers;
+mod tools;
 mod trust;
 
 use crate::BELLJAR;
