@@ -5,6 +5,7 @@ mod approvals;
 mod containers;
 mod effects;
 mod egress;
+mod level_members;
 mod levels;
 mod models;
 mod node;

@@ -129,14 +129,26 @@ fn both_are_recorded_as_calls_and_as_what_git_does() {
 #[test]
 fn who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing() {
     let Some(rig) = rig("who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing") else { return };
-    let access = "tool_access: {agents: [{name: reader, level: elevated, sub_constraints: {git: read_and_branch}}, \
-                  {name: local, level: elevated, sub_constraints: {git: local_only}}, {name: whole, level: elevated}]}\n";
-    let config = rig.world.read(".config/belljar/config.yaml") + access;
+    // What holds for an agent instead of its level, and what its level is made to be.
+    let levels =
+        "restricted: {network: open, git: local_only}, standard: {network: open, git: read_and_branch}";
+    let access = format!(
+        "tool_access: {{levels: {{{levels}}}, agents: [{{name: reader, level: elevated, sub_constraints: {{git: read_and_branch}}}}, \
+         {{name: local, level: elevated, sub_constraints: {{git: local_only}}}}, {{name: whole, level: elevated}}, \
+         {{name: reads, level: standard, autonomy: full}}, {{name: stays, level: restricted, autonomy: full}}]}}\n"
+    );
+    let config = rig.world.read(".config/belljar/config.yaml") + &access;
     rig.world.write(".config/belljar/config.yaml", config);
     let clone = json!({ "url": rig.url });
     let push = json!({ "directory": "origin", "branch": "belljar/one", "message": "Fix it" });
     let _ended = Sessions(&rig.world);
-    for (agent, clones, pushes) in [("local", false, false), ("reader", true, false), ("whole", true, true)] {
+    for (agent, clones, pushes) in [
+        ("local", false, false),
+        ("stays", false, false),
+        ("reader", true, false),
+        ("reads", true, false),
+        ("whole", true, true),
+    ] {
         let session = create(&rig.world, &[]);
         let whose = ["--agent", agent];
         let before = rig.server.requests().len();
@@ -272,6 +284,29 @@ fn git_goes_to_no_repository_that_the_configuration_does_not_name() {
     assert_eq!(names(), ["git_clone", "git_push"]);
     rig.world.write(".config/belljar/config.yaml", "git: {networks: [127.0.0.0/8]}\n");
     assert_eq!(names(), Vec::<String>::new());
+}
+
+#[test]
+fn git_goes_to_a_private_address_of_a_host_that_the_configuration_names() {
+    let Some(rig) = rig("git_goes_to_a_private_address_of_a_host_that_the_configuration_names") else {
+        return;
+    };
+    let session = create(&rig.world, &[]);
+    let _ended = Sessions(&rig.world);
+    let url = rig.url.replace("127.0.0.1", "localhost");
+    let clone = |hosts: &str| {
+        let config = format!("git: {{remotes: ['{url}'], hosts: [{hosts}]}}\n");
+        rig.world.write(".config/belljar/config.yaml", config);
+        call(&rig, &session, ("git_clone", &json!({ "url": url })), &[])
+    };
+    for others in ["", "git.house.test", "127.0.0.1"] {
+        let (code, told) = clone(others);
+        assert_ne!(code, 0, "{others}: {told}");
+        assert!(told["message"].as_str().unwrap().contains("loopback"), "{others}: {told}");
+    }
+    assert_eq!(rig.server.requests(), Vec::<String>::new());
+    let (code, told) = clone("git.house.test, localhost");
+    assert_eq!(code, 0, "{told}");
 }
 
 #[test]
