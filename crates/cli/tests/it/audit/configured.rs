@@ -2,8 +2,10 @@
 
 use crate::BELLJAR;
 use crate::egress::Server;
+use belljar_testkit::node::{Node, command};
 use belljar_testkit::wait;
 use belljar_testkit::world::{Ran, World};
+use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
 const USUAL: &str = ".config/belljar/config.yaml";
@@ -122,6 +124,31 @@ fn session_delivers_to_the_anchors_of_the_command_that_made_it() {
     world.write(USUAL, FAILING);
     assert_ne!(session(&[]).stdout, "hello\n");
     assert_eq!(server.asked(), asked, "nothing was let through");
+}
+
+#[test]
+fn checkpoints_are_delivered_while_a_node_runs_after_the_records_or_seconds_of_their_anchor() {
+    let world = World::new(BELLJAR);
+    let anchors = [("number", 3, 86_400), ("time", 1_000_000, 1), ("neither", 1_000_000, 86_400)];
+    let rows = anchors.map(|(name, records, seconds)| {
+        let place = world.path().join(format!("{name}.notes")).display().to_string();
+        format!("{{to: 'file:{place}', every_records: {records}, every_seconds: {seconds}}}")
+    });
+    let config = format!("audit: {{anchors: [{}]}}\negress: {{rules: []}}\n", rows.join(", "));
+    let config = world.write("node.yaml", config).display().to_string();
+    let mut node = Node::start(&world, &["--config", &config]);
+    let mut asking =
+        command(&["sh", "-c", "for n in 1 2 3 4; do curl -s http://a.example/$n >/dev/null; done"]);
+    asking["sandbox"]["network_policy"] = json!("restricted");
+    node.run(&asking);
+    let has_some = |name: &str| {
+        world.path().join(format!("{name}.notes")).metadata().is_ok_and(|metadata| metadata.len() > 0)
+    };
+    wait::until(|| has_some("number") && has_some("time"));
+    assert!(!has_some("neither"));
+    // The control: at its end a node delivers to all of them.
+    assert_eq!(node.stop(), Some(0));
+    assert!(has_some("neither"));
 }
 
 #[test]

@@ -205,12 +205,17 @@ fn servers_of_tools_that_one_machine_does_not_ask_are_reported() {
     assert_eq!(says("mcp: {}\n"), "", "the control");
 }
 
-/// What the log of a server of tools says of one program, by that configuration.
+/// What the log of a server of tools says of a program that prints a secret, by that configuration.
 fn shipped(shipping: &str) -> Option<Value> {
+    shipped_of(shipping, "echo 0123456789; echo sk-proj-0123456789abcdefghij0123456789")
+}
+
+/// What it says of that command.
+fn shipped_of(shipping: &str, command: &str) -> Option<Value> {
     let world = World::new(BELLJAR);
     let config = format!("log: {{container_log_shipping: {{{shipping}}}}}\n");
     world.write(".config/belljar/config.yaml", config);
-    let call = json!({ "name": "shell_command", "arguments": { "command": "echo 0123456789; echo sk-proj-0123456789abcdefghij0123456789" } });
+    let call = json!({ "name": "shell_command", "arguments": { "command": command } });
     let messages = [
         json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } }),
@@ -218,14 +223,17 @@ fn shipped(shipping: &str) -> Option<Value> {
         json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }),
     ];
     let mut server = world.command(&["mcp", "--tools", "builtin", "--log-level", "info"]);
-    server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A file, because the log is read at the end, and a pipe has little room.
+    let log = std::fs::File::create(world.path().join("log")).unwrap();
+    server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
     let mut server = server.spawn().unwrap();
     let mut input = server.stdin.take().unwrap();
     messages.iter().for_each(|message| writeln!(input, "{message}").unwrap());
     let mut answers = BufReader::new(server.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(answers.any(|line| line.contains("\"id\":2")), "no answer");
     drop(input);
-    let said = String::from_utf8(server.wait_with_output().unwrap().stderr).unwrap();
+    server.wait().unwrap();
+    let said = world.read("log");
     let line = said.lines().find(|line| line.contains("a tool has run a program"))?;
     let event = line.split_once("event=").unwrap().1;
     Some(serde_json::Deserializer::from_str(event).into_iter().next().unwrap().unwrap())
@@ -246,6 +254,21 @@ fn programs_of_tools_are_reported_as_the_shipping_of_logs_says() {
         "{short}"
     );
     assert_eq!(shipped("enabled: false"), None);
+}
+
+#[test]
+fn output_that_is_not_searched_for_secrets_in_time_is_left_out_of_the_log() {
+    // Two streams of as much as is kept, with a secret in each eleven bytes of it, take three times as long as the shortest time.
+    let many = "yes é=code=é | head -c 65536; yes é=code=é | head -c 65536 >&2";
+    let raw = |timeout: &str| {
+        let shipping = format!("ship_raw_logs: true, collection_timeout_seconds: {timeout}");
+        let event = shipped_of(&shipping, many).unwrap();
+        assert_eq!((&event["stdout_bytes"], &event["stderr_bytes"]), (&json!(65_536), &json!(65_536)));
+        (event["raw"]["stderr"].as_str().unwrap().to_owned(), event["raw"]["truncated"].clone())
+    };
+    assert_eq!(raw("0.1"), (String::new(), json!(true)));
+    let (in_time, is_truncated) = raw("30");
+    assert!(in_time.starts_with("é=code=***\né=code=***\n") && is_truncated == false, "{in_time:.100}");
 }
 
 fn layer<'r>(report: &'r Value, name: &str) -> &'r Value {

@@ -103,6 +103,31 @@ fn twenty_five_trivial_jobs_in_a_row_earn_nothing_and_say_why() {
 }
 
 #[test]
+fn jobs_count_as_often_within_an_hour_and_a_day_as_the_configuration_says() {
+    let earns = |jobs: &str| {
+        let world = World::new(crate::BELLJAR);
+        let jobs = format!("  jobs: {{needs_check: false, hours_at_level: 0, {jobs}}}\n");
+        let node = Node::start(&world, &["--config", &configure(&world, &format!("{EARNED}{jobs}"))]);
+        for number in 0..2 {
+            let job = python(&format!("print({number})"));
+            assert_eq!(node.run(&job).json()["status"], "completed");
+        }
+        // Both count, or the second one is known to be ignored.
+        let mut told = Value::Null;
+        until(|| {
+            told = node.get("/v1/worker/trust/worker").json();
+            told["state"]["global_level"] == "restricted" || told["ignored"][0].is_object()
+        });
+        let is_earned = told["state"]["global_level"] == "restricted";
+        until(|| may_reach_out(&node) == is_earned);
+        is_earned
+    };
+    assert!(!earns("an_hour: 1, a_day: 100"));
+    assert!(!earns("an_hour: 100, a_day: 1"));
+    assert!(earns("an_hour: 2, a_day: 2"));
+}
+
+#[test]
 fn jobs_with_the_same_content_count_once() {
     let world = World::new(crate::BELLJAR);
     let rules = format!("{EARNED}{AT_ONCE}");
