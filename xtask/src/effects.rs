@@ -18,7 +18,8 @@ pub(crate) const PATH: &str = "xtask/src/effects.txt";
 
 const HEAD: &str = "# What each member of the configuration changes, and the test that shows it
 
-Made by `cargo xtask generate` from `xtask/src/effects.txt`; `cargo xtask tidy` fails when a member has no test here, and when a test is gone.
+Made by `cargo xtask generate` from `xtask/src/effects.txt`; `cargo xtask tidy` fails when a member has no test here, when a test is gone, and
+when one is not below `crates/cli/tests` or `tests`: each test runs the whole program, so that it fails where a setting is read and not passed on.
 What members mean is in [the reference](configuration.md). Of members that have one value the test shows that another one is refused.
 
 | member | shown by |

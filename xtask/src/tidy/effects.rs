@@ -1,7 +1,13 @@
-//! The effects of the configuration: each member has a row that names a test, the tests exist, and no row is for nothing.
+//! The effects of the configuration: each member has a row that names a test of the whole program, the tests exist, and no row is for
+//! nothing.
 
 use super::{Finding, Repository};
 use crate::effects::{self, Effect, PATH};
+
+/// Where tests run `belljar` itself. That a library heeds a setting doesn't show that the program passes it on.
+const OF_THE_PROGRAM: [&str; 2] = ["crates/cli/tests/", "tests/"];
+
+const TEST_OF_THE_PROGRAM: &str = "a test below crates/cli/tests or tests, which run the program";
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     found(repository, &effects::rows(), &effects::members())
@@ -34,12 +40,19 @@ fn found(repository: &Repository, rows: &[Effect], members: &[String]) -> Vec<Fi
             findings.push(finding(row.line, format!("{} without a test", row.pattern), "a file and a test"));
             continue;
         };
+        if !of_the_program(path) {
+            findings.push(finding(row.line, format!("{path}, a test of a library"), TEST_OF_THE_PROGRAM));
+        }
         let has_test = |text: &str| text.contains(&format!("fn {test}("));
         if !repository.file(path).is_some_and(|file| has_test(&file.text)) {
             findings.push(finding(row.line, format!("{path} without {test}"), "a test that exists"));
         }
     }
     findings
+}
+
+fn of_the_program(path: &str) -> bool {
+    OF_THE_PROGRAM.iter().any(|folder| path.starts_with(folder))
 }
 
 #[cfg(test)]
@@ -50,15 +63,29 @@ mod tests {
     fn members_without_a_row_rows_for_nothing_and_tests_that_are_gone_are_found() {
         let row = |line, pattern, test| Effect { line, pattern, test };
         let rows = [
-            row(2, "a.b", Some(("t.rs", "there"))),
-            row(3, "a.c", Some(("t.rs", "gone"))),
-            row(4, "z", Some(("t.rs", "there"))),
+            row(2, "a.b", Some(("tests/t.rs", "there"))),
+            row(3, "a.c", Some(("tests/t.rs", "gone"))),
+            row(4, "z", Some(("tests/t.rs", "there"))),
             row(5, "a.d", None),
         ];
         let members = ["a.b", "a.c", "a.d", "a.e"].map(str::to_owned);
-        let repository = Repository::of(&[("t.rs", "fn there() {}")]);
+        let repository = Repository::of(&[("tests/t.rs", "fn there() {}")]);
         let lines: Vec<_> = found(&repository, &rows, &members).iter().map(|found| found.line).collect();
         assert_eq!(lines, [1, 4, 3, 5]);
         assert_eq!(found(&repository, &rows[..1], &members[..1]), []);
+    }
+
+    #[test]
+    fn test_of_a_library_is_found() {
+        let test = |path| [Effect { line: 2, pattern: "a", test: Some((path, "there")) }];
+        let found = |path| found(&Repository::of(&[(path, "fn there() {}")]), &test(path), &["a".to_owned()]);
+        for path in ["crates/policy/tests/it/a.rs", "crates/cli/src/a.rs", "xtask/tests/a.rs"] {
+            let findings = found(path);
+            assert_eq!(findings.len(), 1, "{path}: {findings:?}");
+            assert_eq!(findings[0].right, TEST_OF_THE_PROGRAM);
+        }
+        for path in ["crates/cli/tests/it/a.rs", "tests/promises/tests/it/a.rs"] {
+            assert_eq!(found(path), [], "{path}");
+        }
     }
 }
