@@ -1,8 +1,9 @@
 //! Programs that know how they are looked after, and make that hard.
 
 use crate::Case;
-use crate::house::{House, start, try_to_start, wait};
+use crate::house::{House, nothing, pipe, shell, start, wait};
 use crate::limits::has;
+use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Outcome;
 use belljar_sandbox::backend::{Sandbox, Wanted};
 use belljar_sandbox::limits::{Limit, Limits};
@@ -78,17 +79,17 @@ fn orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit(h
         return house.skip("pid_namespace and memory_limit");
     }
     put_program(&*sandbox, "program", &forking_away(30));
+    // Started before: once the others are at it, no process is left for one more.
+    let (waiting, let_go) = pipe();
+    let streams = Stdio::Descriptors([waiting.into(), nothing(), nothing()]);
+    let greedy = sandbox.exec(&shell("read line; exec tail /dev/zero"), streams).unwrap();
     let mut running = start(&*sandbox, "exec ./program");
     until(|| sandbox.stats().is_ok_and(|stats| stats.cpu > Duration::from_millis(300)));
     for _ in 0..5 {
         sandbox.stats().unwrap();
     }
-    // There may be no process left for it at first.
-    let mut greedy = None;
-    until(|| {
-        greedy = try_to_start(&*sandbox, "exec tail /dev/zero").ok();
-        greedy.is_some()
-    });
+    drop(let_go);
     until(|| sandbox.ended_by() == Some(Limit::Memory));
     assert_eq!(wait(running.as_mut()), Outcome::Killed);
+    drop(greedy);
 }

@@ -4,7 +4,7 @@ use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::isolation::Required;
-use belljar_sandbox::backend::{Backend, BackendError, Execution, Sandbox, Wanted};
+use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName, inside};
 use belljar_sandbox::fake::FakeBackend;
 use belljar_sandbox::fake::faults::Script;
@@ -230,11 +230,7 @@ fn text(from: &mut File) -> String {
 /// Starts a script whose output goes nowhere.
 #[track_caller]
 pub(crate) fn start(sandbox: &dyn Sandbox, script: &str) -> Box<dyn Execution> {
-    try_to_start(sandbox, script).unwrap()
-}
-
-pub(crate) fn try_to_start(sandbox: &dyn Sandbox, script: &str) -> Result<Box<dyn Execution>, BackendError> {
-    sandbox.exec(&shell(script), Stdio::Descriptors([nothing(), nothing(), nothing()]))
+    sandbox.exec(&shell(script), Stdio::Descriptors([nothing(), nothing(), nothing()])).unwrap()
 }
 
 #[track_caller]
