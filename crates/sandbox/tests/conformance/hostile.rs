@@ -51,7 +51,7 @@ fn a_program_whose_first_thread_has_ended_is_counted_and_killed(house: &House) {
 
 /// A sandbox of few processes: on an emulated machine PID 1 takes milliseconds to look at each, also of those that have ended.
 fn of_few(house: &House, processes: u64) -> Box<dyn Sandbox> {
-    let limits = Limits { memory_bytes: Some(300 << 20), processes, ..Limits::default() };
+    let limits = Limits { memory_bytes: Some(96 << 20), processes, ..Limits::default() };
     house.backend.create(Wanted { limits, ..House::wanted(WorkspaceChoice::Empty) }).unwrap()
 }
 
@@ -74,11 +74,11 @@ fn who_forks_away_ends_with_its_sandbox(house: &House) {
 
 /// However many end, there is always another one to be reaped.
 fn orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit(house: &House) {
-    let sandbox = of_few(house, 60);
+    let sandbox = of_few(house, 40);
     if !has(&*sandbox, "pid_namespace") || !has(&*sandbox, "memory_limit") {
         return house.skip("pid_namespace and memory_limit");
     }
-    put_program(&*sandbox, "program", &forking_away(30));
+    put_program(&*sandbox, "program", &forking_away(12));
     // Started before: once the others are at it, no process is left for one more.
     let (waiting, let_go) = pipe();
     let streams = Stdio::Descriptors([waiting.into(), nothing(), nothing()]);
