@@ -137,7 +137,7 @@ const LEVEL_MEMBERS: &[Member] = constraints![
         name: "deployment",
         takes: BOOLEAN,
         unsaid: Means("what the level has", "false"),
-        meaning: "whether tools that deploy may be called",
+        meaning: "whether tools of the category `deployment` may be called; there is none yet",
     },
 ];
 
