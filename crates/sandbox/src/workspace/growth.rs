@@ -35,6 +35,8 @@ pub struct Growth {
     most_files: usize,
     last: Option<Last>,
     next_look: Instant,
+    /// Since when what its processes hold can't be looked at.
+    unseen_since: Option<Instant>,
     /// How often in a row it may have held something out of sight.
     suspicions: u32,
     /// What others had taken when it held nothing out of sight, and when that was.
@@ -91,6 +93,9 @@ const SMALLEST_FILE_BYTES: u64 = 1 << 10;
 
 /// So many files are not looked at.
 const MOST_FILES: usize = 4_000_000;
+
+/// A process that is just being started can't be looked at, which takes its time on a busy machine.
+const LONGEST_UNSEEN: Duration = Duration::from_millis(500);
 
 /// A program may just be passing a descriptor on.
 const MOST_SUSPICIONS: u32 = 3;
@@ -156,6 +161,7 @@ impl Growth {
             most_files: MOST_FILES,
             last: None,
             next_look,
+            unseen_since: None,
             suspicions: 0,
             excused: None,
         })
@@ -171,8 +177,8 @@ impl Growth {
         self.last.is_some_and(|last| last.took > LONG)
     }
 
-    /// Whether it has outgrown what it may take. What can't be measured, twice, is taken to be as large as the file system
-    /// has lost; and so is all of it without a sandbox whose processes can be looked at.
+    /// Whether it has outgrown what it may take. What can't be measured, twice or for longer than a moment, is taken to be as large
+    /// as the file system has lost; and so is all of it without a sandbox whose processes can be looked at.
     pub fn has_outgrown(&mut self, sandbox: Option<&Handle>) -> bool {
         let now = free(&self.trees).unwrap_or(Free { bytes: 0, files: 0 });
         let lost = Lost {
@@ -218,10 +224,10 @@ impl Growth {
         let found = measured.bytes.saturating_sub(self.bytes_at_first).saturating_add(held.bytes);
         let is_whole = measured.is_whole && held.is_whole;
         let was_whole = self.last.is_none_or(|last| last.is_whole);
+        let is_long_unseen = self.is_long_unseen(held.is_whole, begun);
         let grown = match (is_whole, sandbox) {
-            // A process that is just being started may not be looked at for a moment.
             // Files count, too: one that holds nothing takes no bytes.
-            (false, _) if !was_whole => found.max(lost.with_files()),
+            (false, _) if is_long_unseen || !(measured.is_whole || was_whole) => found.max(lost.with_files()),
             (true, Some(sandbox)) => {
                 found + self.out_of_sight(sandbox, held.bytes, lost.bytes.saturating_sub(found))
             }
@@ -229,6 +235,15 @@ impl Growth {
         };
         self.last = Some(Last { at: begun, took: begun.elapsed(), grown, lost: lost.with_files(), is_whole });
         grown
+    }
+
+    /// Whether what its processes hold can't be looked at for longer than it takes to start one.
+    fn is_long_unseen(&mut self, is_seen: bool, now: Instant) -> bool {
+        if is_seen {
+            self.unseen_since = None;
+            return false;
+        }
+        now.duration_since(*self.unseen_since.get_or_insert(now)) >= LONGEST_UNSEEN
     }
 
     /// How much of what the file system has lost, and nothing explains, is the sandbox's, beyond what was seen to be held.
@@ -365,6 +380,18 @@ mod tests {
         };
         assert!(grown(0) < 1 << 20, "links to one file take nothing");
         assert!(grown(EMPTY_FILES) >= EMPTY_FILES * SMALLEST_FILE_BYTES);
+    }
+
+    #[test]
+    fn what_others_write_does_not_count_while_a_process_is_just_being_started() {
+        let (_folder, directory) = tree();
+        let mut growth = Growth::watch(vec![directory], 1 << 20).unwrap();
+        let begun = Instant::now();
+        assert!(!growth.is_long_unseen(false, begun));
+        assert!(!growth.is_long_unseen(false, begun + LONGEST_UNSEEN / 2));
+        assert!(growth.is_long_unseen(false, begun + LONGEST_UNSEEN));
+        assert!(!growth.is_long_unseen(true, begun + LONGEST_UNSEEN));
+        assert!(!growth.is_long_unseen(false, begun + LONGEST_UNSEEN * 2), "it begins anew");
     }
 
     #[test]
