@@ -41,6 +41,11 @@ impl Room {
         self.available_bytes.saturating_sub(bytes) >= self.reserve_bytes
     }
 
+    /// What is left above the reserve, in bytes.
+    pub(crate) fn spare_bytes(self) -> u64 {
+        self.available_bytes.saturating_sub(self.reserve_bytes)
+    }
+
     /// How much a sandbox may have written at most while there is no more than this left. Once the reserve is touched that is as much
     /// as is left, so those that have written most are ended first, and give back what they took.
     pub(crate) fn most_bytes(self) -> u64 {
@@ -53,7 +58,7 @@ impl Room {
     /// How much can be written before a sandbox that has written `grown` bytes is to be looked at again.
     pub(crate) fn left_bytes(self, grown: u64) -> u64 {
         match self.takes(0) {
-            true => self.available_bytes - self.reserve_bytes,
+            true => self.spare_bytes(),
             // What it writes is also taken from what is left.
             false => self.most_bytes().saturating_sub(grown) / 2,
         }

@@ -7,10 +7,15 @@ use super::digest::ReviewDigest;
 use super::extents;
 use super::transfer::copy_data;
 use crate::directory::{Directory, DirectoryError};
+use crate::reserve::Room;
 use belljar_contract::result::WorkspaceChanges;
-use rustix::fs::{FileType, Mode, OFlags, ioctl_ficlone, openat, symlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ioctl_ficlone, linkat, openat, symlinkat};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Changes that are frozen, and their digest.
@@ -41,49 +46,44 @@ pub enum FreezeError {
     },
 }
 
+const NO_ROOM: &str =
+    "a review copies what was changed, and that takes more than half of what is left of the disk";
+
+/// Copies to a frozen tree, under way.
+struct Freezing<'a> {
+    copy: &'a Directory,
+    tree: &'a Directory,
+    /// How much more may be copied: programs decide how much there is, and the disk is also for others.
+    bytes_left: u64,
+    /// Where a file that has several names is in the tree.
+    links: HashMap<(u64, u64), PathBuf>,
+}
+
 /// Freezes changes: copies what is new in `copy` into `tree`, an empty directory of the host's own. The sandbox should stand still
 /// meanwhile, or the frozen state is one that never existed as a whole; it is what is shown and written either way.
 ///
 /// # Errors
-/// [`FreezeError`]; what was copied by then is left in `tree`.
+/// [`FreezeError`], also where copying takes more than half of what is left of the disk above its reserve; what was copied by then is
+/// left in `tree`.
 pub fn freeze(
     set: ChangeSet,
     (source, copy): (&Directory, &Directory),
     tree: Directory,
 ) -> Result<Frozen, FreezeError> {
     let mut set = set.carried(source)?;
+    let room = Room::of(&tree).map_err(|source| DirectoryError { path: ".".into(), source })?;
+    let mut freezing =
+        Freezing { copy, tree: &tree, bytes_left: room.spare_bytes() / 2, links: HashMap::new() };
     for (path, changed) in set.iter_mut() {
         let failed = |source| FreezeError::Copy { path: path.to_owned(), source };
         if let Some(after) = &mut changed.after
             && !changed.same_content
         {
-            put(path, after, (copy, &tree)).map_err(failed)?;
+            freezing.put(path, after).map_err(failed)?;
         }
     }
     let digest = ReviewDigest::of(&set, source, &tree)?;
     Ok(Frozen { set, tree, digest })
-}
-
-/// Copies one thing. Its size becomes that of the copy.
-fn put(path: &Path, after: &mut State, (copy, tree): (&Directory, &Directory)) -> io::Result<()> {
-    let parent = parent_in(tree, path)?;
-    let name = path.file_name().unwrap_or_default();
-    match after.kind {
-        FileType::Directory => parent.make(Path::new(name), 0o700).map(drop)?,
-        FileType::Symlink => symlinkat(copy.read_link(path)?, &parent, name)?,
-        FileType::RegularFile => {
-            let mut from = copy.open_own_file(path)?;
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mut to = File::from(openat(&parent, name, flags, Mode::RUSR | Mode::WUSR)?);
-            if ioctl_ficlone(&to, &from).is_err() {
-                copy_data(&mut from, &mut to, u64::MAX)?;
-            }
-            after.size = to.metadata()?.len();
-        }
-        // Pipes, sockets and devices are shown by their names and never written.
-        _ => {}
-    }
-    Ok(())
 }
 
 /// The directory of a path. Those on the way are made where they are missing: an unchanged directory is no change.
@@ -100,6 +100,50 @@ fn parent_in(tree: &Directory, path: &Path) -> io::Result<Directory> {
         directory = directory.make(Path::new(part.as_os_str()), 0o700)?;
     }
     Ok(directory)
+}
+
+// === impl Freezing ===
+
+impl Freezing<'_> {
+    /// Copies one thing. Its size becomes that of the copy.
+    fn put(&mut self, path: &Path, after: &mut State) -> io::Result<()> {
+        let parent = parent_in(self.tree, path)?;
+        let name = path.file_name().unwrap_or_default();
+        match after.kind {
+            FileType::Directory => parent.make(Path::new(name), 0o700).map(drop)?,
+            FileType::Symlink => symlinkat(self.copy.read_link(path)?, &parent, name)?,
+            FileType::RegularFile => after.size = self.put_file(path, (&parent, name))?,
+            // Pipes, sockets and devices are shown by their names and never written.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Copies a file, once if it has several names, and returns its size.
+    fn put_file(&mut self, path: &Path, (parent, name): (&Directory, &OsStr)) -> io::Result<u64> {
+        let mut from = self.copy.open_own_file(path)?;
+        let metadata = from.metadata()?;
+        let identity = (metadata.dev(), metadata.ino());
+        if let Some(first) = self.links.get(&identity) {
+            linkat(self.tree, first, parent, name, AtFlags::empty())?;
+            return Ok(parent.open_file(Path::new(name))?.metadata()?.len());
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut to = File::from(openat(parent, name, flags, Mode::RUSR | Mode::WUSR)?);
+        if ioctl_ficlone(&to, &from).is_err() {
+            let copied = copy_data(&mut from, &mut to, self.bytes_left).map_err(|error| {
+                match error.raw_os_error() == Some(Errno::DQUOT.raw_os_error()) {
+                    true => io::Error::new(io::ErrorKind::StorageFull, NO_ROOM),
+                    false => error,
+                }
+            })?;
+            self.bytes_left -= copied;
+        }
+        if metadata.nlink() > 1 {
+            self.links.insert(identity, path.to_owned());
+        }
+        Ok(to.metadata()?.len())
+    }
 }
 
 // === impl Frozen ===
@@ -189,6 +233,7 @@ mod tests {
     use crate::workspace::apply::{ApplyError, commit};
     use crate::workspace::baseline::Baseline;
     use belljar_policy::handoff::Trust;
+    use belljar_testkit::skip::skip;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::time::{Duration, SystemTime};
     use tempfile::TempDir;
@@ -232,6 +277,40 @@ mod tests {
         let read = |name: &str| std::fs::read_to_string(source.path().join(name)).unwrap();
         assert_eq!((read("file").as_str(), read("new/folder/file").as_str()), ("reviewed", "reviewed too"));
         assert_eq!(std::fs::read_link(source.path().join("link")).unwrap(), Path::new("file"));
+    }
+
+    #[test]
+    fn file_of_several_names_is_copied_once_and_written_by_each() {
+        let [source, layer, tree] = places();
+        std::fs::write(layer.path().join("a"), vec![b'x'; 1 << 20]).unwrap();
+        for name in ["b", "c"] {
+            std::fs::hard_link(layer.path().join("a"), layer.path().join(name)).unwrap();
+        }
+        let frozen = frozen_of((&source, &layer, &tree));
+        let inode = |name: &str| tree.path().join(name).metadata().unwrap().ino();
+        assert!(inode("a") == inode("b") && inode("b") == inode("c"));
+        commit(frozen.set(), frozen.tree(), &open(&source), &mut made_later(), &Trust::default()).unwrap();
+        for name in ["a", "b", "c"] {
+            assert_eq!(source.path().join(name).metadata().unwrap().len(), 1 << 20, "{name}");
+        }
+    }
+
+    #[test]
+    fn review_leaves_half_of_the_disk_to_others() {
+        let [_, layer, tree] = places();
+        std::fs::write(layer.path().join("large"), vec![b'x'; 1 << 20]).unwrap();
+        let (copy, to) = (open(&layer), open(&tree));
+        let put = |name: &str, bytes_left| {
+            let mut freezing = Freezing { copy: &copy, tree: &to, bytes_left, links: HashMap::new() };
+            freezing.put_file(Path::new("large"), (&to, OsStr::new(name)))
+        };
+        let shared = File::create(tree.path().join("shared")).unwrap();
+        if ioctl_ficlone(&shared, copy.open_file(Path::new("large")).unwrap()).is_ok() {
+            return skip("review_leaves_half_of_the_disk_to_others", "this file system shares blocks");
+        }
+        assert_eq!(put("one", 1 << 20).unwrap(), 1 << 20);
+        let refused = put("two", (1 << 20) - 1).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]

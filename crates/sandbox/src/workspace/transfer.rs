@@ -11,6 +11,7 @@ use super::handoff::Links;
 use super::opened::{self, Opened};
 use super::owned::{self, FileOwner, is_same};
 use crate::directory::{Directory, DirectoryError};
+use crate::reserve::Room;
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
 use rustix::fd::OwnedFd;
@@ -387,10 +388,14 @@ fn makes_way(changed: &Changed) -> bool {
     }
 }
 
-/// Copies what is really there, and says how much: a job may leave a file of which a disk's worth is holes.
+/// So much is copied before it is looked again what is left of the disk.
+const STEP_BYTES: u64 = 16 << 20;
+
+/// Copies what is really there, and says how much: a job may leave a file of which a disk's worth is holes. The reserve of the disk
+/// is left ([`Room`]): once it is touched, the sandboxes that have written most are ended, which may be others.
 ///
 /// # Errors
-/// `EDQUOT` for more than `most` bytes, or whatever the kernel says.
+/// `EDQUOT` for more than `most` bytes, `ENOSPC` where only the reserve is left, or whatever the kernel says.
 pub(crate) fn copy_data(from: &mut File, to: &mut File, most: u64) -> std::io::Result<u64> {
     let size = from.metadata()?.len();
     let (mut at, mut copied) = (0, 0);
@@ -403,7 +408,15 @@ pub(crate) fn copy_data(from: &mut File, to: &mut File, most: u64) -> std::io::R
         }
         seek(&*from, SeekFrom::Start(data))?;
         seek(&*to, SeekFrom::Start(data))?;
-        std::io::copy(&mut from.take(length), to)?;
+        let mut left = length;
+        while left > 0 {
+            let step = STEP_BYTES.min(left);
+            if !Room::of(&*to)?.takes(step) {
+                return Err(Errno::NOSPC.into());
+            }
+            std::io::copy(&mut (&mut *from).take(step), to)?;
+            left -= step;
+        }
         at = hole.max(at + 1);
     }
     to.set_len(size)?;
