@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub(super) const ABOUT: About = About {
     name: "diff",
     summary: "Tells what a session changed in its copy of a directory: the files, a unified diff, and the digest of that state.",
-    details: "`next_offset` is there if there is more of the diff. `approve` takes the digest.",
+    details: "`next_offset` is there if there is more of the diff, `next_files_offset` if there are more files. `approve` takes the digest.",
     category: Category::VersionControl,
     effect: Effect::ReadOnly,
     within: SHORT,
@@ -33,6 +33,8 @@ pub(super) struct Arguments {
     /// So many follow at most, to the end of a line; 65536 if none are given.
     #[schemars(range(min = 1024, max = 131072))]
     limit: Option<usize>,
+    /// So many files are passed over.
+    files_offset: Option<usize>,
 }
 
 /// A part of a diff that is wanted.
@@ -58,7 +60,8 @@ impl Does for Diff {
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
         let review =
             desk.find(&arguments.session)?.changes().map_err(|error| failures::of_session(&error))?;
-        let mut told = told(&review.changes, Part::new(arguments.offset, arguments.limit));
+        let part = Part::new(arguments.offset, arguments.limit);
+        let mut told = told(&review.changes, part, arguments.files_offset.unwrap_or_default());
         told["digest"] = review.digest.into();
         Ok(Success::of(told))
     }
@@ -82,10 +85,10 @@ impl Part {
     }
 }
 
-/// Changes as they are told; of the files no more than the first ones.
-pub(super) fn told(changes: &WorkspaceChanges, part: Part) -> Value {
+/// Changes as they are told; of the files those from so many on, no more than are named at once.
+pub(super) fn told(changes: &WorkspaceChanges, part: Part, files_offset: usize) -> Value {
     let text = part.of(&changes.diff);
-    let mut told = files(changes);
+    let mut told = files_from(changes, files_offset);
     // A client shows it to a person as it is.
     told["diff"] = UntrustedLines(text).to_string().into();
     told["diff_bytes"] = changes.diff.len().into();
@@ -99,12 +102,18 @@ pub(super) fn told(changes: &WorkspaceChanges, part: Part) -> Value {
     told
 }
 
-/// The files alone.
+/// The files alone, the first ones.
 pub(super) fn files(changes: &WorkspaceChanges) -> Value {
-    let named: Vec<_> = changes.files.iter().take(MOST_NAMED).map(file).collect();
+    files_from(changes, 0)
+}
+
+fn files_from(changes: &WorkspaceChanges, offset: usize) -> Value {
+    let named: Vec<_> = changes.files.iter().skip(offset).take(MOST_NAMED).map(file).collect();
+    let end = offset.saturating_add(named.len());
     let mut told = json!({ "files": named });
-    if changes.files.len() > MOST_NAMED {
-        told["further_files"] = (changes.files.len() - MOST_NAMED).into();
+    if end < changes.files.len() {
+        told["further_files"] = (changes.files.len() - end).into();
+        told["next_files_offset"] = end.into();
     }
     told
 }
@@ -132,11 +141,28 @@ mod tests {
             truncated: false,
             ..WorkspaceChanges::default()
         };
-        let told = told(&changes, Part::new(None, None));
+        let told = told(&changes, Part::new(None, None), 0);
         assert_eq!(told["files"][0].get("shown"), None);
         assert_eq!(told["files"][1]["path"], "a\u{202e}b");
         assert_eq!(told["files"][1]["shown"], "a\\u{202e}b");
         assert_eq!(told["diff"], "+x\\u{2066}\\u{d}\n\ty\n");
+    }
+
+    #[test]
+    fn each_file_is_named_in_one_of_the_parts() {
+        let file =
+            |number| ChangedFile { path: format!("{number}/"), change: Change::Created, unshown: None };
+        let changes =
+            WorkspaceChanges { files: (0..1_100).map(file).collect(), ..WorkspaceChanges::default() };
+        let (mut offset, mut named) = (Some(0), Vec::new());
+        while let Some(from) = offset {
+            let told = files_from(&changes, from);
+            named.extend(told["files"].as_array().unwrap().iter().map(|file| file["path"].clone()));
+            offset = told["next_files_offset"].as_u64().map(|next| usize::try_from(next).unwrap());
+        }
+        assert_eq!(named.len(), 1_100);
+        assert!(named.contains(&json!("1099/")));
+        assert_eq!(files_from(&changes, 5_000)["files"], json!([]));
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Does for Run {
         let answer = ran(&client, command, given_up).map(|mut told| {
             match client.changes() {
                 Ok(review) if review.changes.files.is_empty() => {}
-                Ok(review) => told["changes"] = diff::told(&review.changes, Part::new(None, None)),
+                Ok(review) => told["changes"] = diff::told(&review.changes, Part::new(None, None), 0),
                 // It is the copy of nothing.
                 Err(SessionError::Refused(Refusal::Empty)) => {}
                 Err(error) => told["changes_are_not_told"] = failures::of_session(&error).message.into(),
