@@ -78,26 +78,45 @@ impl Held {
     /// Each thread may have a table of its own.
     fn descriptors(&mut self, pid: i32) -> io::Result<()> {
         for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-            let descriptors = match fs::read_dir(thread?.path().join("fd")) {
+            let thread = thread?.path();
+            // A directory that was removed is held by standing in it as well.
+            for place in ["cwd", "root"] {
+                self.look_at_file(&thread.join(place));
+            }
+            let descriptors = match fs::read_dir(thread.join("fd")) {
                 Err(error) if is_gone(&error) => continue,
                 descriptors => descriptors?,
             };
             for descriptor in descriptors {
                 let Ok(descriptor) = descriptor else { continue };
-                let path = descriptor.path();
-                let Ok(target) = fs::read_link(&path) else { continue };
-                // As the process sees it; what is in memory has a limit of its own.
-                if is_on_disk(&target)
-                    && let Ok(found) = fs::metadata(&path)
-                {
-                    self.count(&found);
-                }
-                if !self.has_some_in_flight && target.as_os_str().as_bytes().starts_with(SOCKET) {
-                    self.has_some_in_flight = has_some_in_flight(&path);
-                }
+                self.look_at_file(&descriptor.path());
             }
         }
         Ok(())
+    }
+
+    /// `path` is that of a link below `/proc` to what a process holds.
+    fn look_at_file(&mut self, path: &Path) {
+        let target = match fs::read_link(path) {
+            Ok(target) => Some(target),
+            // The kernel tells no path that is longer than a page. What it leads to can be looked at all the same.
+            Err(error) if error.raw_os_error() == Some(Errno::NAMETOOLONG.raw_os_error()) => None,
+            Err(error) => {
+                self.is_partial |= !is_gone(&error);
+                return;
+            }
+        };
+        // As the process sees it; what is in memory has a limit of its own.
+        if target.as_ref().map_or_else(|| !is_in_memory(path), |target| is_on_disk(target)) {
+            match fs::metadata(path) {
+                Ok(found) => self.count(&found),
+                Err(error) => self.is_partial |= !is_gone(&error),
+            }
+        }
+        let is_socket = target.is_some_and(|target| target.as_os_str().as_bytes().starts_with(SOCKET));
+        if is_socket && !self.has_some_in_flight {
+            self.has_some_in_flight = has_some_in_flight(path);
+        }
     }
 
     /// A file that is mapped needs no descriptor.
@@ -135,6 +154,12 @@ fn has_some_in_flight(path: &Path) -> bool {
     let told = fs::read_to_string(task.join("fdinfo").join(number)).unwrap_or_default();
     let count = told.lines().find_map(|line| line.strip_prefix("scm_fds:")?.trim().parse::<u64>().ok());
     count.is_some_and(|count| count > 0)
+}
+
+/// Whether what a link leads to is on a file system in memory.
+fn is_in_memory(path: &Path) -> bool {
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    rustix::fs::statfs(path).is_ok_and(|found| u64::try_from(found.f_type) == Ok(TMPFS_MAGIC))
 }
 
 fn is_on_disk(target: &Path) -> bool {
