@@ -134,7 +134,7 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     progress.pass(Stage::Privileges);
     privileges::drop_all()?;
     // PID 1 enters the domain, and so every program is in the same: they may signal each other.
-    rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
+    rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd(), landlock_abi)).about("landlock")?;
     progress.pass(Stage::Seccomp);
     if plan.programs.is_some() {
         wall!(MemoryFiles: install_filter(&seccomp::nameless::refuse())?, else ());

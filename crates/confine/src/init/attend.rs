@@ -43,7 +43,7 @@ fn put_up<'a>(control: BorrowedFd<'a>, walls: &Walls, stage: &mut Stage) -> Resu
     let (rules, landlock_abi) = landlock::rules(&walls.writable, None)?;
     *stage = Stage::Privileges;
     privileges::hold_none()?;
-    rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
+    rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd(), landlock_abi)).about("landlock")?;
     *stage = Stage::Seccomp;
     install_filter(&seccomp::spare::spare(&walls.spared))?;
     install_filter(seccomp::policy(walls.audience))?;

@@ -39,7 +39,7 @@ pub(super) fn put_up(plan: &Plan, supervisor: i32) -> Result<Standing, Fault> {
         end_with(supervisor)?;
     }
     privileges::drop_held()?;
-    rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
+    rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd(), landlock_abi)).about("landlock")?;
     let mut listener = None;
     if plan.walls.seccomp {
         if matches!(plan.files, Files::Listed { .. }) {
