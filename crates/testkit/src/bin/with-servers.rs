@@ -1,5 +1,6 @@
 //! `with-servers COMMAND...`: runs tests that share one Docker engine, one PostgreSQL and one LiteLLM. Where there can be none, they say so
-//! themselves. Without a command it makes what these and the clients of models take, as far as that isn't there.
+//! themselves. `with-servers --postgres COMMAND...` has PostgreSQL alone: one Docker engine at a time is on what these tests keep, and two
+//! such commands would wait for it. Without a command it makes what these and the clients of models take, as far as that isn't there.
 
 #![forbid(unsafe_code)]
 #![expect(
@@ -21,15 +22,19 @@ use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::Instant;
 
+const POSTGRES_ALONE: &str = "--postgres";
+
 type Make = fn() -> Result<PathBuf, String>;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    let Some(program) = arguments.next() else {
+    let first = arguments.next();
+    let is_alone = first.as_ref().is_some_and(|first| first == POSTGRES_ALONE);
+    let Some(program) = (if is_alone { arguments.next() } else { first }) else {
         make();
         return ExitCode::SUCCESS;
     };
-    match run(program, arguments) {
+    match run(program, arguments, is_alone) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("with-servers: {error}");
@@ -38,7 +43,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> Result<u8, std::io::Error> {
+fn run(
+    program: OsString,
+    arguments: impl Iterator<Item = OsString>,
+    is_postgres_alone: bool,
+) -> Result<u8, std::io::Error> {
     let folder = tempfile::tempdir()?;
     let folders = ["engine", "litellm", "postgres"].map(|name| folder.path().join(name));
     for folder in &folders {
@@ -48,15 +57,18 @@ fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> Result<u
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
     let [engine, litellm, postgres] = &folders;
     let mut command = Command::new(program);
-    command.args(arguments).env(SHARED_ENGINE, engine).env(SHARED_LITELLM, litellm);
-    command.env(SHARED_POSTGRES, postgres);
+    command.args(arguments).env(SHARED_POSTGRES, postgres);
+    if !is_postgres_alone {
+        command.env(SHARED_ENGINE, engine).env(SHARED_LITELLM, litellm);
+    }
     let mut child = command.spawn()?;
     // The tests that need none begin meanwhile.
     let servers = thread::scope(|scope| {
         let postgres = scope.spawn(|| Postgres::start_shared(postgres));
-        let engine = scope.spawn(|| Docker::start_shared(engine));
-        let litellm = scope.spawn(|| LiteLlm::start_shared(litellm));
-        (engine.join(), litellm.join(), postgres.join())
+        let others = (!is_postgres_alone).then(|| {
+            (scope.spawn(|| Docker::start_shared(engine)), scope.spawn(|| LiteLlm::start_shared(litellm)))
+        });
+        (others.map(|(engine, litellm)| (engine.join(), litellm.join())), postgres.join())
     });
     let status = child.wait()?;
     drop(servers);
