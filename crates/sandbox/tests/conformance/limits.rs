@@ -7,6 +7,7 @@ use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
 use belljar_sandbox::limits::{Limit, Limits};
 use belljar_sandbox::run::WorkspaceChoice;
+use belljar_testkit::wait::until;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -16,10 +17,6 @@ pub(crate) const CASES: &[Case] = &[
     ("processes_beyond_the_limit_are_refused", processes_beyond_the_limit_are_refused),
     ("processor_time_is_shared_out", processor_time_is_shared_out),
     ("what_grows_on_disk_beyond_the_limit_ends_the_sandbox", what_grows_on_disk_beyond_the_limit_ends_it),
-    (
-        "file_without_a_name_counts_where_its_path_was_longer_than_a_page",
-        file_without_a_name_counts_where_its_path_was_longer_than_a_page,
-    ),
     ("scratch_beyond_the_limit_is_refused", scratch_beyond_the_limit_is_refused),
     ("open_files_beyond_the_limit_are_refused", open_files_beyond_the_limit_are_refused),
     ("a_required_layer_that_is_missing_makes_no_sandbox", a_required_layer_that_is_missing_makes_none),
@@ -77,7 +74,8 @@ fn processes_beyond_the_limit_are_refused(house: &House) {
     assert!((10..=20).contains(&started), "{started}");
     let many = limited(house, |limits| limits.processes = 200);
     run(&*many, STARTS_FORTY);
-    assert_eq!(many.stats().unwrap().processes, 40);
+    // One that has just ended may be counted for a moment.
+    until(|| many.stats().is_ok_and(|stats| stats.processes == 40));
 }
 
 fn processor_time_is_shared_out(house: &House) {
@@ -111,21 +109,6 @@ fn on_disk(source: &TempDir, disk_bytes: u64) -> Wanted {
     let path = belljar_confine::plan::HostPath::resolve(source.path()).unwrap();
     let limits = Limits { disk_bytes: Some(disk_bytes), ..Limits::default() };
     Wanted { limits, ..House::wanted(WorkspaceChoice::Copy(path)) }
-}
-
-/// Makes a file at a path of 4,500 bytes, removes its name and writes 40 MB to it, by a process that no other waits for.
-const WRITES_WITHOUT_A_NAME: &str = "name=$(printf 'd%.0s' $(seq 250)); \
-    for level in $(seq 18); do mkdir $name && cd $name || exit 9; done; \
-    exec 9<>file && rm file && trap '' CHLD && (head -c 40m /dev/zero >&9); exec sleep 600";
-
-fn file_without_a_name_counts_where_its_path_was_longer_than_a_page(house: &House) {
-    let source = tempfile::tempdir().unwrap();
-    let small = house.backend.create(on_disk(&source, 8 * MEGABYTE)).unwrap();
-    if !has(&*small, "disk_limit") {
-        return house.skip("disk_limit");
-    }
-    assert_eq!(run(&*small, WRITES_WITHOUT_A_NAME).outcome, Outcome::Killed);
-    assert_eq!(small.ended_by(), Some(Limit::Disk));
 }
 
 fn what_grows_on_disk_beyond_the_limit_ends_it(house: &House) {

@@ -174,6 +174,34 @@ fn is_gone(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use rustix::fd::{AsFd, AsRawFd};
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
+    use std::io::Write;
+
+    #[test]
+    fn removed_file_counts_where_its_path_is_longer_than_the_kernel_tells() {
+        let folder = tempfile::tempdir().unwrap();
+        let held_at = |levels: usize| {
+            let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let mut place = openat(CWD, folder.path(), flags, Mode::empty()).unwrap();
+            for _ in 0..levels {
+                let name = "d".repeat(250);
+                // Those of the round before are there.
+                let _ = mkdirat(&place, &name, Mode::RWXU);
+                place = openat(&place, &name, flags, Mode::empty()).unwrap();
+            }
+            let file = openat(&place, "file", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).unwrap();
+            unlinkat(&place, "file", AtFlags::empty()).unwrap();
+            let mut file = fs::File::from(file);
+            file.write_all(&vec![1; 1 << 20]).unwrap();
+            let mut held = Held::default();
+            held.descriptors(rustix::process::getpid().as_raw_pid()).unwrap();
+            (held.bytes, is_in_memory(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd()))))
+        };
+        let (bytes, is_in_memory) = held_at(18);
+        assert!(bytes >= 1 << 20 || is_in_memory, "{bytes}");
+        // The control: this one is told, and isn't among what a sandbox has.
+        assert_eq!(held_at(1).0, 0);
+    }
 
     #[test]
     fn descriptors_in_flight_show_until_they_are_received() {
