@@ -225,9 +225,10 @@ impl Growth {
         let is_whole = measured.is_whole && held.is_whole;
         let was_whole = self.last.is_none_or(|last| last.is_whole);
         let is_long_unseen = self.is_long_unseen(held.is_whole, begun);
+        let may_be_starting = sandbox.is_some() && measured.is_whole && !is_long_unseen;
         let grown = match (is_whole, sandbox) {
             // Files count, too: one that holds nothing takes no bytes.
-            (false, _) if is_long_unseen || !(measured.is_whole || was_whole) => found.max(lost.with_files()),
+            (false, _) if !was_whole && !may_be_starting => found.max(lost.with_files()),
             (true, Some(sandbox)) => {
                 found + self.out_of_sight(sandbox, held.bytes, lost.bytes.saturating_sub(found))
             }
