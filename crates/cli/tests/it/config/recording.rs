@@ -13,7 +13,7 @@ pub(crate) struct RecordingServer {
     port: u16,
 }
 
-/// Answers everything with an empty completion, which is JSON for whoever wants JSON.
+/// Answers everything with an empty completion, which is JSON where a client wants JSON.
 const SERVER: &str = r#"
 import http.server, ssl, sys
 folder = sys.argv[1]

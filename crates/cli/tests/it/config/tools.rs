@@ -1,4 +1,4 @@
-//! What members of `tools` change: to which servers tools go, and as whom.
+//! What members of `tools` change: to which servers tools go, and as which user.
 
 use crate::BELLJAR;
 use base64::Engine as _;

@@ -56,7 +56,7 @@ fn calls_of_a_connection_are_made_where_its_members_allow_them_and_as_often() {
     assert_eq!(answers.iter().map(is_done).collect::<Vec<_>>(), [true, true, false], "{answers:?}");
     let answers = answered(&calls(&[("usual", "read"); 3]));
     assert!(answers.iter().all(is_done), "{answers:?}");
-    // Where nobody vouches for the server, or its name may not lead, nothing is sent.
+    // Where no authority vouches for the server, or its name may not lead, nothing is sent.
     let before = server.heads();
     let answers = answered(&calls(&[("unknown", "read"), ("of-other", "read"), ("nowhere", "read")]));
     assert!(!answers.iter().any(is_done), "{answers:?}");
