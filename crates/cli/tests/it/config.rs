@@ -9,7 +9,6 @@ mod level_members;
 mod levels;
 mod models;
 mod node;
-pub(crate) mod recording;
 mod refused;
 mod servers;
 mod tools;

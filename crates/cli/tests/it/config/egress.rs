@@ -1,8 +1,8 @@
 //! What members of `egress` change, for programs in sandboxes.
 
-use super::recording::RecordingServer;
 use crate::BELLJAR;
 use crate::egress::Server;
+use crate::recording_server::RecordingServer;
 use belljar_testkit::world::{Ran, World};
 
 /// What every request here begins with: `localhost` is none that a client would leave to a proxy by itself.

@@ -1,7 +1,7 @@
 //! What members of `inference` change, for programs in sandboxes.
 
-use super::recording::RecordingServer;
 use crate::BELLJAR;
+use crate::recording_server::RecordingServer;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};

@@ -1,16 +1,12 @@
 //! Git over HTTPS, by Git's own server side, for a repository with one file.
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use tempfile::TempDir;
+use crate::https_server::HttpsServer;
+use std::path::Path;
+use std::process::Command;
 
 /// Such a server. It says what is asked of it, a line for each request.
 pub(crate) struct GitServer {
-    folder: TempDir,
-    server: Child,
-    port: u16,
+    server: HttpsServer,
 }
 
 /// Passes every request on to `git http-backend`.
@@ -46,31 +42,15 @@ server.serve_forever()
 
 impl GitServer {
     pub(crate) fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let CertifiedKey { cert, signing_key } =
-            generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        std::fs::write(folder.path().join("authority.pem"), cert.pem()).unwrap();
-        std::fs::write(folder.path().join("key.pem"), signing_key.serialize_pem()).unwrap();
-        fill(folder.path());
-        let mut server = Command::new("python3")
-            .args(["-c", SERVER])
-            .arg(folder.path())
-            .arg("git")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.trim().parse().unwrap();
-        Self { folder, server, port }
+        Self { server: HttpsServer::start(SERVER, &["git"], fill) }
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.server.port()
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("https://localhost:{}/repository.git", self.port)
+        format!("{}/repository.git", self.server.url())
     }
 
     /// A program in Python that clones, and pushes to that branch, by the proxy: it prints `cloned` and `pushed` as far as it gets.
@@ -93,23 +73,23 @@ print('pushed')",
 
     /// The file with whom a client is to trust.
     pub(crate) fn authority(&self) -> String {
-        self.file("authority.pem").display().to_string()
+        self.server.authority().display().to_string()
     }
 
     /// What each request has shown to be let in.
     pub(crate) fn shown(&self) -> Vec<String> {
-        let asked = std::fs::read_to_string(self.file("asked")).unwrap_or_default();
+        let asked = std::fs::read_to_string(self.server.file("asked")).unwrap_or_default();
         asked.lines().map(|line| line.split_once(' ').unwrap_or_default().1.to_owned()).collect()
     }
 
     /// How many requests have come.
     pub(crate) fn asked(&self) -> usize {
-        std::fs::read_to_string(self.file("asked")).map_or(0, |asked| asked.lines().count())
+        std::fs::read_to_string(self.server.file("asked")).map_or(0, |asked| asked.lines().count())
     }
 
     /// Takes pushes from anybody, from now on.
     pub(crate) fn open_to_pushes(&self) {
-        let repository = self.file("repository.git");
+        let repository = self.server.file("repository.git");
         let set =
             Command::new("git").args(["config", "http.receivepack", "true"]).current_dir(repository).status();
         assert!(set.unwrap().success());
@@ -120,20 +100,9 @@ print('pushed')",
         let reference = format!("refs/heads/{name}");
         let shown = Command::new("git")
             .args(["show-ref", "--quiet", "--verify", &reference])
-            .current_dir(self.file("repository.git"))
+            .current_dir(self.server.file("repository.git"))
             .status();
         shown.unwrap().success()
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-}
-
-impl Drop for GitServer {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
     }
 }
 

@@ -1,7 +1,7 @@
 //! What members of `egress.connections` change, for calls of an agent in a node's job.
 
 use super::tools::{job_of, told};
-use crate::config::recording::RecordingServer;
+use crate::recording_server::RecordingServer;
 use belljar_testkit::node::Node;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};

@@ -1,16 +1,11 @@
 //! An HTTPS server that keeps the head of each request, for a name that no authority of the system vouches for.
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-use std::io::{BufRead, BufReader};
+use crate::https_server::HttpsServer;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use tempfile::TempDir;
 
-/// A server at `localhost`. Dropping it ends it.
+/// Such a server.
 pub(crate) struct RecordingServer {
-    folder: TempDir,
-    server: Child,
-    port: u16,
+    server: HttpsServer,
 }
 
 /// Answers everything with an empty completion, which is JSON where a client wants JSON.
@@ -49,42 +44,25 @@ server.serve_forever()
 
 impl RecordingServer {
     pub(crate) fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let CertifiedKey { cert, signing_key } =
-            generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        std::fs::write(folder.path().join("authority.pem"), cert.pem()).unwrap();
-        std::fs::write(folder.path().join("key.pem"), signing_key.serialize_pem()).unwrap();
-        let mut server = Command::new("python3");
-        server.args(["-c", SERVER]).arg(folder.path()).stdout(Stdio::piped());
-        let mut server = server.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { folder, server, port: line.trim().parse().unwrap() }
+        Self { server: HttpsServer::start(SERVER, &[], |_| {}) }
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.server.port()
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("https://localhost:{}", self.port)
+        self.server.url()
     }
 
     /// The file with its certificate, which is its own authority.
     pub(crate) fn authority(&self) -> PathBuf {
-        self.folder.path().join("authority.pem")
+        self.server.authority()
     }
 
     /// The heads of all requests so far: the method and the path, and then a line for each header, with its name in lower case.
     pub(crate) fn heads(&self) -> Vec<String> {
-        let asked = std::fs::read_to_string(self.folder.path().join("asked")).unwrap_or_default();
+        let asked = std::fs::read_to_string(self.server.file("asked")).unwrap_or_default();
         asked.split_terminator('\0').map(str::to_owned).collect()
-    }
-}
-
-impl Drop for RecordingServer {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
     }
 }
