@@ -153,6 +153,11 @@ pub fn all() -> Vec<Entry> {
     all
 }
 
+/// What the host obeys at the moment, or would obey if it were there.
+pub fn obeyed() -> Vec<Entry> {
+    all().into_iter().filter(|entry| entry.used != Use::Writable).collect()
+}
+
 /// The state directory of this process, if it works with one.
 pub(crate) fn state_directory() -> Option<PathBuf> {
     STATE.get().map(|state| state.path.clone())

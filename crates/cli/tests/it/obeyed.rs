@@ -5,6 +5,7 @@ mod lent;
 mod moved;
 
 use crate::BELLJAR;
+use crate::changes::only;
 use crate::session::{Sessions, create};
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::wait::until;
@@ -76,6 +77,38 @@ fn a_configuration_that_a_sandbox_wrote_never_runs_a_program_on_the_host() {
         let ran = world.run(&[&with[..], &["--", "sh", "-c", CALL]].concat());
         assert!(has_run(world), "{ran:?}");
     });
+}
+
+#[test]
+fn what_a_run_was_given_takes_a_yes_also_when_its_kept_changes_are_applied_later() {
+    let world = World::new(BELLJAR);
+    program(&world, "own/silent");
+    let with = ["exec", "--model", "small", "--config", "project/settings.conf"];
+    let kept = |script: &str| {
+        world.write("project/other.conf", "");
+        configuration(&world, "project/settings.conf", "own/silent");
+        let on = ["--workspace-copy", "project", "--", "sh", "-c", script];
+        world.run(&[&with[..], &on].concat()).succeeded();
+        only(&world)
+    };
+    let id = kept("echo '# more' >> settings.conf");
+    let document = world.read("project/settings.conf");
+    let refused = |options: &[&str]| {
+        let ran = world.run(&[&["changes", "apply", &id], options].concat());
+        assert!(ran.code == 3 && ran.stderr.contains("Belljar obeys this very file"), "{ran:?}");
+    };
+    // This command is not told that it is obeyed.
+    refused(&[]);
+    // Nor when a person's editor has put another file in its place.
+    std::fs::remove_file(world.path().join("project/settings.conf")).unwrap();
+    world.write("project/settings.conf", &document);
+    refused(&["--overwrite", "settings.conf"]);
+    assert_eq!(world.read("project/settings.conf"), document);
+    world.run(&["changes", "rm", &id]).succeeded();
+    // The control: what was not obeyed.
+    let id = kept("echo '# more' >> other.conf");
+    world.run(&["changes", "apply", &id]).succeeded();
+    assert_eq!(world.read("project/other.conf"), "# more\n");
 }
 
 #[test]

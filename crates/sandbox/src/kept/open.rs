@@ -251,6 +251,7 @@ impl Kept {
         if self.summary.is_laid_out {
             return Err(KeptError::LaidOut { path: self.own_source().unwrap_or_else(|| self.path.clone()) });
         }
+        self.record.remember_obeyed().map_err(at(&self.path))?;
         let folder = Directory::open_host(&self.path)?;
         let layer = self.record.open_layer(&folder)?;
         let source = self.record.open_source(&folder).map_err(|source| match self.record.source_path() {

@@ -5,6 +5,8 @@ use crate::workspace::baseline::Baseline;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::imprint::Imprint;
 use belljar_confine::plan::HostPath;
+use belljar_trusted::in_use::{self, Entry, Use};
+use belljar_trusted::trusted_file::{self, Role};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -37,6 +39,9 @@ pub struct CopyRecord {
     pub(super) baseline: Baseline,
     #[serde(default)]
     host_file: Option<HostFile>,
+    /// What the host obeyed when the copy was made. A later command is not given the same files, and asks for a yes all the same.
+    #[serde(default)]
+    obeyed: Vec<Entry>,
     /// Paths that a person has dealt with already, as bytes.
     #[serde(default)]
     settled: BTreeSet<Vec<u8>>,
@@ -165,6 +170,7 @@ impl CopyRecord {
             imprint: None,
             baseline: Baseline::now(),
             host_file: None,
+            obeyed: in_use::obeyed(),
             settled: BTreeSet::new(),
         }
     }
@@ -306,6 +312,16 @@ impl CopyRecord {
             true => Ok(set),
             false => Ok(set.only(|path| !self.settled.contains(path.as_os_str().as_bytes()))),
         }
+    }
+
+    /// Has this process regard as obeyed what was obeyed when the copy was made, also if a file has been replaced since.
+    pub(super) fn remember_obeyed(&self) -> io::Result<()> {
+        in_use::register(&self.obeyed)?;
+        for entry in self.obeyed.iter().filter(|entry| entry.used == Use::Obeyed) {
+            // A path that leads nowhere any more has nothing to be obeyed.
+            let _ = trusted_file::expect(&entry.path, Role::File);
+        }
+        Ok(())
     }
 
     /// Notes paths that a person has dealt with.

@@ -15,8 +15,7 @@ use std::path::{Path, PathBuf};
 /// [`DirectoryError`] for a path that can't be looked at.
 pub(super) fn find(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, DirectoryError> {
     let mut obeyed = Obeyed { by_identity: BTreeMap::new(), target, directories: HashMap::new() };
-    for Entry { used, identity, .. } in in_use::all().into_iter().filter(|entry| entry.used != Use::Writable)
-    {
+    for Entry { used, identity, .. } in in_use::obeyed() {
         obeyed.by_identity.entry(identity).or_default().push(used);
     }
     if obeyed.by_identity.is_empty() {
