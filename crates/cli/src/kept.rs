@@ -13,8 +13,8 @@ use belljar_contract::id::RunId;
 use belljar_contract::result::{ChangesState, WorkspaceChanges};
 use belljar_policy::untrusted;
 use belljar_sandbox::kept::{self, Collected, Frozen, Kept, KeptError, Reason, RunKind, Settled};
-use belljar_sandbox::session::{Refusal, SessionError};
-use belljar_sandbox::state::RunFolder;
+use belljar_sandbox::session::{self, Refusal, SessionError};
+use belljar_sandbox::state::{RunFolder, State};
 use belljar_sandbox::workspace::changes::{ChangeSet, ChangesError};
 use belljar_sandbox::workspace::digest::ReviewDigest;
 use belljar_sandbox::workspace::partial::{Applied, Merge, Wishes};
@@ -462,6 +462,12 @@ pub(crate) fn tell_collected(collected: &[Collected]) {
         };
         crate::output::errln!("belljar: the kept changes {id} ({}) were removed: {why}", harmless(title));
     }
+}
+
+/// The folders that hold changes which can't be listed. Those of an interrupted commit are told with the session.
+pub(crate) fn stranded(state: &State) -> Vec<PathBuf> {
+    let stranded = kept::stranded(state).into_iter();
+    stranded.filter(|folder| !session::has_commit(folder)).collect()
 }
 
 /// Says which folders hold changes that can't be listed.

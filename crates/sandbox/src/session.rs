@@ -18,7 +18,7 @@ mod protocol;
 
 pub use client::{Client, Description, Execution, PendingCommit, SessionError, describe_all, find, list};
 pub use fork::{Adapt, Forking, keep_fork};
-pub use interrupted::{Interrupted, InterruptedError, interrupted};
+pub use interrupted::{Interrupted, InterruptedError, has_commit, interrupted};
 pub use keeper::{Compartment, KEEPER, KeeperError, Keeping, Serve, keep};
 pub use protocol::{Asking, Committed, Load, Outcome, Refusal, Review, Streams, Uncommitted};
 

@@ -6,6 +6,7 @@ mod keeper;
 mod opening;
 mod own_runner;
 
+pub(crate) use checkpoint::tell_interrupted;
 pub(crate) use keeper::keep;
 pub(crate) use opening::{Opening, open, policy_file};
 pub(crate) use own_runner::own_runner;
@@ -231,13 +232,13 @@ fn list(arguments: &ListArguments) -> Result<ExitCode, CliError> {
     let sessions: Vec<Description> = session::describe_all(&session::list(&state));
     let ended = if arguments.all { ending::ended(&state) } else { Vec::new() };
     if arguments.all {
-        crate::kept::tell_stranded(&belljar_sandbox::kept::stranded(&state));
+        crate::kept::tell_stranded(&crate::kept::stranded(&state));
     }
     match (arguments.json, arguments.all) {
         (true, true) => super::printing::print_json(&ending::all(&sessions, &ended))?,
         (true, false) => super::printing::print_json(&sessions)?,
         (false, _) => crate::output::out!("{}{}", summary::sessions(&sessions), ending::table(&ended)),
     }
-    checkpoint::tell_interrupted();
+    tell_interrupted();
     Ok(ExitCode::SUCCESS)
 }

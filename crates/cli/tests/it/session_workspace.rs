@@ -440,8 +440,11 @@ fn a_commit_that_is_killed_on_the_way_is_finished_by_asking_again() {
         assert!(is_caught, "each was done before it was killed");
         // Whoever begins something else doesn't clear it away.
         let other = create(world, &[]);
-        let told = world.run(&["session", "list"]).succeeded().stderr;
-        assert!(told.contains("A commit of mine was interrupted"), "{told}");
+        for list in [&["session", "list"][..], &["session", "list", "--all"], &["changes", "list"]] {
+            let told = world.run(list).succeeded().stderr;
+            assert!(told.contains("A commit of mine was interrupted"), "{told}");
+            assert!(!told.contains("can't be listed"), "{told}");
+        }
         world.run(&["session", "commit", "mine"]).succeeded();
         assert_eq!(world.read("source/kept"), "second\n");
         assert!(world.read("source/n1500").ends_with(" 1500\n"));

@@ -96,7 +96,7 @@ pub(super) fn note(
 pub fn interrupted(state: &State, name: Option<&str>) -> Option<Interrupted> {
     let folders = std::fs::read_dir(state.path().join("runs")).ok()?.flatten();
     let mut found = folders.filter_map(|folder| {
-        let note: Note = serde_json::from_slice(&std::fs::read(folder.path().join(COMMIT)).ok()?).ok()?;
+        let note = Note::read(&folder.path())?;
         let is_meant = name.is_none_or(|name| {
             note.session.name.as_deref() == Some(name)
                 || (!name.is_empty() && note.session.id.starts_with(name))
@@ -111,6 +111,19 @@ pub fn interrupted(state: &State, name: Option<&str>) -> Option<Interrupted> {
     let first = found.next();
     // Two that are meant are none.
     if name.is_some() && found.next().is_some() { None } else { first }
+}
+
+/// Returns true for the folder of a run whose commit is under way or was interrupted.
+pub fn has_commit(folder: &Path) -> bool {
+    Note::read(folder).is_some()
+}
+
+// === impl Note ===
+
+impl Note {
+    fn read(folder: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(folder.join(COMMIT)).ok()?).ok()
+    }
 }
 
 // === impl Agreed ===

@@ -2,8 +2,9 @@
 
 use super::look_for_leftovers;
 use crate::command::printing::{aligned, print, print_json};
+use crate::command::session::tell_interrupted;
 use crate::error::CliError;
-use crate::kept::{duration, tell_stranded};
+use crate::kept::{duration, stranded, tell_stranded};
 use crate::progress::harmless;
 use crate::summary::size;
 use belljar_policy::untrusted;
@@ -33,9 +34,10 @@ impl ListArguments {
         let (listed, mut collected) = (kept::list(&state), kept::collected(&state));
         let from = collected.len().saturating_sub(MOST_COLLECTED);
         collected.drain(..from);
-        let stranded = kept::stranded(&state);
+        let stranded = stranded(&state);
         if !self.json {
             tell_stranded(&stranded);
+            tell_interrupted();
         }
         match self.json {
             true => print_json(&document((&state, &stranded), &listed, &collected))?,

@@ -299,7 +299,7 @@ pub(super) fn fork(arguments: &ForkArguments) -> Result<ExitCode, CliError> {
 }
 
 /// Tells of a commit that nobody has finished: the folder of its run is kept as long.
-pub(super) fn tell_interrupted() {
+pub(crate) fn tell_interrupted() {
     if let Some(interrupted) = session::interrupted(&state::open(), None) {
         let session = interrupted.session();
         let name = harmless(session.name.as_deref().unwrap_or(&session.id));
