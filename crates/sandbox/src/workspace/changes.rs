@@ -52,7 +52,8 @@ pub struct Changed {
 pub enum ChangesError {
     /// There are too many to hold.
     #[error(
-        "the job changed more than {MOST_PATHS} paths, or their names are longer than {MOST_PATH_BYTES} bytes together"
+        "the job changed more than {MOST_PATHS} paths, or these are longer than {MOST_PATH_BYTES} bytes \
+         or {MOST_LEVELS} levels together"
     )]
     TooMany,
     /// It left a path that the kernel takes in pieces only.
@@ -83,8 +84,10 @@ struct Reading<'a> {
     left_out: LeftOut,
     /// What is in the way of whoever reads the layer.
     closed: &'a mut Modes,
-    /// How many bytes of names may still be held.
+    /// How many bytes of paths may still be held.
     path_bytes_left: usize,
+    /// How many levels the other paths may still have.
+    levels_left: usize,
     /// Directories of the layer still to be read, and whether they hide what the source has there.
     pending: Vec<(PathBuf, bool)>,
 }
@@ -94,6 +97,10 @@ const MOST_PATHS: usize = 1_000_000;
 
 /// All names together. Deep directories name all that they are in, each of them again.
 const MOST_PATH_BYTES: usize = 256 << 20;
+
+/// The levels of all paths together. Each is opened from the top several times: without this limit thousands of files below
+/// thousands of directories would take minutes, past the time limit of their run.
+const MOST_LEVELS: usize = 20 * MOST_PATHS;
 
 // === impl ChangeSet ===
 
@@ -191,15 +198,7 @@ impl ChangeSet {
         is_opaque: bool,
         closed: &mut Modes,
     ) -> Result<Self, ChangesError> {
-        let mut reading = Reading {
-            source,
-            upper,
-            changes: BTreeMap::new(),
-            left_out: LeftOut::default(),
-            closed,
-            path_bytes_left: MOST_PATH_BYTES,
-            pending: vec![(PathBuf::new(), is_opaque)],
-        };
+        let mut reading = Reading::begin((source, upper), is_opaque, closed);
         reading.open_top()?;
         while let Some((below, opaque)) = reading.pending.pop() {
             reading.read_directory(&below, opaque)?;
@@ -283,7 +282,24 @@ impl ChangeSet {
 
 // === impl Reading ===
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    fn begin(
+        (source, upper): (&'a Directory, &'a Directory),
+        is_opaque: bool,
+        closed: &'a mut Modes,
+    ) -> Self {
+        Self {
+            source,
+            upper,
+            changes: BTreeMap::new(),
+            left_out: LeftOut::default(),
+            closed,
+            path_bytes_left: MOST_PATH_BYTES,
+            levels_left: MOST_LEVELS,
+            pending: vec![(PathBuf::new(), is_opaque)],
+        }
+    }
+
     fn open_top(&mut self) -> Result<(), ChangesError> {
         opened::note(self.closed, Path::new(""), &self.upper.stat_itself()?);
         Ok(self.upper.open_up()?)
@@ -295,8 +311,9 @@ impl Reading<'_> {
     }
 
     fn insert(&mut self, path: PathBuf, changed: Changed) -> Result<(), ChangesError> {
-        let bytes = path.as_os_str().len();
+        let (bytes, levels) = (path.as_os_str().len(), path.components().count());
         self.path_bytes_left = self.path_bytes_left.checked_sub(bytes).ok_or(ChangesError::TooMany)?;
+        self.levels_left = self.levels_left.checked_sub(levels).ok_or(ChangesError::TooMany)?;
         self.changes.insert(path, changed);
         if self.changes.len() > MOST_PATHS { Err(ChangesError::TooMany) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! Paths that are too long.
+//! Paths that are too long, or too deep together.
 
 use super::*;
 use crate::workspace::apply::apply;
@@ -51,4 +51,20 @@ fn directory_with_a_path_that_is_too_long_is_not_removed() {
     apply(&set, &copy, &target, SystemTime::now(), &Trust::default()).unwrap();
     assert!(source.path().join(&top).is_dir());
     target.clear().unwrap();
+}
+
+#[test]
+fn paths_have_only_so_many_levels_together() {
+    let (source, layer) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let open = |place: &TempDir| Directory::open_host(place.path()).unwrap();
+    let (source, upper) = (open(&source), open(&layer));
+    let mut closed = Modes::new();
+    let mut reading = Reading { levels_left: 6, ..Reading::begin((&source, &upper), false, &mut closed) };
+    let made = Changed { before: None, after: None, same_content: false };
+    reading.insert("a/b/c".into(), made).unwrap();
+    reading.insert("a/b/d".into(), made).unwrap();
+    assert!(matches!(reading.insert("e".into(), made), Err(ChangesError::TooMany)));
+    // The control: by default there is room for the deepest path.
+    let mut reading = Reading::begin((&source, &upper), false, &mut closed);
+    reading.insert("d/".repeat(2_000).into(), made).unwrap();
 }
