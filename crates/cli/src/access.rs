@@ -70,14 +70,14 @@ pub(crate) fn earned(config: Option<&Path>, identity: &Identity) -> Result<Optio
 }
 
 /// Refuses an agent of which nothing is said and nothing is recorded: a name with a slip in it would have the default level. A configuration
-/// that writes `default_level` has said what such agents may do.
+/// that writes `default_level` has said what such agents may do, and so has one in which newcomers earn their levels.
 ///
 /// # Errors
 /// Usage, with the name that was meant, perhaps.
 pub(crate) fn check_known(config: Option<&Path>, identity: &Identity) -> Result<(), CliError> {
     let Identity::Agent(agent) = identity else { return Ok(()) };
     let rules = rules_of(config)?;
-    if rules.covers(agent) || trust::has_record_of(config, agent)? {
+    if rules.covers(agent) || trust::covers(config, agent)? {
         return Ok(());
     }
     Err(CliError::usage(format!("--agent: {}", rules.unknown(agent))))

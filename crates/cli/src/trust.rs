@@ -55,12 +55,13 @@ pub(crate) fn earned(named: Option<&Path>, agent: &AgentId) -> Result<Option<Ear
     Ok(earned.or_else(|| book.config().of_newcomer()))
 }
 
-/// Returns true if something is recorded of that agent on this machine.
-pub(crate) fn has_record_of(named: Option<&Path>, agent: &AgentId) -> Result<bool, CliError> {
-    if !state::has_agents_database() {
-        return Ok(false);
+/// Returns true if something is recorded of that agent on this machine, or if it is said what agents have of which nothing is.
+pub(crate) fn covers(named: Option<&Path>, agent: &AgentId) -> Result<bool, CliError> {
+    let config = config(named)?;
+    if config.of_newcomer().is_some() || !state::has_agents_database() {
+        return Ok(config.of_newcomer().is_some());
     }
-    Ok(Book::open(config(named)?, None)?.agents()?.contains(agent))
+    Ok(Book::open(config, None)?.agents()?.contains(agent))
 }
 
 /// All that is recorded of agents there, or on this machine, where it may count.

@@ -211,6 +211,11 @@ fn agent_that_no_rule_knows_is_refused_with_the_name_that_was_meant() {
     world.run(&["tools", "list", "--agent", "worker"]).succeeded();
     configured(&world, &HOUSE.replace("tool_access:", "tool_access:\n  default_level: sandboxed"));
     assert_eq!(shown(&world, &["--agent", "workr"])["level"], "sandboxed");
+    // Or where newcomers earn their levels, as at a node.
+    let earning = "trust: {strategy: per_category, initial_levels: {git: restricted}, \
+        promotion_criteria: {git: {restricted_to_standard: {tasks_completed: 2, quality_score_min: 0}}}}";
+    configured(&world, &format!("{HOUSE}\n{earning}\n"));
+    assert_eq!(shown(&world, &["--agent", "workr"])["level"], "restricted");
     // One of whom something is recorded is no slip.
     configured(&world, HOUSE);
     world.run(&["trust", "record", "hired", r#"{"type": "agent_hired"}"#]).succeeded();
