@@ -14,7 +14,7 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "policy", may_import: &["contract"] },
     Room { name: "confine", may_import: &[] },
     Room { name: "failpoint", may_import: &[] },
-    Room { name: "trusted", may_import: &["contract"] },
+    Room { name: "trusted", may_import: &["contract", "confine"] },
     Room { name: "sandbox", may_import: &["contract", "policy", "confine", "failpoint", "trusted"] },
     Room { name: "egress", may_import: &["contract", "policy", "trusted"] },
     Room { name: "store", may_import: &["contract", "policy", "failpoint", "trusted"] },

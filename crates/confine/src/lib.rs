@@ -21,6 +21,7 @@ pub mod inspection;
 pub mod launch;
 pub mod launcher;
 pub mod lend;
+pub mod listing;
 pub mod passed_descriptors;
 pub mod plan;
 pub mod removal;

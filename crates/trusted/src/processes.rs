@@ -1,13 +1,15 @@
 //! The processes that descend from one.
 
+use belljar_confine::listing::numbers_in;
 use std::fs;
 
 /// All that descend from a process at the moment, without itself.
 pub fn descendants(pid: i32) -> Vec<i32> {
     let (mut found, mut pending) = (Vec::new(), vec![pid]);
     while let Some(pid) = pending.pop() {
-        for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for thread in numbers_in(&format!("/proc/{pid}/task")).unwrap_or_default() {
+            let children =
+                fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).unwrap_or_default();
             let children = children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok());
             pending.extend(children.inspect(|child| found.push(*child)));
         }

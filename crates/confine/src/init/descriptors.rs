@@ -12,6 +12,7 @@
 
 use super::pace::Pace;
 use crate::kernel::processes::share_descriptors;
+use crate::listing::numbers_in;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, StatxFlags, openat, readlinkat, statx};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -75,7 +76,7 @@ impl Held {
     /// Looks at every descriptor of every process but PID 1.
     pub(super) fn look(scope: &Scope<'_>, pace: &mut Pace<'_>) -> Self {
         let mut held = Self::default();
-        let Ok(processes) = all_numbers("/proc") else { return Self { has_unseen: true, ..held } };
+        let Ok(processes) = numbers_in("/proc") else { return Self { has_unseen: true, ..held } };
         for process in processes.into_iter().filter(|process| *process != 1 && Some(*process) != scope.runner)
         {
             if held.is_enough(scope, pace) {
@@ -95,7 +96,7 @@ impl Held {
     fn add_process(&mut self, process: i32, scope: &Scope<'_>, pace: &mut Pace<'_>) -> Result<(), Errno> {
         // Threads may have tables of their own.
         let mut tables: Vec<i32> = Vec::new();
-        for thread in all_numbers(&format!("/proc/{process}/task"))? {
+        for thread in numbers_in(&format!("/proc/{process}/task"))? {
             let mut is_known = false;
             for table in &tables {
                 if self.is_enough(scope, pace) {
@@ -210,10 +211,6 @@ fn numbers(path: &str) -> Result<impl Iterator<Item = Result<i32, Errno>>, Errno
         Ok(entry) => entry.file_name().to_str()?.parse().ok().map(Ok),
         Err(error) => Some(Err(as_errno(error))),
     }))
-}
-
-fn all_numbers(path: &str) -> Result<Vec<i32>, Errno> {
-    numbers(path)?.collect()
 }
 
 // === impl Info ===

@@ -16,6 +16,7 @@ use crate::kernel::{
     self,
     ask::{self, Question},
 };
+use crate::listing::numbers_in;
 use crate::seccomp::policy::guard::SECCOMP_SET_MODE_FILTER;
 use crate::wall;
 use rustix::fd::BorrowedFd;
@@ -238,17 +239,9 @@ fn threads() -> Result<Threads, Errno> {
 
 /// The numbers in a directory of `/proc`; none if the process is gone.
 fn ids(path: &str) -> Result<Vec<i32>, Errno> {
-    let mut found = Vec::new();
-    let listed = std::fs::read_dir(path).and_then(|entries| {
-        entries.into_iter().try_for_each(|entry| {
-            found.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
-            Ok(())
-        })
-    });
-    match listed.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)) {
-        Ok(()) => Ok(found),
+    match numbers_in(path) {
         Err(errno) if is_gone(errno) => Ok(Vec::new()),
-        Err(errno) => Err(errno),
+        listed => listed,
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::{check, usage_of_children};
 use crate::execution::Load;
+use crate::listing::numbers_in;
 use crate::thread_state::ThreadState;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashSet;
-use std::path::Path;
 use std::time::Duration;
 
 /// What runs now besides this process, and what it uses.
@@ -31,12 +31,28 @@ pub(crate) fn held_bytes() -> u64 {
 
 /// From `/proc/<pid>/status`; 0 if it is gone.
 fn held_by(pid: i32) -> u64 {
-    let of = |path: &Path| held_in(&std::fs::read(path).unwrap_or_default());
-    of(Path::new(&format!("/proc/{pid}/status"))).unwrap_or_else(|| {
-        // Its first thread has ended and has no memory any more; any other thread that lives tells.
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        threads.filter_map(|thread| of(&thread.path().join("status"))).next().unwrap_or_default()
-    })
+    let of = |path: &str| held_in(&std::fs::read(path).unwrap_or_default());
+    let of_others = || of_another_thread(pid, |thread| of(&format!("{thread}/status")));
+    of(&format!("/proc/{pid}/status")).or_else(of_others).unwrap_or_default()
+}
+
+/// Returns what `read` finds for a thread that lives, in a process whose first thread has ended and has no memory any more: all
+/// others share it. `read` gets the path of a thread.
+fn of_another_thread<T>(pid: i32, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+    // Threads that are listed may have ended before they are read, where others begin without pause.
+    const ROUNDS: usize = 32;
+    for _ in 0..ROUNDS {
+        let mut threads = numbers_in(&format!("/proc/{pid}/task")).unwrap_or_default();
+        threads.retain(|thread| *thread != pid);
+        if threads.is_empty() {
+            break;
+        }
+        let found = threads.into_iter().find_map(|thread| read(&format!("/proc/{pid}/task/{thread}")));
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
 }
 
 /// Returns `None` for a thread without memory.
@@ -101,8 +117,7 @@ pub(crate) fn all() -> Vec<Process> {
 }
 
 fn numbers() -> impl Iterator<Item = i32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    numbers_in("/proc").unwrap_or_default().into_iter()
 }
 
 /// A process at one moment.
@@ -153,17 +168,18 @@ impl Process {
 
 /// Whether all threads of a process are stopped or over. One that can't be looked at is over.
 pub(crate) fn stands_still(pid: i32) -> bool {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let threads = numbers_in(&format!("/proc/{pid}/task")).unwrap_or_default().into_iter();
     let is_still = |stat: Vec<u8>| ThreadState::of(&stat).is_some_and(|state| !state.runs());
-    threads.filter_map(|thread| std::fs::read(thread.path().join("stat")).ok()).all(is_still)
+    threads.filter_map(|thread| std::fs::read(format!("/proc/{pid}/task/{thread}/stat")).ok()).all(is_still)
 }
 
 /// What the threads of a process hold together: any that lives knows.
 fn resident_pages_of_threads(pid: i32) -> u64 {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let paths = threads.filter_map(|thread| thread.path().join("stat").into_os_string().into_string().ok());
-    let pages = |path: String| Process::read_from(pid, &path).map(|thread| thread.resident_pages);
-    paths.filter_map(pages).find(|pages| *pages > 0).unwrap_or_default()
+    let pages = |thread: &str| {
+        let thread = Process::read_from(pid, &format!("{thread}/stat"))?;
+        Some(thread.resident_pages).filter(|pages| *pages > 0)
+    };
+    of_another_thread(pid, pages).unwrap_or_default()
 }
 
 /// Whether two threads have one table of descriptors.

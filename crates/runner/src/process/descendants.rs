@@ -27,10 +27,10 @@ pub(super) fn of_this_process() -> Option<Vec<Member>> {
         return None;
     }
     let listed = fs::read_dir("/proc").ok()?.filter_map(Result::ok);
-    let everybody: HashMap<i32, Member> = listed
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|pid: i32| Some((pid, look_at(Pid::from_raw(pid)?)?)))
-        .collect();
+    // All ids before the first look: a program that forks meanwhile would make the list longer than it can be read.
+    let ids: Vec<i32> = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let everybody: HashMap<i32, Member> =
+        ids.into_iter().filter_map(|pid: i32| Some((pid, look_at(Pid::from_raw(pid)?)?))).collect();
     Some(everybody.values().filter(|member| descends_from(member, this, &everybody)).copied().collect())
 }
 

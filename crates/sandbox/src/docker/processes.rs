@@ -1,8 +1,8 @@
 //! The processes of a container, as the relay sees them: all but PID 1 and itself.
 
+use belljar_confine::listing::numbers_in;
 use belljar_confine::thread_state::ThreadState;
 use rustix::process::{Pid, Signal, getpid, kill_process};
-use std::path::Path;
 use std::time::Duration;
 
 /// How many there are.
@@ -50,23 +50,20 @@ fn signal(processes: &[Pid], signal: Signal) {
 
 /// What the threads of a process do.
 fn threads(pid: Pid) -> Vec<ThreadState> {
-    let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
-    threads.into_iter().flatten().flatten().filter_map(|thread| state(&thread.path())).collect()
+    let place = format!("/proc/{}/task", pid.as_raw_nonzero());
+    let threads = numbers_in(&place).unwrap_or_default().into_iter();
+    threads.filter_map(|thread| state(&format!("{place}/{thread}/stat"))).collect()
 }
 
-fn state(of: &Path) -> Option<ThreadState> {
-    ThreadState::of(&std::fs::read(of.join("stat")).ok()?)
+fn state(path: &str) -> Option<ThreadState> {
+    ThreadState::of(&std::fs::read(path).ok()?)
 }
 
 /// With the state of its first thread.
 fn others() -> Vec<(Pid, ThreadState)> {
     let own = getpid();
-    std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
-        .filter(|pid| !pid.is_init() && *pid != own)
-        .filter_map(|pid| Some((pid, state(Path::new(&format!("/proc/{}", pid.as_raw_nonzero())))?)))
+    let all = numbers_in("/proc").unwrap_or_default().into_iter().filter_map(Pid::from_raw);
+    all.filter(|pid| !pid.is_init() && *pid != own)
+        .filter_map(|pid| Some((pid, state(&format!("/proc/{}/stat", pid.as_raw_nonzero()))?)))
         .collect()
 }

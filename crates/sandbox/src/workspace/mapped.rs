@@ -4,6 +4,7 @@
 //! every page on tmpfs, is written without a trace. And once a file is replaced, what is written by a mapping goes to the old one.
 
 use crate::directory::Directory;
+use belljar_confine::listing::numbers_in;
 use rustix::fs::{AtFlags, Stat, StatxFlags, fstat, major, minor, statx};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -48,10 +49,8 @@ fn device_of(directory: &Directory) -> (u32, u32) {
 
 fn inodes_on((major, minor): &(u32, u32)) -> BTreeSet<u64> {
     let device = format!("{major:02x}:{minor:02x}");
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let maps = processes
-        .filter(|process| process.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit))
-        .filter_map(|process| File::open(process.path().join("maps")).ok());
+    let processes = numbers_in("/proc").unwrap_or_default().into_iter();
+    let maps = processes.filter_map(|process| File::open(format!("/proc/{process}/maps")).ok());
     maps.flat_map(|maps| inodes_in(BufReader::new(maps), &device)).collect()
 }
 

@@ -4,6 +4,7 @@
 //! PID 1 is ours, and holds nothing. What nobody may look at is told as such; what has ended meanwhile holds nothing.
 
 use super::Measured;
+use belljar_confine::listing::numbers_in;
 use belljar_confine::sealed::Handle;
 pub(super) use belljar_trusted::processes::descendants;
 use rustix::io::Errno;
@@ -12,7 +13,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where the directories of the host are, inside.
 const ON_DISK: [&str; 2] = ["/workspace", "/job"];
@@ -77,8 +78,8 @@ impl Held {
 
     /// Each thread may have a table of its own.
     fn descriptors(&mut self, pid: i32) -> io::Result<()> {
-        for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-            let thread = thread?.path();
+        for thread in numbers_in(&format!("/proc/{pid}/task"))? {
+            let thread = PathBuf::from(format!("/proc/{pid}/task/{thread}"));
             // A directory that was removed is held by standing in it as well.
             for place in ["cwd", "root"] {
                 self.look_at_file(&thread.join(place));

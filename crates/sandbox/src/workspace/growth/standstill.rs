@@ -6,6 +6,7 @@
 
 use super::Measured;
 use super::processes::{self, Held};
+use belljar_confine::listing::numbers_in;
 use belljar_confine::sealed::Handle;
 use belljar_confine::thread_state::ThreadState;
 use std::fs;
@@ -68,7 +69,9 @@ impl Drop for Stopped<'_> {
 /// Whether no thread of a process makes a system call any more. One that sleeps in the kernel without hearing signals stops
 /// when it is done with the one that it is in; such is one that waits for its child to become a program.
 fn is_stopped(pid: i32) -> bool {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let states = threads.filter_map(|thread| ThreadState::of(&fs::read(thread.path().join("stat")).ok()?));
-    states.into_iter().all(|state| !state.runs() || state.waits_deaf())
+    let place = format!("/proc/{pid}/task");
+    let threads = numbers_in(&place).unwrap_or_default().into_iter();
+    let mut states =
+        threads.filter_map(|thread| ThreadState::of(&fs::read(format!("{place}/{thread}/stat")).ok()?));
+    states.all(|state| !state.runs() || state.waits_deaf())
 }
