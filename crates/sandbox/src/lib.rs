@@ -25,7 +25,7 @@ pub mod kept;
 pub mod limits;
 pub mod lock_file;
 pub mod native;
-mod reserve;
+pub mod reserve;
 pub mod resumption;
 mod rooms;
 pub mod run;

@@ -1,4 +1,4 @@
-//! The part of a disk that is kept free of what sandboxes write, so that the host can still record what became of them.
+//! The part of a disk that is kept free of what sandboxes, and the host for them, write, so that the host can still record what became of them.
 
 use rustix::fd::AsFd;
 use rustix::fs::fstatvfs;
@@ -6,9 +6,9 @@ use rustix::io::Errno;
 
 /// What is left of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
+pub struct Room {
     /// What every user may still use, in bytes.
-    pub(crate) available_bytes: u64,
+    pub available_bytes: u64,
     /// What is to stay available, in bytes.
     pub(crate) reserve_bytes: u64,
 }
@@ -29,7 +29,10 @@ const HARMLESS_BYTES: u64 = 1 << 20;
 
 impl Room {
     /// What is left of the file system that a file is on.
-    pub(crate) fn of(file: impl AsFd) -> Result<Self, Errno> {
+    ///
+    /// # Errors
+    /// The kernel's, for a file that can't be looked at.
+    pub fn of(file: impl AsFd) -> Result<Self, Errno> {
         let found = fstatvfs(file)?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
         let reserve_bytes = RESERVE_BYTES.min(bytes(found.f_blocks) / PART);
@@ -37,7 +40,7 @@ impl Room {
     }
 
     /// Returns true if so much more can be written and the reserve is left.
-    pub(crate) fn takes(self, bytes: u64) -> bool {
+    pub fn takes(self, bytes: u64) -> bool {
         self.available_bytes.saturating_sub(bytes) >= self.reserve_bytes
     }
 

@@ -17,6 +17,9 @@ use std::path::Path;
 const SETTINGS: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\
      [user]\n\tname = agent\n\temail = agent@sandbox.invalid\n";
 
+/// No conversion of line ends, encodings or `$Id$`, and no filter.
+const ATTRIBUTES: &str = "* -text !eol !working-tree-encoding -ident !filter\n";
+
 /// Where what was copied is, for a moment.
 const COPIED: &str = "refs/belljar/fetched";
 
@@ -48,9 +51,17 @@ pub fn lay_out(
     git.run(&["update-ref", &branch, COPIED])?;
     git.run(&["update-ref", "-d", COPIED])?;
     git.run(&["symbolic-ref", "HEAD", &branch])?;
+    write_attributes(&directory.join(".git/info")).map_err(keep)?;
     git.run(&["read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"])?;
     settle(&directory.join(".git"), origin).map_err(keep)?;
     base.laid_out_at(directory)
+}
+
+/// Has files be in the directory as they are in the repository, and be committed as they are: with conversions, a push would change files that
+/// nobody has touched. These attributes go before those of the tree.
+fn write_attributes(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    File::create_new(folder.join("attributes"))?.write_all(ATTRIBUTES.as_bytes())
 }
 
 /// Writes the settings anew. What else says where the clone is from is removed, should there be any.

@@ -1,5 +1,6 @@
-//! The host's git, with settings that have nothing run, and a bound on its time.
+//! The host's git, with settings that have nothing run, and bounds on its time, its memory and what it leaves of the disk.
 
+mod bounds;
 mod heard;
 
 use super::environment::{HostEnv, Settings};
@@ -9,6 +10,7 @@ use super::reach;
 use belljar_egress::git::Pinned;
 use belljar_trusted::command::{harmless, trusted_search_path};
 use belljar_trusted::trusted_file::UntrustedFileError;
+use bounds::{Disk, limit_memory};
 use heard::Heard;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -101,6 +103,18 @@ pub enum GitError {
         /// What it was to do.
         step: String,
     },
+    /// It needed more memory than it may have.
+    #[error("git {step} needed more than 2 GiB of memory, which no ordinary repository takes")]
+    OutOfMemory {
+        /// What it was to do.
+        step: String,
+    },
+    /// It has taken what is kept free of the disk.
+    #[error("git {step} was ended: it has filled the disk up to what is kept free for records")]
+    DiskFull {
+        /// What it was to do.
+        step: String,
+    },
     /// Somebody wanted it to stop.
     #[error("canceled")]
     Canceled,
@@ -148,7 +162,8 @@ const DONE_OR_NONE: [i32; 2] = [0, 1];
 /// All its steps together.
 const LONGEST: Duration = Duration::from_secs(900);
 
-const TICK: Duration = Duration::from_millis(50);
+/// Between looks. A fast disk takes less than the reserve in that time.
+const TICK: Duration = Duration::from_millis(20);
 
 /// As much of what it says of itself is kept.
 const LAST_BYTES: usize = 4 << 10;
@@ -161,12 +176,17 @@ const MOST_BYTES: usize = 256 << 20;
 impl Place {
     /// Whether a file is of the repository itself, which is the host's own.
     fn holds(&self, file: &Path) -> bool {
+        let place = self.repository();
+        // The user's own is looked for at the root.
+        place.parent().is_some() && file.starts_with(place)
+    }
+
+    fn repository(&self) -> &Path {
         let (Self::Bare(place)
         | Self::Quarantined { repository: place, .. }
         | Self::Beside { repository: place, .. }
         | Self::Directory(place)) = self;
-        // The user's own is looked for at the root.
-        place.parent().is_some() && file.starts_with(place)
+        place
     }
 }
 
@@ -331,10 +351,16 @@ impl<'g> Git<'g> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Its helpers end with it.
         command.process_group(0);
+        let disk = Disk::of(self.place.repository());
         let mut child = command.spawn().map_err(|source| GitError::Start { source })?;
-        let stdin = child.stdin.take();
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let end = || group.map(|group| kill_process_group(group, Signal::KILL));
+        // It has read nothing of the repository yet, and started nothing.
+        if let Err(errno) = group.map_or(Err(Errno::SRCH), limit_memory) {
+            let _ = (end(), child.wait());
+            return Err(GitError::Start { source: errno.into() });
+        }
+        let stdin = child.stdin.take();
         let (heard, fed) = std::thread::scope(|scope| {
             let feeding = scope.spawn(move || match stdin {
                 Some(stdin) => {
@@ -346,7 +372,7 @@ impl<'g> Git<'g> {
                 }
                 None => Ok(()),
             });
-            let heard = self.listen(&mut child, &step);
+            let heard = self.listen(&mut child, &step, &disk);
             if heard.is_err() {
                 let _ = end();
             }
@@ -361,6 +387,7 @@ impl<'g> Git<'g> {
             (false, Err(source)) if source.kind() != std::io::ErrorKind::BrokenPipe => {
                 Err(GitError::Feed { source })
             }
+            (false, _) if heard.is_out_of_memory() => Err(GitError::OutOfMemory { step }),
             (false, _) => Err(match heard.unreached() {
                 Some(said) => GitError::Unreached { step, said },
                 None => GitError::Failed { step, said: heard.why() },
@@ -368,8 +395,8 @@ impl<'g> Git<'g> {
         }
     }
 
-    /// Hears it out, within its time.
-    fn listen(&self, child: &mut Child, step: &str) -> Result<Heard, GitError> {
+    /// Hears it out, within its time and its part of the disk.
+    fn listen(&self, child: &mut Child, step: &str, disk: &Disk) -> Result<Heard, GitError> {
         let mut open: Vec<(OwnedFd, bool)> = Vec::new();
         open.extend(child.stdout.take().map(|stream| (OwnedFd::from(stream), true)));
         open.extend(child.stderr.take().map(|stream| (OwnedFd::from(stream), false)));
@@ -382,6 +409,7 @@ impl<'g> Git<'g> {
             if (self.is_canceled)() {
                 return Err(GitError::Canceled);
             }
+            disk.check(step)?;
             let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
             let mut polled: Vec<PollFd<'_>> = open
                 .iter()
@@ -428,6 +456,8 @@ impl GitError {
             }
             Self::Failed { .. } | Self::Unreached { .. } => "git_refused",
             Self::OutOfTime { .. } => "git_timeout",
+            Self::OutOfMemory { .. } => "git_out_of_memory",
+            Self::DiskFull { .. } => "disk_full",
             Self::Canceled => "canceled",
             Self::Untrusted { .. } => "git_untrusted",
         }

@@ -1,11 +1,16 @@
-//! What an agent's pushes and clones leave on the host: as much as is documented, however often it makes them.
+//! What clones and pushes take and leave on the host: as much as is documented, whatever a server sends and an agent asks for.
 
+use super::rig::Rig;
 use super::tools::{call, done, folder, refused, rig};
+use crate::BELLJAR;
 use crate::session::{Sessions, create, exec};
 use belljar_testkit::git::{git, refs};
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Every file below a folder, with how large it is.
 fn sizes(below: &Path) -> BTreeMap<PathBuf, u64> {
@@ -90,4 +95,80 @@ fn a_session_keeps_so_many_clones_however_many_of_them_the_agent_removes() {
     done(&rig, &session, "git_push", &push);
     assert_eq!((kept(), refs(&rig.bare).len()), (16, 2));
     done(&rig, &create(&rig.world, &[]), "git_clone", &clone("one-more"));
+}
+
+/// Makes a branch of directories in directories, each with 16 names for the same one: 16^8 paths, in a few objects.
+fn make_endless(rig: &Rig) {
+    let object = |arguments: &[&str]| git(&rig.bare, arguments).trim().to_owned();
+    let mut inner = format!("100644 blob {}", object(&["rev-parse", "main:README.md"]));
+    for _ in 0..8 {
+        let list = rig.world.path().join("list");
+        let lines: String = (0..16).map(|at| format!("{inner}\t{at:0>200}\n")).collect();
+        std::fs::write(&list, lines).unwrap();
+        let list = std::fs::File::open(list).unwrap();
+        let made = Command::new("git").arg("-C").arg(&rig.bare).arg("mktree").stdin(list).output().unwrap();
+        let tree = String::from_utf8(made.stdout).unwrap();
+        inner = format!("040000 tree {}", tree.trim());
+    }
+    let commit = object(&["commit-tree", "-m", "endless", &inner["040000 tree ".len()..]]);
+    git(&rig.bare, &["update-ref", "refs/heads/endless", &commit]);
+}
+
+#[test]
+fn repository_that_takes_gigabytes_of_memory_is_given_up() {
+    let Some(rig) = Rig::start("repository_that_takes_gigabytes_of_memory_is_given_up") else { return };
+    make_endless(&rig);
+    let ran = rig.clone_from(&format!("{}#endless", rig.url));
+    assert!(
+        ran.code == 125 && ran.stderr.contains("git read-tree needed more than 2 GiB of memory"),
+        "{ran:?}"
+    );
+    // The control: the other branch of the same server.
+    rig.world.run(&["git", "clone", &rig.url, "other", "--allow-network", "127.0.0.0/8"]).succeeded();
+}
+
+#[test]
+fn clone_ends_before_it_has_filled_the_disk() {
+    const NAME: &str = "clone_ends_before_it_has_filled_the_disk";
+    if !rustix::process::geteuid().is_root() {
+        return skip("a small file system", "mounting one needs root");
+    }
+    let large = "\0".repeat(32 << 20);
+    let names: Vec<String> = (0..8).map(|at| format!("large{at}")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), large.as_str())).collect();
+    let Some(rig) = Rig::with(NAME, World::new(BELLJAR), &files) else { return };
+    let clone = |size: &str| {
+        std::fs::create_dir_all(rig.world.path().join("small")).unwrap();
+        let clone = format!("{BELLJAR} git clone {} small/work --allow-network 127.0.0.0/8", rig.url);
+        let script = format!("mount -t tmpfs -o size={size} none small && {clone}");
+        let mut command = rig.world.command_of("unshare".as_ref(), &["--mount", "sh", "-ec", &script]);
+        Ran::from(command.output().unwrap())
+    };
+    let ran = clone("200m");
+    assert!(
+        ran.code == 125 && ran.stderr.contains("it has filled the disk up to what is kept free"),
+        "{ran:?}"
+    );
+    // The control.
+    clone("700m").succeeded();
+}
+
+#[test]
+fn push_changes_no_file_that_nobody_has_touched_whatever_the_attributes_say() {
+    let files = [
+        (".gitattributes", "*.bat text eol=crlf\n*.ps1 text working-tree-encoding=UTF-16LE\nver.c ident\n"),
+        ("run.bat", "echo a\necho b\n"),
+        ("setup.ps1", "e\0c\0h\0o\0\n\0"),
+        ("ver.c", "/* $Id$ */\n"),
+        ("plain.txt", "a\n"),
+    ];
+    let name = "push_changes_no_file_that_nobody_has_touched_whatever_the_attributes_say";
+    let Some(rig) = Rig::with(name, World::new(BELLJAR), &files) else { return };
+    rig.clone().succeeded();
+    assert!(rig.push(&["--branch", "belljar/none"]).stdout == "Nothing to push.\n");
+    assert_eq!(git(&rig.work("."), &["status", "--porcelain"]), "");
+    rig.leaves("plain.txt", "b\n");
+    rig.push(&["--branch", "belljar/one"]).succeeded();
+    let changed = git(&rig.bare, &["diff-tree", "-r", "--name-only", "--no-commit-id", "belljar/one"]);
+    assert_eq!(changed, "plain.txt\n");
 }

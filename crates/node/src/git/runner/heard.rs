@@ -18,6 +18,14 @@ impl Heard {
         first.starts_with("ssh: connect to host ").then(|| redact(first))
     }
 
+    /// Returns true if git, or a helper of it, could not allocate memory.
+    pub(super) fn is_out_of_memory(&self) -> bool {
+        let said = String::from_utf8_lossy(&self.stderr);
+        let is_of_host = |line: &&str| !line.starts_with("remote:");
+        let mut lines = said.lines().filter(is_of_host);
+        lines.any(|line| line.contains("ut of memory") || line.contains("Cannot allocate memory"))
+    }
+
     /// What says why. What a server says through git is not repeated: nobody knows what is in it.
     pub(super) fn why(&self) -> String {
         let (said, answered) = (String::from_utf8_lossy(&self.stderr), String::from_utf8_lossy(&self.stdout));

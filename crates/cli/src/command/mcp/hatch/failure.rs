@@ -92,7 +92,10 @@ fn of_pin(error: &PinError) -> Failure {
 fn of_git(error: &GitError) -> Failure {
     let code = match error {
         GitError::Start { .. } => DomainCode::NotSupported,
-        GitError::OutOfTime { .. } | GitError::TooMuch { .. } => DomainCode::LimitExceeded,
+        GitError::OutOfTime { .. } | GitError::TooMuch { .. } | GitError::OutOfMemory { .. } => {
+            DomainCode::LimitExceeded
+        }
+        GitError::DiskFull { .. } => DomainCode::Unavailable,
         GitError::Canceled | GitError::Unreached { .. } => DomainCode::Unavailable,
         GitError::Watch { .. } | GitError::Feed { .. } | GitError::Unreadable { .. } => DomainCode::Internal,
         GitError::Failed { .. } => DomainCode::ToolFailed,
