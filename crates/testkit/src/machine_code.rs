@@ -41,6 +41,14 @@ pub fn forking_away(descendants: u8) -> Vec<u8> {
     file(&code)
 }
 
+/// Forks without end, and so does each of its descendants.
+pub fn fork_bomb() -> Vec<u8> {
+    file(&[
+        0xb8, 0x39, 0x00, 0x00, 0x00, 0x0f, 0x05, // 1: fork()
+        0xeb, 0xf7, // jmp 1b
+    ])
+}
+
 /// The file of a program: a single segment that is read, written and run, with 17 MiB of memory behind it.
 fn file(code: &[u8]) -> Vec<u8> {
     const HEADERS: u64 = 64 + 56;

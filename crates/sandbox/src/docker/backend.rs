@@ -262,8 +262,8 @@ impl DockerBackend {
         if let Some((inside, _)) = misplaced {
             return Err(create(PutError::Other { inside: inside.clone() }.into()));
         }
-        let watched = growth.map(|growth| (growth, Watched::of(&container, &measured, &channel)));
-        let disk = match (workspace.is_some(), &watched) {
+        let watched = Arc::new(Watched::of(&container, &measured, &channel));
+        let disk = match (workspace.is_some(), &growth) {
             _ if is_seen => Disk::OutOfReach,
             (false, _) => Disk::InMemory,
             (true, Some(_)) => Disk::Watched,
@@ -294,9 +294,10 @@ impl DockerBackend {
         env.extend(wanted.env);
         fill_session(&mut env, folder.id());
         let of_run = (folder.id().clone(), env, hatches);
-        let mut sandbox = DockerSandbox::new(container, channel, of_run, (isolation, out_of_memory));
+        let mut sandbox =
+            DockerSandbox::new((container, Arc::clone(&watched)), of_run, (isolation, out_of_memory));
         sandbox.imprint = imprint;
-        sandbox.fate = watched.map(|(growth, ward)| self.warden.take(growth, ward)).unwrap_or_default();
+        sandbox.fate = growth.map(|growth| self.warden.take(growth, watched)).unwrap_or_default();
         Ok(sandbox)
     }
 }

@@ -3,10 +3,10 @@
 //! It runs as the sandbox's user, so whoever is inside may stop it, or hold its streams open when it is gone. Nothing here
 //! waits for longer than [`PATIENCE`] without anything happening, and when it has ended, nothing more is expected.
 
-use super::channel::Channel;
 use super::execution::DockerExecution;
 use super::frame::Start;
 use super::inside;
+use super::watched::Watched;
 use crate::archive;
 use crate::backend::{BackendError, Execution};
 use belljar_confine::plan::Stdio;
@@ -49,19 +49,19 @@ const LONGEST_WORD: usize = 8192;
 
 impl<'p> Copier<'p> {
     /// Begins to pack what is at `path`.
-    pub(super) fn pack(channel: &Arc<Channel>, path: &'p str) -> Result<Self, BackendError> {
+    pub(super) fn pack(container: &Arc<Watched>, path: &'p str) -> Result<Self, BackendError> {
         let (archive, output) = pipe().map_err(archive::failed(path))?;
-        Self::begin(channel, (inside::PACK, path), archive, |nothing| (nothing, output))
+        Self::begin(container, (inside::PACK, path), archive, |nothing| (nothing, output))
     }
 
     /// Begins to unpack below `path`.
-    pub(super) fn unpack(channel: &Arc<Channel>, path: &'p str) -> Result<Self, BackendError> {
+    pub(super) fn unpack(container: &Arc<Watched>, path: &'p str) -> Result<Self, BackendError> {
         let (input, archive) = pipe().map_err(archive::failed(path))?;
-        Self::begin(channel, (inside::UNPACK, path), archive, |nothing| (input, nothing))
+        Self::begin(container, (inside::UNPACK, path), archive, |nothing| (input, nothing))
     }
 
     fn begin(
-        channel: &Arc<Channel>,
+        container: &Arc<Watched>,
         (act, path): (&str, &'p str),
         archive: OwnedFd,
         streams: impl FnOnce(OwnedFd) -> (OwnedFd, OwnedFd),
@@ -74,7 +74,7 @@ impl<'p> Copier<'p> {
         let argv = [&format!("/{}", inside::PATH), act, path].map(|text| text.as_bytes().to_vec()).into();
         let start = Start { argv, env: Vec::new(), directory: b"/".to_vec(), has_terminal: false };
         let stdio = Stdio::Descriptors([input, output, errors]);
-        let execution = DockerExecution::start(channel, start, stdio)?;
+        let execution = DockerExecution::start(container, start, stdio)?;
         Ok(Self { execution, path, said, archive })
     }
 

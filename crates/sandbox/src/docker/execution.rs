@@ -1,9 +1,9 @@
 //! A program in a container.
 
-use super::channel::Channel;
 use super::frame::{FromInside, Start, ToInside};
 use super::inbox::{Inbox, Next, readable};
 use super::pump::{Fate, Pump};
+use super::watched::Watched;
 use crate::backend::{BackendError, Execution, TerminalSize};
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Ending;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// A program in a container.
 #[derive(Debug)]
 pub(super) struct DockerExecution {
-    channel: Arc<Channel>,
+    container: Arc<Watched>,
     id: u32,
     inbox: Arc<Inbox>,
     fate: Arc<Fate>,
@@ -29,10 +29,14 @@ pub(super) struct DockerExecution {
 /// Longer than it takes to start any program.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long the processes inside have to kill a program. Then the whole container is killed.
+const KILL_LIMIT: Duration = Duration::from_secs(3);
+
 // === impl DockerExecution ===
 
 impl DockerExecution {
-    pub(super) fn start(channel: &Arc<Channel>, start: Start, stdio: Stdio) -> Result<Self, BackendError> {
+    pub(super) fn start(container: &Arc<Watched>, start: Start, stdio: Stdio) -> Result<Self, BackendError> {
+        let channel = container.channel();
         let reach = |errno: Errno| BackendError::Reach(errno.into());
         let has_terminal = start.has_terminal;
         let (terminal, input, outputs) = match stdio {
@@ -70,7 +74,7 @@ impl DockerExecution {
         }
         let fate = Arc::new(Fate::new(bell));
         let execution = Self {
-            channel: Arc::clone(channel),
+            container: Arc::clone(container),
             id,
             inbox: Arc::clone(&inbox),
             fate: Arc::clone(&fate),
@@ -86,10 +90,27 @@ impl DockerExecution {
     }
 
     fn order(&self, order: &ToInside) -> Result<(), BackendError> {
-        match self.channel.send(order, &[]) {
+        match self.container.channel().send(order, &[]) {
             // It has ended then, too.
             Err(BackendError::Gone) => Ok(()),
             sent => sent,
+        }
+    }
+}
+
+impl DockerExecution {
+    /// Kills the container if the program hasn't ended in time. Where programs leave the processes inside that little of the processors,
+    /// these don't hold the limits either.
+    fn insist(&self) {
+        let (fate, container) = (Arc::clone(&self.fate), Arc::clone(&self.container));
+        let limit = Instant::now() + KILL_LIMIT;
+        let insisting = std::thread::Builder::new().name("belljar-kill".to_owned()).spawn(move || {
+            if !matches!(readable(fate.bell.as_fd(), Some(limit)), Ok(true)) {
+                container.kill_all();
+            }
+        });
+        if insisting.is_err() {
+            self.container.kill_all();
         }
     }
 }
@@ -111,9 +132,13 @@ impl Execution for DockerExecution {
     }
 
     fn kill(&self) -> Result<(), BackendError> {
-        self.fate.is_killed.store(true, Ordering::Release);
+        let was_killed = self.fate.is_killed.swap(true, Ordering::AcqRel);
         self.inbox.ring();
-        self.order(&ToInside::Kill(self.id))
+        self.order(&ToInside::Kill(self.id))?;
+        if !was_killed {
+            self.insist();
+        }
+        Ok(())
     }
 
     fn ending(&self) -> BorrowedFd<'_> {

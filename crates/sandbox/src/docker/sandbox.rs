@@ -7,6 +7,7 @@ use super::engine::{AskError, Engine};
 use super::execution::DockerExecution;
 use super::frame::{FromInside, Start, ToInside};
 use super::measured::{Measured, namespace_of};
+use super::watched::Watched;
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::limits::Limit;
 use crate::native::environment::made_from_nothing;
@@ -41,6 +42,7 @@ pub(super) struct Container {
 pub(super) struct DockerSandbox {
     // Before the folder: that can be cleared away only when nobody works in it any more.
     container: Container,
+    watched: Arc<Watched>,
     channel: Arc<Channel>,
     /// The run's folder, if it goes with the sandbox.
     pub(super) folder: Option<RunFolder>,
@@ -140,14 +142,14 @@ impl Drop for Container {
 
 impl DockerSandbox {
     pub(super) fn new(
-        container: Container,
-        channel: Arc<Channel>,
+        (container, watched): (Container, Arc<Watched>),
         (run, env, hatches): (RunId, BTreeMap<String, String>, Vec<OwnedFd>),
         (isolation, has_run_out_of_memory): (Isolation, Arc<AtomicBool>),
     ) -> Self {
         Self {
             container,
-            channel,
+            channel: Arc::clone(watched.channel()),
+            watched,
             folder: None,
             run,
             imprint: None,
@@ -186,15 +188,15 @@ impl Sandbox for DockerSandbox {
             directory: program.directory.clone().into_bytes(),
             has_terminal,
         };
-        Ok(Box::new(DockerExecution::start(&self.channel, start, stdio)?))
+        Ok(Box::new(DockerExecution::start(&self.watched, start, stdio)?))
     }
 
     fn copy_in(&self, inside: &str, archive: &mut dyn Read) -> Result<(), BackendError> {
-        Copier::unpack(&self.channel, inside)?.give(archive)
+        Copier::unpack(&self.watched, inside)?.give(archive)
     }
 
     fn copy_out(&self, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
-        Copier::pack(&self.channel, inside)?.take(archive)
+        Copier::pack(&self.watched, inside)?.take(archive)
     }
 
     fn stats(&self) -> Result<Stats, BackendError> {

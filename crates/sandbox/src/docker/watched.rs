@@ -1,4 +1,4 @@
-//! A container whose disk is looked after: by its PID 1 where that may be looked at, and by its engine otherwise.
+//! A container that can be killed from outside: by its PID 1 where that may be looked at, and by its engine otherwise.
 
 use super::channel::Channel;
 use super::engine::Engine;
@@ -28,9 +28,24 @@ impl Watched {
             channel: Arc::clone(channel),
         }
     }
+
+    /// The connection to its relay.
+    pub(super) fn channel(&self) -> &Arc<Channel> {
+        &self.channel
+    }
+
+    /// Kills everything in it, and waits for nothing.
+    pub(super) fn kill_all(&self) {
+        match &self.process {
+            Some(process) => process.kill(),
+            None => self.engine.kill(&self.id),
+        }
+        // An engine that does not do it, or takes its time: PID 1 ends when it is alone.
+        self.channel.hang_up();
+    }
 }
 
-impl Warded for Watched {
+impl Warded for Arc<Watched> {
     fn process(&self) -> Option<&Handle> {
         self.process.as_ref()
     }
@@ -40,11 +55,6 @@ impl Warded for Watched {
     }
 
     fn kill(&self) {
-        match &self.process {
-            Some(process) => process.kill(),
-            None => self.engine.kill(&self.id),
-        }
-        // An engine that does not do it, or takes its time: PID 1 ends when it is alone.
-        self.channel.hang_up();
+        self.kill_all();
     }
 }

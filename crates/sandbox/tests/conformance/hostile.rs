@@ -8,7 +8,7 @@ use belljar_confine::sealed::Outcome;
 use belljar_sandbox::backend::{Sandbox, Wanted};
 use belljar_sandbox::limits::{Limit, Limits};
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_testkit::machine_code::{forking_away, without_its_first_thread};
+use belljar_testkit::machine_code::{fork_bomb, forking_away, without_its_first_thread};
 use belljar_testkit::wait::until;
 use std::time::{Duration, Instant};
 use tar::{Builder, Header};
@@ -19,6 +19,7 @@ pub(crate) const CASES: &[Case] = &[
         a_program_whose_first_thread_has_ended_is_counted_and_killed,
     ),
     ("who_forks_away_ends_with_its_sandbox", who_forks_away_ends_with_its_sandbox),
+    ("program_that_forks_without_end_is_killed", program_that_forks_without_end_is_killed),
     (
         "orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit",
         orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit,
@@ -70,6 +71,22 @@ fn who_forks_away_ends_with_its_sandbox(house: &House) {
     // By themselves they would end much later.
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     assert_eq!(wait(running.as_mut()), Outcome::Killed);
+}
+
+fn program_that_forks_without_end_is_killed(house: &House) {
+    const PROCESSES: u64 = 500;
+    let sandbox = of_few(house, PROCESSES);
+    // Without one, those that have left its session live until the sandbox ends (SECURITY.md).
+    if !has(&*sandbox, "pid_namespace") {
+        return house.skip("pid_namespace");
+    }
+    put_program(&*sandbox, "program", &fork_bomb());
+    let mut running = start(&*sandbox, "exec setsid --wait ./program");
+    let is_under_way = |processes| processes > PROCESSES / 2;
+    until(|| sandbox.has_ended() || sandbox.stats().is_ok_and(|stats| is_under_way(stats.processes)));
+    running.kill().unwrap();
+    let limit = Instant::now() + Duration::from_secs(30);
+    assert!(running.wait_until(Some(limit)).unwrap().is_some(), "it is not killed in 30 s");
 }
 
 /// However many end, there is always another one to be reaped.
