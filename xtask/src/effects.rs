@@ -1,9 +1,9 @@
-//! The effects of the configuration's members, as a page to read: each member, and the test that shows what it changes.
+//! The effects of the configuration's members, as a page: each member, and the test that shows its effect.
 
 use belljar_contract::yaml::reference::{Member, ROOT, Takes};
 use std::fmt::Write;
 
-/// One row: a pattern of paths, and what shows the effect of the members that it fits.
+/// A row: a pattern of paths, and the test that shows the effect of the matching members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Effect {
     /// The line of the file.
@@ -13,7 +13,7 @@ pub(crate) struct Effect {
     pub(crate) test: Option<(&'static str, &'static str)>,
 }
 
-/// Where the rows are.
+/// Path of the rows.
 pub(crate) const PATH: &str = "xtask/src/effects.txt";
 
 const HEAD: &str = "# What each member of the configuration changes, and the test that shows it
@@ -73,7 +73,7 @@ pub(crate) fn page() -> String {
     page
 }
 
-/// Returns true if the path is one of those that the pattern means.
+/// Returns true if the pattern matches the path.
 fn fits(pattern: &str, path: &str) -> bool {
     let (mut names, mut parts) = (path.split('.'), pattern.split('.'));
     loop {
@@ -86,7 +86,7 @@ fn fits(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// How much a pattern says: names count more than stars.
+/// Returns the specificity of a pattern: names count more than stars.
 fn weight(pattern: &str) -> usize {
     let of_part = |part: &str| match part {
         "**" => 0,

@@ -1,5 +1,5 @@
-//! Files that are made from code: the published schemas, the reference of the configuration, the compiled system call
-//! filter, and the policy as container engines take it.
+//! Generated files: the published schemas, the reference of the configuration, the compiled seccomp filter, and the
+//! policy in the format of container engines.
 
 use crate::{effects, reference};
 use belljar_confine::seccomp::program::Source;

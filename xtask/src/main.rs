@@ -1,4 +1,4 @@
-//! Rules about the repository, kept as checks: `cargo xtask tidy`, and `cargo xtask generate` for what is made from code.
+//! Checks of the repository: `cargo xtask tidy`, and `cargo xtask generate` for generated files.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! What a program reaches, by names: an item is reached when something that is reached mentions its name.
+//! Reachability by names: an item is reached when a reached item mentions its name.
 //!
-//! Names are not resolved, so that what shares its name with something reached counts as reached too. What isn't reached by this is
-//! reached by nothing.
+//! Names are not resolved, so an item that shares its name with a reached one counts as reached, too. An item that
+//! isn't reached by this is certainly unreached.
 
 use crate::source::words_of;
 use quote::ToTokens;
@@ -9,26 +9,27 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use syn::spanned::Spanned;
 use syn::{Attribute, ImplItem, Item, UseTree, Visibility};
 
-/// One item of a crate, or a method.
+/// An item of a crate, or a method.
 #[derive(Debug)]
 pub(crate) struct Named {
-    /// Its crate: a room.
+    /// Crate of the item: a room.
     pub(crate) room: String,
     /// Its file, from the root of the repository.
     pub(crate) path: String,
     /// Its line, from one.
     pub(crate) line: usize,
-    /// Its name; none for what has no name of its own, such as an implementation of a trait.
+    /// Name; `None` for items without one, for example an implementation of a trait.
     pub(crate) name: Option<String>,
     /// The type that a method belongs to, or that a trait is implemented for: one of these names.
     owners: Vec<String>,
-    /// Whether it is `pub`, without a restriction.
+    /// True if it is `pub`, without a restriction.
     pub(crate) is_public: bool,
     /// The names that it mentions.
     words: BTreeSet<String>,
 }
 
-/// The items of one file, and the modules that have files of their own. What is compiled for tests alone is left out.
+/// Items of one file, and the modules that have files of their own. Items that are compiled for tests only are left
+/// out.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
     /// The items.
@@ -44,13 +45,14 @@ pub(crate) fn list(room: &str, path: &str, text: &str) -> Result<Listed, syn::Er
     Ok(listed)
 }
 
-/// The items that aren't reached from `fn main` of the rooms with programs. `below` has for each room those whose items its own can mention.
+/// Returns the items that aren't reached from `fn main` of the rooms with programs. `below` has for each room those
+/// whose items its own can mention.
 pub(crate) fn unreached<'a>(
     items: &'a [Named],
     programs: &[&str],
     below: &BTreeMap<&str, BTreeSet<&str>>,
 ) -> Vec<&'a Named> {
-    // Each room has all words that anything reached mentions, by number: one mark is made where a word would be kept many times.
+    // Each room has a set of all words that reached items mention. Words are numbered, so that the sets stay small.
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     for word in items.iter().flat_map(|item| &item.words) {
         let next = numbers.len();
@@ -132,7 +134,7 @@ impl Lister<'_> {
         }
     }
 
-    /// A name that a `use` gives to something stands for that.
+    /// Records that a name given by a `use` stands for the original.
     fn renamed(&mut self, tree: &UseTree) {
         match tree {
             UseTree::Path(below) => self.renamed(&below.tree),
@@ -174,7 +176,7 @@ impl Lister<'_> {
         seen: Option<&Visibility>,
         found: &(impl ToTokens + Spanned),
     ) {
-        // `const _` is evaluated whether it is mentioned or not.
+        // `const _` is always evaluated, even if it is not mentioned.
         let name = Some(name.to_string()).filter(|name| name != "_");
         self.put(attributes, (name, &[]), seen, found);
     }
@@ -204,7 +206,7 @@ impl Lister<'_> {
     }
 }
 
-/// Whether something is compiled for tests alone.
+/// Returns true if something is compiled for tests only.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let condition = attribute.meta.require_list().map(|list| list.tokens.to_string());

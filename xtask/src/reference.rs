@@ -5,7 +5,7 @@ use belljar_contract::isolation::LAYERS;
 use belljar_contract::yaml::reference::{Member, ROOT, Takes, Unsaid};
 use std::fmt::Write;
 
-/// What stands above the tables.
+/// Text above the tables.
 const HEAD: &str = "# The configuration file, member by member
 
 Made by `cargo xtask generate` from `crates/contract/src/yaml/reference`; a test holds it against the parser, member by member. What the

@@ -1,6 +1,6 @@
-//! The crates, and what each may import. `ARCHITECTURE.md` shows the same table to people.
+//! The crates, and the imports that each may have. `ARCHITECTURE.md` shows the same table to people.
 
-/// One crate.
+/// A crate.
 pub(crate) struct Room {
     /// Its folder below `crates/`, `tests/` or the root; the package is `belljar-<name>`.
     pub(crate) name: &'static str,
@@ -8,7 +8,7 @@ pub(crate) struct Room {
     pub(crate) may_import: &'static [&'static str],
 }
 
-/// Every crate, from the bottom up.
+/// All crates, from the bottom up.
 pub(crate) const ROOMS: &[Room] = &[
     Room { name: "contract", may_import: &[] },
     Room { name: "policy", may_import: &["contract"] },
@@ -65,13 +65,13 @@ pub(crate) const UNSAFE: &str = "confine";
 
 /// A program outside of that room that needs some all the same.
 pub(crate) struct Exception {
-    /// Its files: each is one of these.
+    /// Files with exceptions.
     pub(crate) files: &'static [&'static str],
-    /// Why.
+    /// Reason of the exception.
     pub(crate) why: &'static str,
 }
 
-/// All of them. A line more here is a matter of review.
+/// All exceptions. Adding one requires a review.
 pub(crate) const UNSAFE_EXCEPTIONS: &[Exception] = &[
     Exception {
         files: &["tests/promises/src/main.rs", "tests/promises/src/probe/kernel.rs"],
@@ -84,13 +84,13 @@ pub(crate) const UNSAFE_EXCEPTIONS: &[Exception] = &[
     },
 ];
 
-/// A public item that no program reaches, and that stays all the same.
+/// A public item that no program reaches, and that is kept nevertheless.
 pub(crate) struct ReachException {
     /// Its room.
     pub(crate) room: &'static str,
     /// Its name.
     pub(crate) name: &'static str,
-    /// Why it stays.
+    /// Reason why it is kept.
     pub(crate) why: &'static str,
 }
 
@@ -131,17 +131,17 @@ pub(crate) const UNREACHED: &[ReachException] = &[
 /// The rooms without I/O, clock, environment and randomness.
 pub(crate) const PURE: &[&str] = &["contract", "policy"];
 
-/// Crates from outside that not every room may import.
+/// Third-party crates that only some rooms may import.
 pub(crate) struct Outsider {
     /// Their names.
     pub(crate) names: &'static [&'static str],
-    /// The rooms that may.
+    /// Rooms that may import them.
     pub(crate) only_in: &'static [&'static str],
-    /// Why no other.
+    /// Reason for the restriction.
     pub(crate) why: &'static str,
 }
 
-/// The client of container engines, and what of it may be used: a socket of this machine, neither TCP nor TLS.
+/// Client library for container engines, and its allowed features: Unix sockets only, neither TCP nor TLS.
 pub(crate) struct LocalEngine {
     /// Its name.
     pub(crate) name: &'static str,
@@ -149,10 +149,10 @@ pub(crate) struct LocalEngine {
     pub(crate) features: &'static [&'static str],
 }
 
-/// The one that is used.
+/// Client library that is used.
 pub(crate) const LOCAL_ENGINE: LocalEngine = LocalEngine { name: "bollard", features: &["pipe"] };
 
-/// The rules about them.
+/// Rules for third-party crates.
 pub(crate) const OUTSIDERS: &[Outsider] = &[
     Outsider {
         names: &[

@@ -1,4 +1,4 @@
-//! Rust source as a check wants to see it: the code without its comments and literals, or the names that it mentions.
+//! Rust source for checks: the code without its comments and literals, or the names that it mentions.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeSet;
@@ -96,7 +96,7 @@ fn character(rest: &str) -> usize {
     }
 }
 
-/// Whether `code` has `word` as a word of its own.
+/// Returns true if `code` has `word` as a whole word.
 pub(crate) fn has_word(code: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).any(|(at, _)| {
@@ -106,7 +106,7 @@ pub(crate) fn has_word(code: &str, word: &str) -> bool {
     })
 }
 
-/// Adds the names that tokens mention: identifiers, what strings capture in braces, and what attributes say in strings.
+/// Adds the names that tokens mention: identifiers, names in braces in strings, and names in strings of attributes.
 pub(crate) fn words_of(tokens: TokenStream, words: &mut BTreeSet<String>) {
     let mut begins_attribute = false;
     for token in tokens {
@@ -128,7 +128,7 @@ pub(crate) fn words_of(tokens: TokenStream, words: &mut BTreeSet<String>) {
     }
 }
 
-/// Adds what an attribute mentions; documentation mentions nothing.
+/// Adds the names that an attribute mentions; documentation counts as mentioning none.
 fn attribute_words(tokens: &TokenStream, words: &mut BTreeSet<String>) {
     let text = tokens.to_string();
     if !text.starts_with("doc") {

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: every check sees the whole repository and says what is wrong where, and what would be right.
+//! `cargo xtask tidy`: every check examines the whole repository and reports what is wrong where, and what is expected.
 
 mod architecture;
 mod effects;
@@ -29,21 +29,21 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::thread;
 
-/// The repository: its files, and what cargo says about its crates.
+/// The repository: its files, and cargo's metadata of its crates.
 pub(crate) struct Repository {
     files: Vec<File>,
     metadata: Value,
 }
 
-/// One file.
+/// A file.
 pub(crate) struct File {
     /// Its path from the root.
     path: String,
-    /// What it holds; empty if that is no text.
+    /// Text of the file; empty if it is not text.
     text: String,
 }
 
-/// Something that is not as it should be.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     path: String,
@@ -53,7 +53,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// A document that must be there and isn't.
+    /// Creates the finding for a required document that is missing.
     fn missing_document(path: &str) -> Self {
         Self { path: path.into(), line: 1, found: "nothing".into(), right: "this document".into() }
     }
@@ -82,7 +82,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("whitespace", whitespace::check),
 ];
 
-/// Runs every check and tells what it found.
+/// Runs every check and prints the findings.
 pub(crate) fn run(root: &Path) -> Result<ExitCode, Box<dyn Error>> {
     let repository = Repository::read(root)?;
     let mut out = std::io::stdout().lock();
@@ -119,7 +119,7 @@ impl Repository {
         )?;
         let mut files = Vec::new();
         for path in list(root)? {
-            // Deleted and not yet committed: nothing to read there.
+            // A file that was deleted, and not committed yet, can't be read.
             if let Ok(bytes) = fs::read(root.join(&path)) {
                 files.push(File { path, text: String::from_utf8(bytes).unwrap_or_default() });
             }
@@ -157,9 +157,10 @@ impl Repository {
     }
 }
 
-/// The paths of what is in the repository, or would be by the next `git add`; without git, of all but what is built.
+/// Returns the paths of all files in the repository, including those that the next `git add` would add; without git, of
+/// all but build outputs.
 fn list(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
-    // In a checkout that another user owns, as in a container, git asks for this word of consent.
+    // In a checkout that another user owns, as in a container, git requires this setting.
     let git = ["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     if let Ok(listed) = output(Command::new("git").args(git), root) {
         let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
@@ -213,7 +214,8 @@ impl File {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Whether this is the root of a crate: a library, a program, a test, an example, a build script, a fuzz target.
+    /// Returns true if this is the root of a crate: a library, a program, a test, an example, a build script, a fuzz
+    /// target.
     fn is_crate_root(&self) -> bool {
         let parts: Vec<&str> = self.path.split('/').collect();
         match parts.as_slice() {

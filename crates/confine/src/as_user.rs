@@ -1,4 +1,4 @@
-//! Being somebody else for a moment.
+//! Acting as another user for a moment.
 
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
@@ -7,8 +7,8 @@ use rustix::thread::{
     set_thread_res_uid,
 };
 
-/// As long as it lives, the calling thread, and it alone, is another user: what it makes is that user's. Only root can
-/// be somebody else; for others it must be themselves.
+/// While it lives, the calling thread, and only that thread, is another user: files that it makes belong to that user. Only
+/// root can become another user; for any other caller, the user must be the caller itself.
 #[derive(Debug)]
 pub struct AsUser {
     back: Option<(Uid, Gid, Vec<Gid>)>,
@@ -51,8 +51,8 @@ impl AsUser {
 impl Drop for AsUser {
     fn drop(&mut self) {
         let Some((uid, gid, groups)) = self.back.take() else { return };
-        // The real and saved ids were left as they were, so the way back is open. Going on as somebody else is not an
-        // option.
+        // The real and saved ids were left as they were, so the thread can change back. Going on as the other user is not
+        // an option.
         let back = set_thread_res_uid(None, uid, None)
             .and_then(|()| set_thread_res_gid(None, gid, None))
             .and_then(|()| set_thread_groups(&groups));

@@ -7,8 +7,8 @@
 //!                 ── Signal, Kill ────────►
 //!                 ◄── Ended: status ──────┤
 //! ```
-//! Each execution has a channel of its own, so nothing has to be told apart. One whose channel the host closes is
-//! killed.
+//! Each execution has a channel of its own, so messages of different executions can't be confused. An execution whose
+//! channel the host closes is killed.
 
 pub(crate) mod attended;
 
@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// A sandbox that has no program of its own. It lives until it is dropped, killed, or told to end.
+/// A sandbox that has no program of its own. It lives until it is dropped, killed, or ordered to end.
 #[derive(Debug)]
 pub struct Resident {
     sealed: Sealed,
@@ -54,10 +54,10 @@ pub enum ExecutionError {
     /// PID 1 has not answered in time.
     #[error("process 1 of the sandbox did not answer within {} s; end the sandbox", limit.as_secs())]
     NoAnswer {
-        /// How long it had.
+        /// Time limit that it exceeded.
         limit: Duration,
     },
-    /// It could not be asked for.
+    /// The request could not be sent or answered.
     #[error("can't talk to the sandbox")]
     Channel {
         /// Why.
@@ -66,16 +66,16 @@ pub enum ExecutionError {
     },
 }
 
-/// What the host asks of PID 1.
+/// A request of the host to PID 1.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Start a program, and speak of it there.
+    /// Start a program, and report about it on the channel that is sent along.
     Start {
         program: Program,
         #[serde(with = "wire::descriptor")]
         channel: OwnedFd,
     },
-    /// Tell what runs and what it uses.
+    /// Report the processes that run and their resource usage.
     Count {
         #[serde(with = "wire::descriptor")]
         channel: OwnedFd,
@@ -86,7 +86,7 @@ pub(crate) enum Request {
     Terminate,
 }
 
-/// What the host wants done to a program.
+/// An order of the host about a running program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// Send a signal to its process group.
@@ -95,52 +95,52 @@ pub(crate) enum Order {
     Kill,
 }
 
-/// What PID 1 tells of a program.
+/// A report of PID 1 about a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Told {
     Started,
     NotStarted {
         #[serde(with = "wire::errno")]
         errno: Errno,
-        /// What it was about.
+        /// Subject of the failed operation, such as a path.
         subject: String,
     },
     Ended {
-        /// As `wait4` gives it.
+        /// Wait status, as `wait4` returns it.
         status: i32,
         usage: Usage,
     },
     Counted(Load),
 }
 
-/// What runs in a sandbox now, PID 1 not counted.
+/// Processes that run in a sandbox now, without PID 1, and what they use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// Processes.
     pub processes: u64,
     /// Their threads.
     pub threads: u64,
-    /// What they hold in memory, shared pages counted for each of them.
+    /// Memory that they hold, in bytes. Shared pages are counted for each process.
     pub resident_bytes: u64,
     /// The processor time of those that run and of those that have ended.
     pub cpu: Duration,
 }
 
-/// How long PID 1 may take to tell what runs, and to take a request. It only has to look at the processes that there are.
+/// Maximum time for PID 1 to report the load or to accept a request. It only has to look at the processes that exist.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long it may take until a program has started: the host's files may be slow.
+/// Maximum time until a program has started: the host's files may be slow.
 const START_LIMIT: Duration = Duration::from_secs(15);
 
 // === impl Resident ===
 
 impl Resident {
-    /// Takes a sandbox that was launched without a program.
+    /// Wraps a sandbox that was launched without a program.
     pub fn new(sealed: Sealed) -> Self {
         Self { sealed }
     }
 
-    /// Starts a program. Any number of threads may, at once.
+    /// Starts a program. Any number of threads may call this at once.
     ///
     /// # Errors
     /// [`ExecutionError`]; nothing of the program is left then. A sandbox whose PID 1 doesn't start programs any more is
@@ -153,7 +153,7 @@ impl Resident {
         started
     }
 
-    /// What runs in it now.
+    /// Returns the processes that run in it now and what they use.
     ///
     /// # Errors
     /// [`ExecutionError`] when PID 1 doesn't answer in time.
@@ -167,16 +167,16 @@ impl Resident {
         }
     }
 
-    /// Stops every process, or lets them go on. PID 1 itself goes on.
+    /// Stops every process, or continues them. PID 1 itself keeps running.
     ///
     /// # Errors
-    /// [`ExecutionError`] when PID 1 can't be told.
+    /// [`ExecutionError`] when PID 1 can't be reached.
     pub fn stop_all(&self, stop: bool) -> Result<(), ExecutionError> {
         let signal = if stop { libc::SIGSTOP } else { libc::SIGCONT };
         Request::SignalAll(signal).put(self.sealed.control(), ANSWER_LIMIT)
     }
 
-    /// Whether it has ended by itself, or was killed. Asks nothing inside.
+    /// Returns true if the sandbox has ended by itself or was killed. Sends no request into it.
     pub fn has_ended(&self) -> bool {
         is_spoken_to(self.sealed.ending(), Some(Instant::now())).unwrap_or(false)
     }
@@ -193,7 +193,7 @@ impl Resident {
         self.sealed.wait_until_gone();
     }
 
-    /// A second way to look after it.
+    /// Returns a second handle for looking after it.
     ///
     /// # Errors
     /// The kernel's, when there is no descriptor left.
@@ -201,13 +201,13 @@ impl Resident {
         self.sealed.handle()
     }
 
-    /// Whether PID 1 has ended it because its memory was used up.
+    /// Returns true if PID 1 has ended the sandbox because its memory was used up.
     pub fn has_run_out_of_memory(&self) -> bool {
         self.sealed.has_run_out_of_memory()
     }
 }
 
-/// Whoever has hung up is over.
+/// Maps the error of a channel to an execution error. A peer that has closed its end has ended.
 fn failed(source: Errno) -> ExecutionError {
     match source {
         Errno::PIPE | Errno::CONNRESET => ExecutionError::Gone,
@@ -268,10 +268,10 @@ impl Execution {
         let _ = Order::Kill.send(self.channel.as_fd());
     }
 
-    /// Waits until the program has ended, or until `deadline`; nothing then.
+    /// Waits until the program has ended, or until `deadline`: then `None`.
     ///
     /// # Errors
-    /// Whatever `poll` says; the program may live on.
+    /// Errors of `poll`; the program may live on.
     pub fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, Errno> {
         if self.ended.is_none() && is_spoken_to(self.channel.as_fd(), deadline)? {
             self.ended = Some(self.last_word()?);
@@ -281,7 +281,7 @@ impl Execution {
 
     fn last_word(&self) -> Result<Ending, Errno> {
         let told = match Told::receive(self.channel.as_fd()) {
-            // PID 1 has left an order unread; what it has said before that is still there.
+            // PID 1 has left an order unread; its earlier reports are still there.
             Err(Errno::CONNRESET) => Told::receive(self.channel.as_fd()),
             told => told,
         };
@@ -317,7 +317,7 @@ impl Request {
         }
     }
 
-    /// The next request; nothing when the host is gone.
+    /// Receives the next request; `None` when the host is gone.
     pub(crate) fn receive(control: BorrowedFd<'_>) -> Result<Option<Self>, Errno> {
         let Some((bytes, descriptors)) = message::receive_now(control)? else { return Ok(None) };
         wire::decode(&bytes, descriptors).map(Some)
@@ -332,7 +332,7 @@ impl Order {
         message::send(channel, &bytes, &[])
     }
 
-    /// The next order; nothing when the host has closed the channel.
+    /// Receives the next order; `None` when the host has closed the channel.
     pub(crate) fn receive(channel: BorrowedFd<'_>) -> Result<Option<Self>, Errno> {
         let Some((bytes, _)) = message::receive_now(channel)? else { return Ok(None) };
         wire::decode(&bytes, Vec::new()).map(Some)
@@ -351,7 +351,7 @@ impl Told {
         message::send(channel, &bytes, terminal.as_slice())
     }
 
-    /// The next word, with a terminal if one was asked for; nothing when PID 1 is gone.
+    /// Receives the next report, with a terminal if one was requested; `None` when PID 1 is gone.
     fn receive(channel: BorrowedFd<'_>) -> Result<Option<(Self, Option<OwnedFd>)>, Errno> {
         let Some((bytes, descriptors)) = message::receive(channel)? else { return Ok(None) };
         let told = wire::decode(&bytes, Vec::new())?;

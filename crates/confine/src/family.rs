@@ -1,7 +1,7 @@
 //! Processes that belong together without a namespace of their own, each held by a descriptor.
 //!
-//! A process id is only a number, and may be somebody else's the next moment. So each process is first held, then asked
-//! once more whether it belongs, and only then signalled.
+//! A process id is only a number, and may belong to another process the next moment. So each process is first held by a
+//! descriptor, then checked once more, and only then signalled.
 
 use crate::kernel::processes::{Process, all, stands_still};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,11 +14,11 @@ use std::time::Duration;
 /// A process that is held.
 #[derive(Debug)]
 pub struct Member {
-    /// Its id, certain as long as it lives.
+    /// Process id, valid as long as the process lives.
     pub pid: i32,
-    /// Its threads.
+    /// Number of its threads.
     pub threads: u64,
-    /// What it holds in memory, shared pages included.
+    /// Resident memory in bytes, shared pages included.
     pub resident_bytes: u64,
     /// The processor time that it has used.
     pub cpu: Duration,
@@ -27,8 +27,8 @@ pub struct Member {
     pidfd: OwnedFd,
 }
 
-/// All that descend from this process, whatever session or group they are in. Complete only if this process is the one
-/// that orphans come to.
+/// Returns all descendants of this process, whatever session or group they are in. Complete only if orphans are reparented
+/// to this process (child subreaper).
 pub(crate) fn descendants() -> Vec<Member> {
     let own = rustix::process::getpid().as_raw_pid();
     let mut members: HashMap<i32, Member> = HashMap::new();
@@ -50,7 +50,7 @@ pub(crate) fn descendants() -> Vec<Member> {
     }
 }
 
-/// Those of a family that are in the session of `leader` or descend from one that is.
+/// Returns the members of a family that are in the session of `leader` or descend from one that is.
 fn branch(mut family: Vec<Member>, leader: i32) -> Vec<Member> {
     let mut branch: Vec<Member> =
         family.extract_if(.., |one| one.pid == leader || one.session == leader).collect();
@@ -67,7 +67,8 @@ fn branch(mut family: Vec<Member>, leader: i32) -> Vec<Member> {
 /// Kills those of a family that are in the session of `leader` or descend from one that is. They are stopped first, all
 /// of them, so that none sees another die, or starts more than are found.
 pub fn kill_branch(family: impl Fn() -> Vec<Member>, leader: i32) {
-    // Somebody from outside of the branch may have it go on; within reason it is tried again.
+    // A process outside of the branch may continue a stopped one (`SIGCONT`); the attempt is repeated up to this many
+    // times.
     const ROUNDS: usize = 64;
     let mut stopped: HashMap<i32, Member> = HashMap::new();
     for _ in 0..ROUNDS {
@@ -91,7 +92,7 @@ pub fn kill_branch(family: impl Fn() -> Vec<Member>, leader: i32) {
     }
 }
 
-/// All processes that `belongs` says yes to: asked before each is held, and again afterwards.
+/// Returns all processes for which `belongs` is true: called before each is held, and again afterwards.
 pub fn all_that(belongs: impl Fn(i32) -> bool) -> Vec<Member> {
     let candidates = all().into_iter().map(|process| process.pid).filter(|pid| belongs(*pid));
     candidates.filter_map(|pid| Member::hold(pid, |held| belongs(held.pid))).collect()
@@ -129,14 +130,14 @@ impl Member {
         (does_belong && member.is_alive()).then_some(member)
     }
 
-    /// Whether any thread of it runs.
+    /// Returns true if any of its threads runs.
     pub fn is_alive(&self) -> bool {
         let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         matches!(rustix::io::retry_on_intr(|| poll(&mut ended, Some(&at_once))), Ok(0))
     }
 
-    /// Whether no thread of it goes on.
+    /// Returns true if none of its threads goes on: all are stopped or have ended.
     pub(crate) fn is_still(&self) -> bool {
         stands_still(self.pid)
     }

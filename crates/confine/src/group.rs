@@ -1,12 +1,12 @@
-//! Control groups: what a sandbox as a whole may use, and what it has used.
+//! Control groups (cgroups): resource limits of a sandbox as a whole, and its resource usage.
 //!
 //! ```text
 //! Hierarchies::find ─► make ─► Group ── entrance ──► the launch: PID 1 is born in it (version 2) or moves in (version 1)
 //!                                │ ── usage, oom_kills
 //!                                └─ remove: nothing of it is left
 //! ```
-//! Whoever made a group holds a lock on it. The kernel lets go of the lock when that process is gone, so a group that
-//! can be locked is a leftover ([`sweep`]).
+//! The process that made a group holds a lock on it. The kernel releases the lock when that process is gone, so a group
+//! that can be locked is a leftover ([`sweep`]).
 
 mod mounts;
 mod v1;
@@ -24,16 +24,16 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where groups can be made on this host.
+/// Cgroup hierarchies of this host in which groups can be made.
 #[derive(Debug, Clone)]
 pub enum Hierarchies {
-    /// The one tree of version 2.
+    /// The single tree of version 2.
     V2(v2::Tree),
     /// The trees of version 1, one for each kind of resource.
     V1(v1::Trees),
 }
 
-/// What a group may use.
+/// Resource limits of a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupLimits {
     /// Memory in bytes, without any swap beyond.
@@ -48,7 +48,7 @@ pub struct GroupLimits {
 #[derive(Debug)]
 pub struct Group {
     directories: Directories,
-    /// Of each of them.
+    /// Locks on each of its directories.
     locks: Vec<OwnedFd>,
     removed: bool,
 }
@@ -60,23 +60,23 @@ enum Directories {
     V1(v1::Directories),
 }
 
-/// How PID 1 comes into its group.
+/// The way in which PID 1 enters its group.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Entrance {
-    /// It is born in this directory.
+    /// PID 1 is born in this directory.
     Born(#[serde(with = "wire::descriptor")] OwnedFd),
-    /// It writes itself into these files, and ends everything when the last says that memory ran out.
+    /// PID 1 writes itself into these files, and ends everything when the last file reports that memory ran out.
     Joins {
         /// Files that list a group's threads, open for writing.
         lists: Vec<Door>,
-        /// Readable when the kernel has killed somebody for want of memory.
+        /// Readable when the kernel has killed a process of the group for lack of memory (OOM kill).
         out_of_memory: Option<Door>,
-        /// What sockets hold, where that is counted apart.
+        /// Memory of sockets, where it is counted apart.
         sockets: Option<SocketMemory>,
     },
 }
 
-/// What the sockets of a group hold in buffers, which is no part of its memory (version 1).
+/// Memory that the sockets of a group hold in buffers, which is no part of its memory (version 1).
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SocketMemory {
     /// A file with the number of bytes.
@@ -95,7 +95,7 @@ pub enum GroupError {
     /// There is no tree in which this process may make one.
     #[error("{why}")]
     Unavailable {
-        /// What is missing.
+        /// Description of what is missing.
         why: String,
     },
     /// A file or directory of the tree can't be used.
@@ -109,15 +109,15 @@ pub enum GroupError {
     },
 }
 
-/// How long a group may take to become empty once everything in it was killed.
+/// Maximum time until a group is empty once everything in it was killed.
 const EMPTYING: Duration = Duration::from_secs(2);
 
 pub(crate) fn tree_error(path: &Path, source: impl Into<std::io::Error>) -> GroupError {
     GroupError::Tree { path: path.to_owned(), source: source.into() }
 }
 
-/// Removes the groups below `parent` whose names begin with `prefix` and whose owner is gone, after killing what is
-/// left in them. Returns how many there were. What belongs to somebody who lives stays.
+/// Removes the groups below `parent` whose names begin with `prefix` and whose owner is gone, after killing what is left in
+/// them. Returns the number of groups removed. Groups of a live owner stay.
 ///
 /// # Errors
 /// [`GroupError`] for the first that can't be removed.
@@ -130,7 +130,8 @@ pub fn sweep(parent: &Path, prefix: &str) -> Result<usize, GroupError> {
         if !is_ours {
             continue;
         }
-        // Held until it is gone: whoever is making it just then can't get the lock, and makes another.
+        // The lock is held until the group is gone: a process that is making it at this moment can't get the lock, and
+        // makes another.
         let Ok(Some(_lock)) = lock(&entry.path()) else { continue };
         empty(&entry.path())?;
         removed += 1;
@@ -143,7 +144,7 @@ fn make_directory(path: &Path) -> Result<(), GroupError> {
     fs::DirBuilder::new().mode(0o700).create(path).map_err(|error| tree_error(path, error))
 }
 
-/// A lock on a group's directory; nothing when somebody else holds it.
+/// Locks a group's directory. Returns `None` if another process holds the lock.
 fn lock(directory: &Path) -> Result<Option<OwnedFd>, Errno> {
     let opened = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
@@ -172,7 +173,7 @@ fn empty(directory: &Path) -> Result<(), GroupError> {
             Err(error) if begun.elapsed() > EMPTYING => return Err(tree_error(directory, error)),
             Err(_) => kill_all(directory),
         }
-        // Whoever was killed is listed until the kernel has taken it apart.
+        // A killed process is listed until the kernel has taken it apart.
         std::thread::sleep(Duration::from_micros(200));
     }
 }
@@ -184,7 +185,7 @@ fn kill_all(directory: &Path) {
     }
     let listed = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
     for pid in listed.lines().filter_map(|line| rustix::process::Pid::from_raw(line.parse().ok()?)) {
-        // Held, so that it can't be somebody else; and it is somebody who is still listed.
+        // The descriptor holds the process, so the id can't pass to another one; then the process must still be listed.
         let Ok(held) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else {
             continue;
         };
@@ -217,7 +218,7 @@ impl Entrance {
         }
     }
 
-    /// In how many trees the group has a directory.
+    /// Returns the number of trees in which the group has a directory.
     pub(crate) fn trees(&self) -> usize {
         match self {
             Self::Born(_) => 1,
@@ -233,7 +234,7 @@ impl Entrance {
         }
     }
 
-    /// What its sockets hold, where that is counted apart.
+    /// Returns the memory of its sockets, where that is counted apart.
     pub(crate) fn socket_memory(&self) -> Option<&SocketMemory> {
         match self {
             Self::Born(_) => None,
@@ -269,7 +270,7 @@ impl Hierarchies {
         }
     }
 
-    /// The directories in which groups are made.
+    /// Returns the directories in which groups are made.
     pub fn parents(&self) -> Vec<&Path> {
         match self {
             Self::V2(tree) => vec![tree.parent()],
@@ -277,7 +278,7 @@ impl Hierarchies {
         }
     }
 
-    /// Makes a group. Its limits hold before anybody is in it.
+    /// Makes a group. Its limits hold before any process is in it.
     ///
     /// # Errors
     /// [`GroupError`]; nothing of it is left then.
@@ -286,8 +287,8 @@ impl Hierarchies {
         let mut made = self.try_make(name, limits);
         for attempt in 1..ATTEMPTS {
             match made {
-                // Somebody who clears away has come between its making and its lock, and took it for a leftover. They remove it
-                // by its name, and so this can't be the name of the next.
+                // A sweep by another process came between making the group and locking it, and took it for a leftover. It
+                // removes the group by name, so the next group must have another name.
                 Err(GroupError::Tree { source, .. }) if is_swept(&source) => {
                     made = self.try_make(&format!("{name}-{attempt}"), limits);
                 }
@@ -330,12 +331,12 @@ impl Group {
         }
     }
 
-    /// What it is called, the same in every tree.
+    /// Name of the group, the same in every tree.
     pub fn name(&self) -> Option<&str> {
         self.paths().find_map(Path::file_name)?.to_str()
     }
 
-    /// What a launch needs for PID 1 to be in it.
+    /// Returns what a launch needs for PID 1 to be in the group.
     ///
     /// # Errors
     /// [`GroupError`] when its files can't be opened.
@@ -346,7 +347,7 @@ impl Group {
         }
     }
 
-    /// How many of its processes the kernel has killed for want of memory.
+    /// Number of its processes that the kernel has killed for lack of memory (OOM kills).
     pub fn oom_kills(&self) -> u64 {
         match &self.directories {
             Directories::V2(directory) => directory.oom_kills(),

@@ -46,7 +46,7 @@ use rustix::process::Signal;
 use streams::Streams;
 use watch::Watch;
 
-/// What the child needs of its parent.
+/// Parameters of the child process.
 pub(crate) struct Birth<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) ground: Ground,
@@ -60,7 +60,7 @@ struct Progress {
     marks: Vec<(Stage, u64)>,
 }
 
-/// Is the child. Never returns: what follows in the copied program is the parent's business.
+/// Runs as the child process. Never returns: the code that follows in the copied program is the parent's.
 pub(crate) fn run(birth: &Birth<'_>) -> ! {
     // A panic must not unwind into the program that this is a copy of.
     let _never_returns = ExitOnDrop;
@@ -116,7 +116,7 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     identity::take(plan.identity)?;
     die_with_host(birth.control)?;
     progress.pass(Stage::Sources);
-    // The modes of what follows are meant as they stand, whatever the mask of whoever started us.
+    // The modes of the files that follow are meant as written, whatever umask the starting process has.
     rustix::process::umask(Mode::empty());
     let House { root, mut worker, hidden } = match worker {
         Some(worker) => build_root(plan, worker, progress)?,
@@ -165,7 +165,7 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
 /// The root that a sandbox has, when it has it.
 struct House {
     root: OwnedFd,
-    /// Who is still at work on it.
+    /// The worker that is still busy with the root.
     worker: Option<Worker>,
     /// The mount namespace that holds it, if PID 1 has left that.
     hidden: Option<OwnedFd>,
@@ -197,7 +197,7 @@ fn build_root(plan: &Plan, mut worker: Worker, progress: &mut Progress) -> Resul
     Ok(House { root, worker, hidden })
 }
 
-/// Adds what is this sandbox's own to a copy of the root that its launcher stands in.
+/// Adds the sandbox's own parts to a copy of its launcher's root.
 fn furnish_root(plan: &Plan, progress: &mut Progress) -> Result<House, Fault> {
     progress.pass(Stage::Root);
     let places: Vec<&str> = plan.scratch_places().chain([devices::SHARED_MEMORY]).collect();
@@ -212,7 +212,7 @@ fn furnish_root(plan: &Plan, progress: &mut Progress) -> Result<House, Fault> {
     Ok(House { root, worker: None, hidden: None })
 }
 
-/// With a list of programs, nothing else that is in the root can be one.
+/// Makes sure that, with a list of programs, nothing else in the root can be started.
 fn forbid_programs(plan: &Plan) -> Result<(), Fault> {
     if plan.programs.is_none() {
         return Ok(());
@@ -227,7 +227,7 @@ fn install_filter(program: &[seccomp::program::Instruction]) -> Result<(), Fault
         .map_err(|errno| Fault { subject: filter_subject(errno).to_owned(), errno })
 }
 
-/// What a filter that can't be installed is about.
+/// Returns the subject of the error for a filter that can't be installed.
 pub(crate) fn filter_subject(errno: Errno) -> &'static str {
     /// `ENOTSUPP`, which the kernel doesn't mean for programs: a filter can't be compiled, and is not run otherwise.
     const NOT_COMPILED: i32 = 524;
@@ -260,7 +260,7 @@ fn export(inside: &str) -> Result<OwnedFd, Fault> {
 }
 
 fn send(control: BorrowedFd<'_>, report: &Report, descriptors: &[BorrowedFd<'_>]) {
-    // If the host is gone, nobody is left to be told.
+    // If the host is gone, there is no receiver.
     let _ = message::send(control, &report.encode(), descriptors);
 }
 

@@ -1,4 +1,4 @@
-//! Being PID 1 of a sandbox that somebody else has made, and speaking with it from inside.
+//! PID 1 of a sandbox that another program has made, and the channel to it from inside.
 //!
 //! ```text
 //! PID 1: attend ◄── control ──► Attended: another process, begun before the walls were put up
@@ -21,15 +21,15 @@ use rustix::io::Errno;
 pub struct Walls {
     /// The only directories in which anything may be written, relative to the root.
     pub writable: Vec<String>,
-    /// Directories in whose file systems nobody but the sandbox listens, relative to the root.
+    /// Directories in whose file systems only the sandbox listens, relative to the root.
     pub own: Vec<String>,
-    /// Processes that nobody inside signals or limits.
+    /// Processes that no program inside may signal or limit.
     pub spared: Vec<i32>,
     /// Open files of one process.
     pub open_files: u64,
     /// Seccomp filters that programs may have installed at a time.
     pub filters: u64,
-    /// Whom the system call policy is for.
+    /// Programs that the system call policy is for.
     pub audience: Audience,
 }
 
@@ -40,7 +40,7 @@ pub struct Attended {
     landlock_abi: u32,
 }
 
-/// Why there is no such PID 1.
+/// Why PID 1 could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum AttendError {
     /// A wall could not be put up.
@@ -48,18 +48,18 @@ pub enum AttendError {
     Wall {
         /// The stage at which it failed.
         stage: &'static str,
-        /// What it was about.
+        /// Subject of the failed operation.
         subject: String,
-        /// Why.
+        /// The error.
         #[source]
         source: Errno,
     },
-    /// It has ended without a word.
+    /// PID 1 has ended without an answer.
     #[error("process 1 has ended")]
     Gone,
 }
 
-/// Sockets that listen where this process is, and are for somebody elsewhere to serve.
+/// Opens sockets that listen in this process's namespaces, for a process elsewhere to serve.
 ///
 /// # Errors
 /// The kernel's, for the first that can't be made.
@@ -67,10 +67,10 @@ pub fn listen(hatches: &[Hatch]) -> Result<Vec<OwnedFd>, Errno> {
     hatches::open(hatches).map_err(|fault| fault.errno)
 }
 
-/// The exit code of a PID 1 that has ended because memory had run out.
+/// Exit code of a PID 1 that has ended because memory had run out.
 pub const OUT_OF_MEMORY: i32 = 12;
 
-/// Is PID 1 until the other end of `control` is closed. Returns its exit code.
+/// Runs PID 1 until the other end of `control` is closed. Returns its exit code.
 pub fn attend(control: &OwnedFd, walls: &Walls) -> i32 {
     attend_as_pid_1(control, walls)
 }

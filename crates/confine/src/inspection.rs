@@ -1,4 +1,4 @@
-//! What really holds of a new sandbox, looked at from outside before its program's first instruction.
+//! Check of a new sandbox's walls from outside, before its program's first instruction.
 //!
 //! ```text
 //! host                                     PID 1
@@ -9,9 +9,9 @@
 //!   ├── go ─────────────────────────────────► exec
 //!   └── or kills it: a layer is not in force
 //! ```
-//! The files are opened while PID 1 may still be looked at by an ordinary user, and read when its walls stand. Which its
-//! namespaces are, root alone would see from outside, and its limits can be had for less: PID 1 says both. Nothing has run
-//! yet that could make it lie.
+//! The files are opened while PID 1 may still be looked at by an ordinary user, and read when its walls stand. PID 1 itself
+//! reports its namespaces, which only root could see from outside, and its limits, which are cheaper to have that way.
+//! Nothing has run yet that could make it lie.
 
 mod papers;
 mod starter;
@@ -36,19 +36,20 @@ use std::sync::OnceLock;
 pub struct NotInForce {
     /// Its name, as in the isolation report.
     pub layer: String,
-    /// What was found instead.
+    /// State that was found instead.
     pub found: String,
 }
 
 /// Looks at one new PID 1.
 #[derive(Debug)]
 pub(crate) struct Inspector {
-    /// What the kernel says of PID 1, or why that can't be had.
+    /// The kernel's description of PID 1, or the reason why it can't be read.
     papers: Result<Papers, Errno>,
     own: &'static Own,
 }
 
-/// How it is on the host: what must be different inside. It stays so for as long as whoever launches lives.
+/// State of this process on the host, which must be different inside. It stays the same for as long as the launching
+/// process lives.
 #[derive(Debug)]
 struct Own {
     namespaces: [u64; NAMESPACES.len()],
@@ -76,7 +77,7 @@ const LIMITS: [(Resource, &str); 4] = [
 /// The sets of capabilities, all of which must be empty.
 const CAPABILITIES: [&str; 5] = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
 
-/// In force if `holds`; otherwise it is told what was found.
+/// Passes if `holds`; otherwise returns an error with what was found.
 fn check(layer: &str, holds: bool, found: impl FnOnce() -> String) -> Result<(), NotInForce> {
     match holds {
         true => Ok(()),
@@ -87,7 +88,7 @@ fn check(layer: &str, holds: bool, found: impl FnOnce() -> String) -> Result<(),
 // === impl Inspector ===
 
 impl Inspector {
-    /// Begins while PID 1 builds, when there is nothing else to do.
+    /// Begins the inspection while PID 1 puts up its walls and this process is idle.
     pub(crate) fn begin(pid: i32, plan: &Plan) -> Result<Self, Errno> {
         let papers = Papers::open(pid, plan.group_name.is_some());
         Ok(Self { papers, own: Own::get()? })
@@ -155,7 +156,7 @@ fn namespaces(testimony: &Testimony, own: &Own) -> Result<(), NotInForce> {
     Ok(())
 }
 
-/// Who PID 1 is, inside and on the host.
+/// Checks the user and group ids of PID 1, inside and on the host.
 fn identity(plan: &Plan, status: &Status, uid_map: &str) -> Result<(), NotInForce> {
     let identity = plan.identity;
     let map: Vec<&str> = uid_map.split_whitespace().collect();
@@ -176,15 +177,15 @@ fn identity(plan: &Plan, status: &Status, uid_map: &str) -> Result<(), NotInForc
     check("pid_namespace", is_first, || format!("its numbers are {}", numbers.join(" ")))
 }
 
-/// Where PID 1 is.
+/// Checks the namespaces and the root of PID 1.
 fn place(plan: &Plan, testimony: &Testimony, hosts: (u64, u64)) -> Result<(), NotInForce> {
     check("mount_namespace", testimony.root != hosts, || "its root is the host's".to_owned())?;
-    // The kernel gives memory in whole pages, and none at all is how it says that there is no limit.
+    // The kernel rounds memory to whole pages, and reports no limit as zero.
     let (found, most) = (testimony.scratch_bytes, plan.scratch_bytes.saturating_add(1 << 16));
     check("scratch_limit", (1..=most).contains(&found), || format!("there is room for {found} bytes"))
 }
 
-/// What PID 1 may do.
+/// Checks the privileges of PID 1.
 fn privileges(status: &Status, testimony: &Testimony, own_filters: u64) -> Result<(), NotInForce> {
     no_new_privileges(status)?;
     capabilities(status, &CAPABILITIES)?;
@@ -209,14 +210,15 @@ fn no_new_privileges(status: &Status) -> Result<(), NotInForce> {
     check("no_new_privs", status.number("NoNewPrivs") == Some(1), || "the flag is not set".to_owned())
 }
 
-/// Whoever launches may be behind filters itself, which every process that comes from it then has, too.
+/// Checks the seccomp filters. The launching process may have filters itself, which every process that descends from it
+/// then has, too.
 fn filters(status: &Status, own: u64, more: u64) -> Result<(), NotInForce> {
     let (mode, filters) = (status.number("Seccomp"), status.number("Seccomp_filters").unwrap_or_default());
     let found = || format!("{filters} filters, {own} of them those of whoever launches");
     check("seccomp", mode == Some(2) && filters >= own.saturating_add(more), found)
 }
 
-/// What every process of the sandbox has from PID 1.
+/// Checks the limits that every process of the sandbox has from PID 1.
 fn limits(plan: &Plan, found: &[u64; LIMITS.len()]) -> Result<(), NotInForce> {
     let plan::Limits { open_files, processes, locked_memory_bytes, .. } = plan.limits;
     let most = [1, open_files, locked_memory_bytes, processes];
@@ -226,7 +228,7 @@ fn limits(plan: &Plan, found: &[u64; LIMITS.len()]) -> Result<(), NotInForce> {
     Ok(())
 }
 
-/// That PID 1 is in its control group, in each tree where it has a directory.
+/// Checks that PID 1 is in its control group, in each tree where it has a directory.
 fn in_group(plan: &Plan, name: &str, text: &str) -> Result<(), NotInForce> {
     let trees = plan.group.as_ref().map_or(0, crate::group::Entrance::trees);
     let found = text.lines().filter(|line| line.rsplit('/').next() == Some(name)).count();

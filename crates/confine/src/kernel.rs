@@ -22,12 +22,12 @@ use std::time::{Duration, Instant};
 /// A child that has ended.
 pub(crate) struct Reaped {
     pub(crate) pid: i32,
-    /// As `wait4` gives it.
+    /// Wait status, as `wait4` returns it.
     pub(crate) status: i32,
     pub(crate) usage: Usage,
 }
 
-/// What processes have used.
+/// Resources that processes have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Processor time, user and system.
@@ -104,7 +104,7 @@ pub(crate) fn signal_all_others(signal: i32) {
     }
 }
 
-/// Has the kernel collect children of this process as soon as they end.
+/// Makes the kernel reap children of this process as soon as they end.
 pub(crate) fn ignore_ended_children() {
     // SAFETY: SIG_IGN is no function of ours.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
@@ -116,7 +116,7 @@ pub(crate) fn close_from(first: libc::c_uint) {
     unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
 }
 
-/// Gives this process a table of descriptors of its own, a copy of the one that it shares.
+/// Gives this process its own table of descriptors, a copy of the shared one.
 pub(crate) fn unshare_descriptors() -> Result<(), Errno> {
     // A range in which there is no descriptor: nothing is closed. (`unshare` itself is refused by the filter.)
     let (none, flags) = (libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE);
@@ -149,7 +149,7 @@ pub(crate) fn set_mount_attributes(
     mount_setattr(mount, &request, recursive)
 }
 
-/// Has a detached mount show its files as owned according to the maps of that user namespace.
+/// Makes a detached mount show its files as owned according to the maps of that user namespace.
 pub(crate) fn set_mount_identity(mount: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) -> Result<(), Errno> {
     let request = libc::mount_attr {
         attr_set: libc::MOUNT_ATTR_IDMAP,
@@ -215,7 +215,7 @@ pub(crate) fn leave_mount_namespace() -> Result<(), Errno> {
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
 }
 
-/// Has ended children make a descriptor readable instead of interrupting.
+/// Returns a descriptor that becomes readable when children end, instead of an interrupting signal.
 pub(crate) fn children_descriptor() -> Result<OwnedFd, Errno> {
     // SAFETY: the set lives until the calls return; nothing but this process's own mask is changed.
     let descriptor = unsafe {
@@ -225,7 +225,7 @@ pub(crate) fn children_descriptor() -> Result<OwnedFd, Errno> {
         libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
     };
-    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    // SAFETY: the kernel has just made this descriptor, and it has no other owner.
     check(descriptor.into()).map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
@@ -269,12 +269,12 @@ pub(crate) fn bring_loopback_up() -> Result<(), Errno> {
     unsafe { ioctl(&socket, Setter::<{ libc::SIOCSIFFLAGS as rustix::ioctl::Opcode }, _>::new(request)) }
 }
 
-/// Takes a child that has ended; nothing if none has.
+/// Reaps a child that has ended; `None` if none has.
 pub(crate) fn reap() -> Result<Option<Reaped>, Errno> {
     wait(libc::WNOHANG)
 }
 
-/// Waits for a child to end, and takes it. An error means that there is none.
+/// Waits for a child to end, and reaps it. An error means that there is none.
 pub(crate) fn wait_for_child() -> Result<(), Errno> {
     rustix::io::retry_on_intr(|| wait(0)).map(drop)
 }
@@ -291,14 +291,14 @@ fn wait(options: libc::c_int) -> Result<Option<Reaped>, Errno> {
 
 /// Sends a signal to a process group.
 pub(crate) fn signal_group(group: i32, signal: i32) {
-    // Numbers with a meaning of their own would reach everybody.
+    // Numbers with a meaning of their own would address all processes.
     if group > 1 {
         // SAFETY: takes numbers only.
         unsafe { libc::kill(-group, signal) };
     }
 }
 
-/// What all children waited for have used, and theirs.
+/// Returns the resources that all reaped children, and their children, have used.
 pub(crate) fn usage_of_children() -> Usage {
     // SAFETY: all-zero is a valid rusage, and the call fills it.
     Usage::from(unsafe {
@@ -339,7 +339,7 @@ pub(crate) fn wipe_arguments_and_environment(name: &CStr) {
             end = (*entry).add(libc::strlen(*entry));
             entry = entry.add(1);
         }
-        // Far apart they are not one block: then somebody has moved one of the pointers.
+        // Far apart they are not one block: then the program has moved one of the pointers.
         const LARGEST_BLOCK: usize = 8 << 20;
         if first < end && end.addr() - first.addr() < LARGEST_BLOCK {
             std::ptr::write_bytes(first, 0, end.offset_from_unsigned(first));
@@ -352,7 +352,8 @@ pub(crate) fn wipe_arguments_and_environment(name: &CStr) {
     }
 }
 
-/// How many threads this process has. One that was joined is counted for a moment still: more than one are counted again.
+/// Returns the number of threads of this process. A joined thread is still counted for a moment: more than one are counted
+/// again.
 pub(crate) fn thread_count() -> Result<u64, Errno> {
     const PATIENCE: Duration = Duration::from_millis(50);
     const STEP: Duration = Duration::from_micros(50);
@@ -367,7 +368,7 @@ pub(crate) fn thread_count() -> Result<u64, Errno> {
     }
 }
 
-/// Takes this terminal as the controlling one of a session just made.
+/// Makes this terminal the controlling one of a session just made.
 pub(crate) fn take_terminal(terminal: impl AsFd) -> Result<(), Errno> {
     rustix::process::ioctl_tiocsctty(terminal)
 }

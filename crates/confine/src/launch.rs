@@ -1,4 +1,4 @@
-//! From a plan to a running sandbox.
+//! Launch of a sandbox from a plan.
 
 use crate::as_user::AsUser;
 use crate::group::Entrance;
@@ -28,12 +28,12 @@ pub struct Launched {
     pub exported: Option<OwnedFd>,
     /// The sockets of the plan's hatches, in their order.
     pub hatches: Vec<OwnedFd>,
-    /// Its mounts, held, if it comes from a process that is ready for many. The kernel takes them apart when nobody holds them
-    /// any more, which is a third of a sandbox's end: whoever lets go of them later waits later.
+    /// Its mounts, held, if it comes from a process that is ready for many. The kernel takes the mounts apart once no
+    /// process holds them, which is a third of a sandbox's end: releasing them later moves that wait.
     pub mounts: Option<OwnedFd>,
     /// The Landlock ABI in force; 0 for none.
     pub landlock_abi: u32,
-    /// How long each stage took.
+    /// Duration of each stage.
     pub timings: Timings,
 }
 
@@ -43,7 +43,7 @@ pub enum LaunchError {
     /// Only a process with one thread may be copied safely.
     #[error("this process has {count} threads; sandboxes start from a process with one")]
     Threads {
-        /// How many there are.
+        /// Number of threads.
         count: u64,
     },
     /// The kernel makes no such process.
@@ -59,9 +59,9 @@ pub enum LaunchError {
     Stage {
         /// The stage.
         stage: Stage,
-        /// What it was about, such as a path.
+        /// Subject of the failed operation, such as a path.
         subject: String,
-        /// Why.
+        /// The error.
         #[source]
         #[serde(with = "wire::errno")]
         source: Errno,
@@ -69,10 +69,10 @@ pub enum LaunchError {
     /// Something that was put up doesn't hold.
     #[error(transparent)]
     NotInForce(#[from] NotInForce),
-    /// PID 1 ended without a word.
+    /// PID 1 ended without a report.
     #[error("the sandbox ended while it was built")]
     Vanished,
-    /// A descriptor could not be had.
+    /// The channel to the sandbox failed.
     #[error("can't talk to the sandbox")]
     Control {
         /// Why.
@@ -82,9 +82,9 @@ pub enum LaunchError {
     },
 }
 
-/// All but two: the network namespace is made meanwhile ([`crate::walls::worker`]), and that of control groups when PID 1
-/// is in its group ([`crate::walls::group`]). The first two are no walls by themselves: without them none of the others
-/// could be put up.
+/// Returns all namespaces but two. The network namespace is made meanwhile ([`crate::walls::worker`]), and the cgroup
+/// namespace when PID 1 is in its group ([`crate::walls::group`]). The first two are no walls by themselves: without them
+/// none of the others could be put up.
 fn namespaces() -> libc::c_int {
     libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
@@ -93,12 +93,12 @@ fn namespaces() -> libc::c_int {
         | wall!(UtsNamespace: libc::CLONE_NEWUTS, else 0)
 }
 
-/// What the launching process stands on.
+/// State that the launching process starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ground {
     /// The host's root and network: every sandbox builds its own.
     Host,
-    /// A root made for plain sandboxes, and a network that nobody has used ([`crate::launcher::ready`]).
+    /// A root made for plain sandboxes, and an unused network namespace ([`crate::launcher::ready`]).
     Prepared,
 }
 
@@ -117,19 +117,19 @@ pub(crate) fn launch_from(ground: Ground, plan: &Plan) -> Result<Launched, Launc
     }
     let (ours, theirs) = message::pair().map_err(|source| LaunchError::Control { source })?;
     let begun = now_in_nanoseconds();
-    // For the moment of cloning, this thread is the user that the sandbox shall be: the user namespace is then owned by
-    // that user and may be mapped to it from inside, without a privileged process having to write the maps.
+    // For the moment of cloning, this thread is the sandbox's user. The user namespace is then owned by that user and may
+    // be mapped to it from inside, without a privileged process having to write the maps.
     let (uid, gid) = (plan.identity.host_uid, plan.identity.host_gid);
     let group = plan.group.as_ref().and_then(Entrance::birthplace);
     let became = AsUser::become_user(uid, gid).map_err(|source| LaunchError::Clone { source })?;
-    // Only who may write to a group may place somebody in it. The child has nothing of this: in its user namespace it
-    // begins with other privileges.
+    // Only a process that may write to a group may place another in it. The child has no such right: in its user namespace
+    // it begins with other privileges.
     group.map_or(Ok(()), |_| became.keep_access()).map_err(|source| LaunchError::Clone { source })?;
     // SAFETY: this is the only thread, as counted above.
     let cloned = unsafe { kernel::clone_into(namespaces(), group) };
     let (pid, pidfd) = match cloned {
         Ok(Cloned::Child) => {
-            // Or nobody in the sandbox would hear that the host is gone.
+            // Otherwise no process in the sandbox would see that the host is gone.
             drop(ours);
             init::run(&Birth { plan, ground, control: theirs.as_fd() });
         }
@@ -181,7 +181,7 @@ fn inspect(plan: &Plan, sealed: &Sealed) -> Result<(), LaunchError> {
     }
 }
 
-/// What PID 1 says next. That a wall could not be put up is the end.
+/// Receives the next report of PID 1. A report that a wall could not be put up is an error.
 fn hear(sealed: &Sealed) -> Result<(Report, Vec<OwnedFd>), LaunchError> {
     match receive(sealed).map_err(|source| LaunchError::Control { source })? {
         (Some(Report::Failed { stage, errno, subject }), _) => {
@@ -192,7 +192,7 @@ fn hear(sealed: &Sealed) -> Result<(Report, Vec<OwnedFd>), LaunchError> {
     }
 }
 
-/// The next message and what came with it; no message when the other end is gone.
+/// Receives the next message with its descriptors; no message when the other end is gone.
 pub(crate) fn receive(sealed: &Sealed) -> Result<(Option<Report>, Vec<OwnedFd>), Errno> {
     let (bytes, descriptors) = message::receive(sealed.control())?.unwrap_or_default();
     Ok((Report::decode(&bytes), descriptors))

@@ -33,11 +33,11 @@ pub struct Launcher {
     ready: Mutex<Vec<Arc<Ready>>>,
 }
 
-/// Where a launcher is asked. One request and its answer at a time.
+/// Request channel of a launcher. One request and its answer at a time.
 #[derive(Debug)]
 struct Line(Mutex<OwnedFd>);
 
-/// What a launcher is asked for.
+/// A request to a launcher.
 #[derive(Debug, Deserialize)]
 enum Order {
     Launch(Box<Plan>),
@@ -45,7 +45,7 @@ enum Order {
     GetReady(Foundation),
 }
 
-/// The same, as it is written.
+/// A borrowed [`Order`], for serialisation.
 #[derive(Debug, Serialize)]
 enum OrderRef<'a> {
     Launch(&'a Plan),
@@ -53,7 +53,7 @@ enum OrderRef<'a> {
     GetReady(&'a FoundationRef<'a>),
 }
 
-/// What a launcher answers; the descriptors come beside it: pidfd, control, and what the plan asked for.
+/// Answer of a launcher. The descriptors are sent with it: pidfd, control, and those that the plan asked for.
 #[derive(Debug, Serialize, Deserialize)]
 struct Answer {
     pid: i32,
@@ -66,10 +66,10 @@ struct Answer {
 // === impl Launcher ===
 
 impl Launcher {
-    /// Starts the launcher. To be called before the process has a second thread or much memory.
+    /// Starts the launcher. Call it before the process has a second thread or much memory.
     ///
     /// # Errors
-    /// [`LaunchError::Threads`] when it is too late, or whatever the kernel says.
+    /// [`LaunchError::Threads`] when it is too late, or the kernel's error.
     pub fn start() -> Result<Self, LaunchError> {
         let control = |source| LaunchError::Control { source };
         let count = kernel::thread_count().map_err(control)?;
@@ -89,8 +89,8 @@ impl Launcher {
         }
     }
 
-    /// Tells when its process has ended: then nothing can be launched any more, and the kernel has ended what was. A thread
-    /// waits for that.
+    /// Calls `tell` when the launcher's process has ended: then nothing can be launched any more, and the kernel has ended
+    /// its sandboxes. A thread waits for that.
     ///
     /// # Errors
     /// When there is no room for one.
@@ -122,15 +122,15 @@ impl Launcher {
         self.line.launch(plan)
     }
 
-    /// The same for a program that makes many: a plain sandbox is launched from a process that has its base and a fresh
-    /// network ready.
+    /// Launches a sandbox for a program that makes many: a plain sandbox is launched from a process that has its base and a
+    /// fresh network ready.
     ///
     /// # Errors
     /// [`LaunchError`], as from [`launch`].
     pub fn launch_one_of_many(&self, plan: &Plan) -> Result<Launched, LaunchError> {
         let Some(ready) = self.ready_for(plan) else { return self.line.launch(plan) };
         match ready.line().map(|line| line.launch(plan)) {
-            // That one is gone, and with it whatever it has begun.
+            // That launcher is gone, and with it everything that it had begun.
             Some(Err(LaunchError::Control { source: Errno::PIPE | Errno::CONNRESET })) => {
                 let mut all = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
                 all.retain(|known| !Arc::ptr_eq(known, &ready));
@@ -143,7 +143,7 @@ impl Launcher {
 
     /// A launcher for such sandboxes, if there can be one.
     fn ready_for(&self, plan: &Plan) -> Option<Arc<Ready>> {
-        /// Those of the same program are alike, and others come after an update of the host.
+        /// Maximum number of ready launchers. Plans of one program are alike; others come after an update of the host.
         const MOST: usize = 4;
         let foundation = FoundationRef::of(plan)?;
         let key = foundation.key()?;
@@ -166,7 +166,7 @@ impl Launcher {
         let answer: Result<(), i32> = postcard::from_bytes(&bytes).map_err(|_| Errno::BADMSG)?;
         answer.map_err(Errno::from_raw_os_error)?;
         let socket = descriptors.into_iter().next().ok_or(Errno::BADMSG)?;
-        // It says so when it is.
+        // The launcher reports when it is ready.
         message::receive(socket.as_fd())?.ok_or(Errno::PIPE)?;
         Ok(Line(Mutex::new(socket)))
     }
@@ -176,7 +176,8 @@ impl Launcher {
 
 impl Line {
     fn ask(&self, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
-        // A thread that panicked here has left at worst an answer behind that nobody took; then nothing fits any more.
+        // A thread that panicked here has left at worst an answer behind that was never read; then no answer fits its
+        // request any more.
         let socket = self.0.lock().map_err(|_| Errno::PROTO)?;
         message::send_whole(socket.as_fd(), bytes, &message::borrowed(descriptors))?;
         message::receive(socket.as_fd())?.ok_or(Errno::PIPE)
@@ -206,13 +207,13 @@ impl Line {
     }
 }
 
-/// Is the launcher.
+/// Main loop of the launcher.
 fn serve(socket: &OwnedFd) -> ! {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    // Sandboxes that end are nobody's to collect: whoever holds their descriptor sees it.
+    // Sandboxes that end are not reaped by this process: the holder of their descriptor sees their end.
     kernel::ignore_ended_children();
     let _ = rustix::thread::set_name(c"belljar-launch");
-    // Whoever waits for its owner's output to end must not wait for the launcher.
+    // A process that waits for the end of its owner's output must not wait for the launcher.
     if let Ok(nowhere) = openat(CWD, c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         let _ = rustix::stdio::dup2_stdin(&nowhere);
         let _ = rustix::stdio::dup2_stdout(&nowhere);
@@ -229,7 +230,7 @@ fn serve(socket: &OwnedFd) -> ! {
             Ok(Order::GetReady(foundation)) => answer_one(socket.as_fd(), &ready::start(&foundation)),
             Err(source) => answer(socket.as_fd(), Err(LaunchError::Control { source })),
         };
-        // Having been somebody else for a moment has cleared it.
+        // Acting as another user for a moment has cleared it.
         let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
         if answered.is_err() {
             kernel::exit_now(1);

@@ -1,6 +1,6 @@
-//! What a privileged host prepares before a launch: mounts whose files belong, as seen from inside, to the user that
-//! the sandbox runs as, whoever owns them on disk. Nothing on disk is changed, and the sandbox's user needs no rights
-//! on the host.
+//! Preparation of mounts by a privileged host before a launch. As seen from inside, their files belong to the user that the
+//! sandbox runs as, whatever owner they have on disk (identity-mapped mounts). Nothing on disk is changed, and the
+//! sandbox's user needs no rights on the host.
 
 use crate::kernel::{self, Cloned, set_mount_attributes, set_mount_identity};
 use crate::launcher::Launcher;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, thiserror::Error)]
 #[error("can't lend {} at `{step}`", path.as_path().display())]
 pub struct LendError {
-    /// What should be lent.
+    /// Path to lend.
     pub path: HostPath,
     /// The system call that failed.
     pub step: &'static str,
@@ -27,10 +27,10 @@ pub struct LendError {
     pub source: Errno,
 }
 
-/// Prepares `path` for a sandbox of that identity: whoever owns it on disk is the sandbox's user inside.
+/// Prepares `path` for a sandbox of that identity: its owner on disk appears as the sandbox's user inside.
 ///
-/// Needs the host's root, and a file system that supports identity-mapped mounts. The user namespace that says who is
-/// whom is made by the launcher; without one by this process, which then must have a single thread, as with
+/// Needs the host's root, and a file system that supports identity-mapped mounts. The user namespace that holds the maps is
+/// made by the launcher. Without a launcher this process makes it, and must then have a single thread, as with
 /// [`crate::launch::launch`].
 ///
 /// # Errors
@@ -47,7 +47,7 @@ pub fn prepare(
     let mount = open_tree(CWD, path.as_path(), flags).map_err(failed("open_tree"))?;
     let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::UID | StatxFlags::GID;
     let stat = statx(&mount, c"", AtFlags::EMPTY_PATH, wanted).map_err(failed("statx"))?;
-    // Somebody may have put something else there since the host looked.
+    // Another file may have been put there since the host looked.
     if wall!(SameInode: Inode::of(&stat) != path.inode(), else false) {
         return Err(Errno::STALE).map_err(failed("statx"));
     }
@@ -62,17 +62,17 @@ pub fn prepare(
     Ok(Source::Mount { mount, is_directory: path.is_directory() })
 }
 
-/// Who is whom: user and group each.
+/// Identity maps: user and group each.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Maps {
-    /// Who owns something on disk.
+    /// User and group that own the files on disk.
     owners: (u32, u32),
-    /// Who they are for the sandbox.
+    /// User and group that own them for the sandbox.
     users: (u32, u32),
 }
 
-/// A user namespace that says: the owners on disk are, here, the sandbox's user and group. Only its maps are wanted,
-/// so the process it was made with ends at once.
+/// Makes a user namespace that maps the owners on disk to the sandbox's user and group. Only its maps are wanted, so the
+/// process it was made with ends at once.
 pub(crate) fn user_namespace(maps: Maps) -> Result<OwnedFd, Errno> {
     if kernel::thread_count()? > 1 {
         return Err(Errno::AGAIN);

@@ -1,7 +1,7 @@
 //! The walls and PID 1.
 //!
-//! The only crate with `unsafe`. It knows mechanisms, not meaning: what a sandbox shall see and hold is given to it as
-//! a [`plan::Plan`]; nothing in here knows jobs, policies or users.
+//! The only crate with `unsafe`. It implements mechanisms, not policy: the contents of a sandbox are given to it as a
+//! [`plan::Plan`]; nothing in here knows jobs, policies or users.
 //!
 //! ```text
 //! host                                   │ new user, mount, pid, net, ipc, uts, cgroup namespaces

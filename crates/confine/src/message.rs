@@ -11,18 +11,18 @@ use std::io::{IoSlice, IoSliceMut};
 
 /// The longest message.
 const LARGEST: usize = 128 << 10;
-/// What says that it was too long, and is in a file. Nothing else that is sent is this.
+/// Marks a message that was too long and is in a file. No other message has this content.
 const IN_FILE: &[u8] = &[u8::MAX];
 /// No file is larger.
 const LARGEST_FILE: u64 = 64 << 20;
 const MOST_DESCRIPTORS: usize = 64;
-/// With the file of a message that was too long.
+/// Maximum number of descriptors sent: one more for the file of a message that was too long.
 const MOST_SENT: usize = MOST_DESCRIPTORS + 1;
 
-/// Bytes, and the descriptors that came with them; nothing when the other end is gone.
+/// Bytes, and the descriptors that came with them; `None` when the other end is gone.
 pub type Received = Option<(Vec<u8>, Vec<OwnedFd>)>;
 
-/// Two ends.
+/// Makes the two ends of a channel.
 ///
 /// # Errors
 /// The kernel's, when there are no descriptors left.
@@ -41,7 +41,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]
 /// Sends without waiting for room.
 ///
 /// # Errors
-/// As from [`send`]; `EAGAIN` when the other end has not received enough of what was sent before.
+/// The errors of [`send`]; `EAGAIN` when the other end has not received enough of the earlier messages.
 pub fn send_now(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     send_with(socket, bytes, descriptors, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
 }
@@ -60,7 +60,7 @@ fn send_with(
     rustix::io::retry_on_intr(|| sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, flags)).map(drop)
 }
 
-/// The next message with its descriptors; nothing when the other end is gone.
+/// Receives the next message with its descriptors; `None` when the other end is gone.
 ///
 /// # Errors
 /// The kernel's.
@@ -68,7 +68,7 @@ pub fn receive(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
     receive_with(socket, RecvFlags::CMSG_CLOEXEC)
 }
 
-/// The same without waiting.
+/// Receives a message without waiting.
 ///
 /// # Errors
 /// The kernel's; `EAGAIN` when there is no message yet.
@@ -98,7 +98,7 @@ fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Received, Er
 /// Sends bytes however long they are: what is too long for a message goes in a file in memory, as the first of the descriptors.
 ///
 /// # Errors
-/// As from [`send`].
+/// The errors of [`send`].
 pub fn send_whole(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     if bytes.len() <= LARGEST {
         return send(socket, bytes, descriptors);
@@ -106,7 +106,7 @@ pub fn send_whole(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedF
     if bytes.len() as u64 > LARGEST_FILE {
         return Err(Errno::MSGSIZE);
     }
-    // Where files that could be executed are refused, and where nobody knows of the flag that says that this can't.
+    // For hosts that refuse files that could be executed, and for kernels that don't know the flag for files that can't be.
     let flags = MemfdFlags::CLOEXEC;
     let file = memfd_create(c"belljar-message", flags | MemfdFlags::NOEXEC_SEAL)
         .or_else(|_| memfd_create(c"belljar-message", flags))?;
@@ -119,10 +119,10 @@ pub fn send_whole(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedF
     send(socket, IN_FILE, &all)
 }
 
-/// The next of those.
+/// Receives the next message of [`send_whole`].
 ///
 /// # Errors
-/// As from [`receive`].
+/// The errors of [`receive`].
 pub fn receive_whole(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
     let Some((bytes, mut descriptors)) = receive(socket)? else { return Ok(None) };
     if bytes != IN_FILE {

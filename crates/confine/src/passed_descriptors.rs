@@ -9,7 +9,7 @@ use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-/// Whether a socket refuses descriptors.
+/// Result of making a socket refuse descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The kernel refuses them: sending some fails with `EPERM`.
@@ -18,7 +18,7 @@ pub enum Refusal {
     Unsupported,
 }
 
-/// Has a unix socket refuse descriptors, and with it every socket that it accepts from then on.
+/// Makes a unix socket refuse descriptors, and with it every socket that it accepts from then on.
 ///
 /// # Errors
 /// The kernel's, except that it doesn't know the option.

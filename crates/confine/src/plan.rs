@@ -1,4 +1,4 @@
-//! What a sandbox shall be: everything [`crate::launch`] needs to know, decided beforehand.
+//! Complete description of a sandbox: everything [`crate::launch`] needs to know, decided beforehand.
 //!
 //! A plan holds no host secret and nothing that is decided inside. Paths named `inside` are relative to the sandbox's
 //! root and have no leading slash.
@@ -20,14 +20,14 @@ use std::time::Duration;
 /// A whole sandbox.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// Who the sandboxed processes are.
+    /// Users and groups of the sandboxed processes.
     pub identity: Identity,
-    /// What every sandbox of its kind has in its root, in the order in which it is made: nothing that one of them may
-    /// change.
+    /// Entries that every sandbox of this kind has in its root, in the order in which they are made. No sandbox may change
+    /// them.
     pub base: Vec<Entry>,
-    /// What else the root holds, in the order in which it is made.
+    /// Further entries of the root, in the order in which they are made.
     pub root: Vec<Entry>,
-    /// What all scratch directories may hold together.
+    /// Total size limit of all scratch directories, in bytes.
     pub scratch_bytes: u64,
     /// Directories in which Landlock lets files be written; everything else may only be read.
     pub writable: Vec<String>,
@@ -42,18 +42,18 @@ pub struct Plan {
     pub limits: Limits,
     /// The control group that everything in it is part of.
     pub group: Option<Entrance>,
-    /// What that group is called, so that it can be seen whether PID 1 is in it.
+    /// Name of that group, for the check that PID 1 is in it.
     pub group_name: Option<String>,
     /// Memory that its processes may hold together, where no control group limits it: PID 1 looks now and then, and ends
     /// everything when there is more.
     pub watched_memory_bytes: Option<u64>,
     /// Which system calls may be made.
     pub audience: Audience,
-    /// Whether `/proc/self/mountinfo` is kept from telling what is bound from where: it then tells of no mount at all.
+    /// True if `/proc/self/mountinfo` must not show the sources of bind mounts: it then lists no mount at all.
     pub hides_mounts: bool,
     /// The only programs that can be started; all of them where there is no list.
     pub programs: Option<Programs>,
-    /// What runs. The sandbox ends with it; one without a program ends when the host says so.
+    /// The program to run. The sandbox ends with it; one without a program ends when the host orders it.
     pub program: Option<Program>,
 }
 
@@ -62,10 +62,10 @@ pub struct Plan {
 pub enum Hatch {
     /// On the loopback of the sandbox's network, `127.0.0.1`.
     Loopback {
-        /// Its port.
+        /// Port on which it listens.
         port: u16,
     },
-    /// At a path in one of its scratch directories.
+    /// A socket at a path in one of its scratch directories.
     Local {
         /// The path.
         inside: String,
@@ -75,13 +75,13 @@ pub enum Hatch {
 /// A program, and where its input and output go.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Program {
-    /// What runs.
+    /// The command to run.
     pub command: Command,
-    /// Where its input and output go.
+    /// Its standard streams.
     pub stdio: Stdio,
 }
 
-/// Who the sandboxed processes are, inside and outside.
+/// Users and groups of the sandboxed processes, inside and outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The user inside; never 0.
@@ -94,43 +94,43 @@ pub struct Identity {
     pub host_gid: u32,
 }
 
-/// One thing in the sandbox's root.
+/// One entry of the sandbox's root.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Entry {
     /// A symbolic link.
     Symlink {
-        /// Where.
+        /// Path of the link.
         inside: String,
-        /// What it says.
+        /// Target of the link.
         target: String,
     },
     /// A small file with this content.
     File {
-        /// Where.
+        /// Path of the file.
         inside: String,
         /// The content.
         content: Vec<u8>,
     },
     /// A directory or file of the host.
     Bind {
-        /// Where.
+        /// Mount point.
         inside: String,
-        /// What.
+        /// Source on the host.
         source: Source,
-        /// How.
+        /// Access mode.
         access: Access,
     },
-    /// A directory of the host to look at: files, directories and links can be read; what else is in it (sockets in
-    /// which somebody listens, pipes, devices) is a name without anything behind it.
+    /// A read-only view of a directory of the host: files, directories and links can be read. Other entries (listening
+    /// sockets, pipes, devices) are names without anything behind them.
     View {
-        /// Where.
+        /// Mount point.
         inside: String,
         /// The directory.
         source: Source,
     },
     /// A directory of the host whose changes go elsewhere.
     Overlay {
-        /// Where.
+        /// Mount point.
         inside: String,
         /// The directory that is never changed.
         lower: Source,
@@ -141,7 +141,7 @@ pub enum Entry {
     },
     /// An empty directory in memory that may be written.
     Scratch {
-        /// Where.
+        /// Path of the directory.
         inside: String,
     },
 }
@@ -156,7 +156,7 @@ pub enum Source {
         /// The mount.
         #[serde(with = "wire::descriptor")]
         mount: OwnedFd,
-        /// Whether it is a directory.
+        /// True if it is a directory.
         is_directory: bool,
     },
 }
@@ -179,12 +179,12 @@ pub(crate) struct Inode {
     number: u64,
 }
 
-/// Whether a bind may be written.
+/// Access mode of a bind mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
-    /// It may not.
+    /// It is read-only.
     ReadOnly,
-    /// It may.
+    /// It may be written.
     ReadWrite,
 }
 
@@ -195,16 +195,16 @@ pub struct Command {
     pub argv: Vec<CString>,
     /// The whole environment, as `NAME=value`.
     pub env: Vec<CString>,
-    /// Where it starts, absolute.
+    /// Working directory at the start, absolute.
     pub directory: CString,
 }
 
-/// Where input and output go.
+/// Destination of the standard streams.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Stdio {
-    /// To these descriptors, none of which is a terminal.
+    /// These descriptors, none of which is a terminal.
     Descriptors(#[serde(with = "wire::descriptors")] [OwnedFd; 3]),
-    /// To a terminal of the sandbox's own; its other end comes back with the launch.
+    /// A terminal of the sandbox's own; its other end is returned by the launch.
     Terminal,
 }
 
@@ -242,47 +242,48 @@ pub struct HostPathError {
     pub source: rustix::io::Errno,
 }
 
-/// How many locks on files a sandbox may have, POSIX locks and those of `flock`. The kernel charges them to nothing: PID 1
-/// counts them, and ends the sandbox.
+/// Maximum number of file locks of a sandbox, POSIX locks and those of `flock`. The kernel charges them to no control
+/// group: PID 1 counts them, and ends a sandbox with more.
 pub const MOST_LOCKS: usize = 16_384;
-/// What descriptors of open directories may have the kernel keep, likewise.
+/// Maximum kernel memory behind the descriptors of open directories, in bytes. PID 1 ends a sandbox with more.
 pub const MOST_FOR_DIRECTORIES: u64 = 256 << 20;
-/// What queues of a sandbox's UDP sockets may hold together, and as much those of its netlink sockets, likewise.
+/// Maximum size of the queues of a sandbox's UDP sockets together, and likewise of its netlink sockets, in bytes. PID 1
+/// ends a sandbox with more.
 pub const MOST_QUEUED_BYTES: u64 = 256 << 20;
-/// How many netlink sockets a sandbox may have: full ones hold no more than that. Fewer where the kernel gives sockets larger
-/// buffers than usual.
+/// Maximum number of netlink sockets of a sandbox: full ones hold no more than that. Fewer where the kernel gives sockets
+/// larger buffers than usual.
 pub const MOST_NETLINK_SOCKETS: u64 = 1_024;
-/// How many UDP sockets it may have that are bound or connected: the kernel takes long to list more.
+/// Maximum number of UDP sockets that are bound or connected: the kernel takes long to list more.
 pub const MOST_UDP_SOCKETS: u64 = 4_096;
-/// How many sockets a sandbox may have that are in none of the kernel's lists: those of IP that are neither bound nor connected.
-/// What is in their queues isn't told.
+/// Maximum number of sockets that are in none of the kernel's lists: IP sockets that are neither bound nor connected. The
+/// kernel doesn't report what is in their queues.
 pub const MOST_UNLISTED_SOCKETS: u64 = 1_000;
 
-/// How many TCP connections a sandbox may have that its programs have closed and that are not over. The machine has one number
-/// of them for all programs (`net.ipv4.tcp_max_orphans`); beyond it connections of others are reset.
+/// Maximum number of TCP connections that a sandbox's programs have closed and that are not over. The machine has one limit
+/// for all programs (`net.ipv4.tcp_max_orphans`); beyond it connections of others are reset.
 pub const MOST_ORPHANS: u64 = 4_096;
 
-/// How many descriptors a thread may wait for in `poll` and `select` before PID 1 counts them: as many as a program can give to
-/// `select`. The kernel charges what it keeps for each (128 bytes) to nothing.
+/// Number of descriptors that a thread may wait for in `poll` and `select` before PID 1 counts them: the most that a
+/// program can give to `select`. The kernel charges what it keeps for each (128 bytes) to no control group.
 pub const MOST_POLLED_UNCOUNTED: u32 = libc::FD_SETSIZE as u32;
-/// How many descriptors all threads together may wait for where PID 1 counts them. It refuses more.
+/// Maximum number of descriptors that all threads together may wait for where PID 1 counts them. It refuses more.
 pub const MOST_POLLED: u64 = 1 << 20;
 
-/// How many operations one call may have on System V semaphores: what Linux had by default (`SEMOPM`) until 3.19. The kernel tries
-/// the operations of all that wait again and again, under one lock.
+/// Maximum number of operations in one call on System V semaphores: Linux's default (`SEMOPM`) until 3.19. The kernel
+/// retries the operations of all waiting calls, under one lock.
 pub const MOST_SEMAPHORE_OPERATIONS: u32 = 32;
-/// How many System V semaphores a set may have: more than Linux had by default (`SEMMSL`, 250) until 3.19.
+/// Maximum number of System V semaphores in a set: more than Linux's default (`SEMMSL`, 250) until 3.19.
 pub const MOST_SEMAPHORES_OF_SET: u32 = 255;
 
-/// How long a program may take to start in a sandbox that lives on. The host waits longer, so that the sandbox outlives a start
+/// Maximum time for a program to start in a long-lived sandbox. The host waits longer, so that the sandbox outlives a start
 /// that a program inside has stopped.
 pub const LONGEST_START: Duration = Duration::from_secs(10);
 
-/// How many files, directories and links a file system in memory of this size may hold. Each takes about 1 KiB of kernel
-/// memory beside its content, so one for each page of content.
+/// Maximum number of files, directories and links in a file system in memory of this size. Each takes about 1 KiB of kernel
+/// memory beside its content, so there may be one for each page of content.
 pub fn scratch_inodes(size_bytes: u64) -> u64 {
     const BYTES_FOR_EACH: u64 = 4096;
-    /// What a root consists of, however small it is.
+    /// Number of inodes that a root needs, however small it is.
     const LEAST: u64 = 1024;
     (size_bytes / BYTES_FOR_EACH).max(LEAST)
 }
@@ -290,7 +291,7 @@ pub fn scratch_inodes(size_bytes: u64) -> u64 {
 // === impl Plan ===
 
 impl Plan {
-    /// Where its scratch directories are.
+    /// Returns the paths of its scratch directories.
     pub(crate) fn scratch_places(&self) -> impl Iterator<Item = &str> {
         self.root.iter().filter_map(|entry| match entry {
             Entry::Scratch { inside } => Some(inside.as_str()),
@@ -298,8 +299,8 @@ impl Plan {
         })
     }
 
-    /// Where nothing can be started and nothing mapped as code, if there is a list of programs: whatever may be written, and
-    /// whatever is lent but what is on the list.
+    /// Returns the directories in which nothing can be started or mapped as code, if there is a list of programs:
+    /// everything writable, and everything lent except what is on the list.
     pub(crate) fn places_without_programs(&self) -> impl Iterator<Item = &str> {
         let besides = self.programs.iter().flat_map(|programs| &programs.besides);
         let besides: Vec<&String> = besides.collect();
@@ -316,7 +317,7 @@ impl Plan {
             .map(String::as_str)
     }
 
-    /// Whether nothing of the host is in it but what is in all of its kind.
+    /// Returns true if the root holds nothing of the host except the shared base.
     pub(crate) fn is_plain(&self) -> bool {
         self.scratch_places().count() == self.root.len()
     }
@@ -344,7 +345,7 @@ impl HostPath {
         }
     }
 
-    /// What an open descriptor leads to, at the absolute path by which it was reached.
+    /// Names the file that an open descriptor leads to, at the absolute path by which it was reached.
     ///
     /// # Errors
     /// [`HostPathError`] when the descriptor can't be looked at.
@@ -368,12 +369,12 @@ impl HostPath {
         Path::new(OsStr::from_bytes(self.path.as_bytes()))
     }
 
-    /// Whether it is a directory.
+    /// Returns true if it is a directory.
     pub fn is_directory(&self) -> bool {
         self.is_directory
     }
 
-    /// Whether this is what an open descriptor leads to.
+    /// Returns true if this is the file that an open descriptor leads to.
     ///
     /// # Errors
     /// The kernel's, when the descriptor can't be looked at.
@@ -399,7 +400,7 @@ impl Inode {
 // === impl Source ===
 
 impl Source {
-    /// Whether it is a directory.
+    /// Returns true if it is a directory.
     pub fn is_directory(&self) -> bool {
         match self {
             Self::Path(path) => path.is_directory,
@@ -411,7 +412,7 @@ impl Source {
 // === impl Limits ===
 
 impl Limits {
-    /// What is in force where this process starts a sandbox: a host that allows less keeps its own limit.
+    /// Returns the limits in force where this process starts a sandbox: a host that allows less keeps its own limit.
     #[must_use]
     pub fn in_force(self) -> Self {
         let lowered = |resource, most: u64| getrlimit(resource).maximum.map_or(most, |host| host.min(most));

@@ -7,7 +7,7 @@ use crate::kernel::{self, Reaped};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// What is left when some children have been reaped.
+/// Children that are left after some have been reaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     /// No children at all.
@@ -35,7 +35,7 @@ pub(crate) fn reap_some<B>(mut each: impl FnMut(Reaped) -> ControlFlow<B>) -> Co
 // === impl Left ===
 
 impl Left {
-    /// How long to wait for something else: not at all where children may have ended, because no signal tells of them again. Nothing
+    /// Time to wait for something else: zero where children may have ended, because no signal reports them again. `None`
     /// where that doesn't matter.
     pub(crate) fn patience(self) -> Option<Duration> {
         match self {

@@ -1,10 +1,10 @@
-//! Walls that a build for tests can leave out, one at a time, so that it shows which test misses it.
+//! Walls that a build for tests can leave out, one at a time, to show which test fails without it.
 //!
-//! An ordinary build has none of this: there [`wall!`](crate::wall) is what puts the wall up, and nothing else. With
-//! the feature `removable-walls`, which no crate that ships turns on (`xtask/src/tidy/features.rs`), the variable
+//! An ordinary build has none of this: there [`wall!`](crate::wall) only puts the wall up. With the feature
+//! `removable-walls`, which no crate that ships turns on (`xtask/src/tidy/features.rs`), the variable
 //! `BELLJAR_REMOVED_WALLS` names the walls that are missing.
 
-/// Puts a wall up; `else` is what a build for tests does where that wall is to be missing.
+/// Puts a wall up; `else` is the alternative of a build for tests in which that wall is missing.
 #[cfg(not(feature = "removable-walls"))]
 #[macro_export]
 macro_rules! wall {
@@ -13,7 +13,7 @@ macro_rules! wall {
     };
 }
 
-/// Puts a wall up, unless it is to be missing.
+/// Puts a wall up, unless it is to be left out.
 #[cfg(feature = "removable-walls")]
 #[macro_export]
 macro_rules! wall {
@@ -44,15 +44,15 @@ mod removable {
             }
 
             impl Wall {
-                /// All of them.
+                /// All walls.
                 pub const ALL: &[Self] = &[$(Self::$wall,)*];
 
-                /// Its name.
+                /// Name of the wall.
                 pub const fn as_str(self) -> &'static str {
                     match self { $(Self::$wall => $name,)* }
                 }
 
-                /// What is there without it.
+                /// Condition that holds when the wall is missing.
                 pub const fn without(self) -> &'static str {
                     match self { $(Self::$wall => $without,)* }
                 }
@@ -128,8 +128,8 @@ mod removable {
         Environment "environment" "the environment of whoever launched",
     }
 
-    /// Whether a wall is to be missing. A name that is none ends the process: a wall that stands for want of its right
-    /// name would prove nothing.
+    /// Returns true if a wall is to be left out, for tests. An unknown name ends the process: a wall that stands because
+    /// its name was misspelt would prove nothing.
     pub fn is_removed(wall: Wall) -> bool {
         // Asked for the first time before anything is cloned: then nothing is read or allocated where that may not be.
         REMOVED.get_or_init(named).contains(&wall)

@@ -1,4 +1,4 @@
-//! What PID 1 tells the host, over a socket that nothing else in the sandbox has.
+//! Reports of PID 1 to the host, over a socket that nothing else in the sandbox has.
 
 use crate::inspection::Testimony;
 use crate::kernel::Usage;
@@ -13,14 +13,14 @@ pub(crate) enum Report {
     Failed {
         stage: Stage,
         errno: Errno,
-        /// What it was about, such as a path.
+        /// Subject of the failed operation, such as a path.
         subject: String,
     },
-    /// Every wall stands, and nothing but PID 1 runs. A program waits for the host's word.
+    /// Every wall stands, and nothing but PID 1 runs. A program waits for the host's release.
     Built(Testimony),
     /// The program runs.
     Started {
-        /// When each stage ended, in nanoseconds of the monotonic clock.
+        /// End of each stage, in nanoseconds of the monotonic clock.
         marks: Vec<(Stage, u64)>,
         landlock_abi: u32,
     },
@@ -32,7 +32,7 @@ pub(crate) enum Report {
     },
     /// The program has ended, and so will everything else in the sandbox.
     Ended {
-        /// As `wait4` gives it.
+        /// Wait status, as `wait4` returns it.
         status: i32,
         usage: Usage,
     },
@@ -50,7 +50,7 @@ const OUT_OF_MEMORY: u8 = 4;
 const BUILT: u8 = 5;
 const SUPERVISED: u8 = 6;
 
-/// What the host says when the program may begin.
+/// Sent by the host when the program may begin.
 pub(crate) const GO: u8 = 1;
 
 // === impl Report ===

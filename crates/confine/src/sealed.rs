@@ -20,60 +20,60 @@ pub struct Sealed {
     pid: i32,
     pidfd: OwnedFd,
     control: OwnedFd,
-    /// Whether it is a child of this process, which then has to collect it.
+    /// True if it is a child of this process, which then has to reap it.
     is_child: bool,
-    /// Whether the process is a supervisor, which ends everything else before itself when its host hangs up. Killed, it
+    /// True if the process is a supervisor, which ends everything else before itself when its host hangs up. Killing it
     /// would leave the rest behind.
     is_supervisor: bool,
     ended: Option<Ending>,
     collected: bool,
 }
 
-/// Who a sandbox's PID 1 is on the host, for whoever looks after it besides its owner.
+/// Identity of a sandbox's PID 1 on the host, for a process that looks after it besides its owner.
 #[derive(Debug)]
 pub struct Handle {
     pid: i32,
     pidfd: OwnedFd,
-    /// Where PID 1 takes requests, if it is ours.
+    /// Channel on which PID 1 takes requests, if it is ours.
     control: Option<OwnedFd>,
 }
 
-/// How a sandbox ended.
+/// End of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
-    /// How its program ended.
+    /// Outcome of its program.
     pub outcome: Outcome,
-    /// What everything in it has used, as far as it was waited for.
+    /// Resources used by everything in it, as far as it was waited for.
     pub usage: Usage,
 }
 
-/// How the program of a sandbox ended.
+/// Outcome of a sandbox's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// With this exit code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// A signal ended it.
     Signaled(i32),
-    /// With the whole sandbox, which was killed from outside, by its host or by the kernel.
+    /// It was killed with the whole sandbox, from outside, by its host or by the kernel.
     Killed,
-    /// With the whole sandbox, whose memory was used up.
+    /// It was killed with the whole sandbox, whose memory was used up.
     OutOfMemory,
 }
 
 // === impl Sealed ===
 
 impl Sealed {
-    /// One that this process has launched.
+    /// A sandbox that this process has launched.
     pub(crate) fn child(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
         Self { pid, pidfd, control, is_child: true, is_supervisor: false, ended: None, collected: false }
     }
 
-    /// One that a launcher has launched, which also collects it.
+    /// A sandbox that a launcher has launched, which also reaps it.
     pub(crate) fn of_launcher(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
         Self { pid, pidfd, control, is_child: false, is_supervisor: false, ended: None, collected: true }
     }
 
-    /// One that a supervisor, a child of this process, looks after.
+    /// A sandbox that a supervisor, a child of this process, looks after.
     pub(crate) fn supervised(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
         let mut sealed = Self::child(pid, pidfd, control);
         sealed.is_supervisor = true;
@@ -91,7 +91,7 @@ impl Sealed {
         Ok(parts)
     }
 
-    /// Lets go of it without ending or collecting it: whoever inherits this process's children does the latter.
+    /// Gives up the sandbox without ending or reaping it: the process that inherits this process's children reaps it.
     pub fn leave(mut self) {
         self.collected = true;
         self.ended.get_or_insert(Ending { outcome: Outcome::Killed, usage: Usage::default() });
@@ -105,11 +105,11 @@ impl Sealed {
         self.control.as_fd()
     }
 
-    /// A second way to look after it.
+    /// Returns a second handle for looking after it.
     ///
     /// # Errors
     /// The kernel's, when there is no descriptor left; `EOPNOTSUPP` for a sandbox without namespaces: its supervisor must
-    /// not be killed, or there would be nobody to find the others.
+    /// not be killed, or no process would find the others.
     pub fn handle(&self) -> Result<Handle, Errno> {
         if self.is_supervisor {
             return Err(Errno::OPNOTSUPP);
@@ -133,14 +133,14 @@ impl Sealed {
 
     /// Asks the program that the sandbox is for to end (SIGTERM). Harmless when it has ended.
     pub fn terminate(&self) {
-        // Who doesn't hear it is killed later.
+        // A sandbox that doesn't receive it is killed later.
         let _ = Request::Terminate.send(self.control());
     }
 
-    /// Waits until nothing in the sandbox runs any more, or until `deadline`; nothing then, and the sandbox lives on.
+    /// Waits until nothing in the sandbox runs any more, or until `deadline`: then `None`, and the sandbox lives on.
     ///
     /// # Errors
-    /// Whatever `poll` or `waitid` say; the sandbox may live on.
+    /// The errors of `poll` or `waitid`; the sandbox may live on.
     pub fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, Errno> {
         if self.ended.is_none() && is_spoken_to(self.control.as_fd(), deadline)? {
             self.ended = Some(self.last_word()?);
@@ -151,7 +151,7 @@ impl Sealed {
     /// Waits until nothing in the sandbox runs any more.
     ///
     /// # Errors
-    /// As [`Self::wait_until`].
+    /// The errors of [`Self::wait_until`].
     pub fn wait(&mut self) -> Result<Ending, Errno> {
         loop {
             if let Some(ending) = self.wait_until(None)? {
@@ -160,7 +160,7 @@ impl Sealed {
         }
     }
 
-    /// Whether PID 1 has said so, and nobody has heard it yet.
+    /// Returns true if PID 1 has sent that report, and it has not been read yet.
     pub(crate) fn has_run_out_of_memory(&self) -> bool {
         let mut word = [0; 64];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
@@ -179,10 +179,10 @@ impl Sealed {
         self.ended.get_or_insert(Ending { outcome: Outcome::Killed, usage: Usage::default() });
     }
 
-    /// PID 1 speaks once more before it ends; one that doesn't was killed, and all others with it.
+    /// Receives PID 1's last report. A PID 1 that sends none was killed, and all others with it.
     fn last_word(&mut self) -> Result<Ending, Errno> {
         let said = match receive(self) {
-            // PID 1 has left a request unread; what it has said before that is still there.
+            // PID 1 has left a request unread; its earlier reports are still there.
             Err(Errno::CONNRESET) => receive(self),
             said => said,
         };
@@ -242,32 +242,32 @@ impl Drop for Sealed {
 // === impl Handle ===
 
 impl Handle {
-    /// That of a process which somebody else has started, and whose parent this one is not.
+    /// Returns the handle of a process that another process has started and that isn't a child of this one.
     ///
     /// # Errors
-    /// [`Errno::SRCH`] when there is none of that number.
+    /// [`Errno::SRCH`] when no process has that number.
     pub fn of_process(pid: i32) -> Result<Self, Errno> {
         let found = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
         Ok(Self { pid, pidfd: pidfd_open(found, PidfdFlags::empty())?, control: None })
     }
 
-    /// Its PID 1 as the host sees it. Somebody else's number once [`Self::has_ended`].
+    /// Process id of its PID 1 on the host. It may belong to another process once [`Self::has_ended`].
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Whether nothing in it runs any more.
+    /// Returns true if nothing in it runs any more.
     pub fn has_ended(&self) -> bool {
         let mut gone = [PollFd::new(&self.pidfd, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut gone, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Has PID 1 stop every process, or let them go on; that takes a moment. All of them get the signal at once, none that is
-    /// being started is left out.
+    /// Makes PID 1 stop every process, or continue them; that takes a moment. All of them get the signal at once, and none
+    /// that is being started is left out.
     ///
     /// # Errors
-    /// [`Errno::OPNOTSUPP`] if its PID 1 takes no requests from here; the kernel's when it can't be told.
+    /// [`Errno::OPNOTSUPP`] if its PID 1 takes no requests from here; the kernel's when PID 1 can't be reached.
     pub fn stop_all(&self, stop: bool) -> Result<(), Errno> {
         let control = self.control.as_ref().ok_or(Errno::OPNOTSUPP)?;
         let signal = if stop { libc::SIGSTOP } else { libc::SIGCONT };

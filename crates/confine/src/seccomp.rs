@@ -15,10 +15,10 @@ use policy::{Audience, UNLISTED, Verdict, guard, metadata, rules, rules_under_gu
 use profile::Profile;
 use program::{Instruction, Program};
 
-/// The policy as a container engine takes it, made by `cargo xtask generate`.
+/// The policy in the format of a container engine, made by `cargo xtask generate`.
 pub const PROFILE: &str = include_str!("seccomp/profile.json");
 
-/// What [`PROFILE`] must be.
+/// Returns the expected contents of [`PROFILE`].
 pub fn profile() -> Profile {
     Profile(rules_under_guard(Audience::Everyone))
 }
@@ -35,10 +35,10 @@ pub(crate) fn policy(audience: Audience) -> &'static [Instruction] {
 /// The filter for every process but PID 1, on top.
 pub(crate) const GUARD: &[Instruction] = &compiled::GUARD;
 
-/// The filter that has changes of metadata asked for, on top, in a sandbox without namespaces.
+/// The filter that asks the supervisor about changes of metadata, on top, in a sandbox without namespaces.
 pub(crate) const METADATA: &[Instruction] = &compiled::METADATA;
 
-/// The filters as they are to be compiled, by the names of their constants.
+/// Returns the programs to compile, by the names of their constants.
 pub fn programs() -> [(&'static str, Program); 5] {
     let policy = |audience| Program::compile(&rules_under_guard(audience), UNLISTED);
     [

@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// One stage, in the order in which they are passed.
+/// A stage of the launch, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Stage {
     /// `clone3`, until the first instruction of the child.
     Clone,
-    /// Who one is inside: the user namespace's maps.
+    /// The ids inside: the user namespace's maps.
     Identity,
-    /// What is taken from the host, found and checked.
+    /// Files and directories of the host, found and checked.
     Sources,
     /// The new root and what it holds.
     Root,
@@ -38,7 +38,7 @@ pub enum Stage {
     Exec,
 }
 
-/// How long each stage took, in the order passed.
+/// Duration of each stage, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timings(Vec<(Stage, Duration)>);
 

@@ -9,10 +9,10 @@
 //! ```
 //! The supervisor stands outside of the walls: it sees every process that descends from it, orphans too, because they
 //! come to it (a "child subreaper"). When the host hangs up it ends them all, and itself last. The programs and the
-//! starter are in one Landlock domain, so the programs may signal each other and nobody else.
+//! starter are in one Landlock domain, so the programs may signal each other and no other process.
 //!
-//! Programs are whoever starts them, or, where that is root, somebody else. The supervisor acts as that user then, but none
-//! of theirs may signal it: whoever stopped it could have the sandbox go on for good.
+//! Programs run as the user that starts them, or, if that is root, as another user. The supervisor then acts as that user,
+//! but none of the user's processes may signal it: one that stopped it could keep the sandbox running for good.
 //!
 //! The supervisor is this very executable under another name, so it begins with the memory of a fresh program and none
 //! of the host's secrets, and any thread may start one.
@@ -42,21 +42,21 @@ use std::process::{Command, Stdio};
 /// A sandbox without namespaces.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// Where programs start: every working directory is looked up below it, and no link leads out of it.
+    /// Directory in which programs start: every working directory is looked up below it, and no link leads out of it.
     pub base: Place,
     /// Which of the host's files may be used.
     pub files: Files,
     /// Which walls are put up.
     pub walls: Walls,
-    /// Resource limits of every process. Those on processes count whatever else the user runs.
+    /// Resource limits of every process. The limit on processes counts all processes of the user.
     pub limits: Limits,
-    /// Kept open as long as anything of the sandbox may run.
+    /// Files that are kept open as long as anything of the sandbox may run.
     pub held: Vec<Place>,
-    /// Who programs are, if not whoever starts them. Only root may say so.
+    /// User of the programs, if not the user that starts them. Only root may set it.
     pub user: Option<User>,
 }
 
-/// Somebody else, who must not be root.
+/// Another user, who must not be root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// The user.
@@ -68,9 +68,9 @@ pub struct User {
 /// Which files of the host may be used.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Files {
-    /// Those that the user may use; working directories may be anywhere.
+    /// All files that the user may use; working directories may be anywhere.
     AllOfTheUsers,
-    /// These alone.
+    /// Only these files.
     Listed {
         /// Used in every way.
         writable: Vec<Place>,
@@ -120,10 +120,10 @@ pub fn start(executable: &Path, name: &str, plan: &Plan) -> Result<Supervised, L
     let child = command.spawn().map_err(|error| LaunchError::Clone {
         source: Errno::from_io_error(&error).unwrap_or(Errno::INVAL),
     })?;
-    // Its end of the socket is closed here with this; otherwise nobody would hear of its end.
+    // This closes our copy of its end of the socket; otherwise its end would go unnoticed.
     drop(command);
     let pid = child.id().cast_signed();
-    // Nobody has collected it, so the id is still its own.
+    // It has not been reaped, so the id is still its own.
     let pidfd = Pid::from_raw(pid).ok_or(Errno::CHILD).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
     let sealed = Sealed::supervised(pid, pidfd.map_err(control)?, ours);
     message::send(sealed.ending(), &bytes, &message::borrowed(&descriptors)).map_err(control)?;

@@ -1,4 +1,4 @@
-//! What a thread does, as the kernel says in `/proc/<pid>/stat`.
+//! State of a thread, as the kernel reports it in `/proc/<pid>/stat`.
 
 /// The letter of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,28 +7,28 @@ pub struct ThreadState(u8);
 // === impl ThreadState ===
 
 impl ThreadState {
-    /// From the whole text. The letter stands behind the name, which is in parentheses and may hold anything.
+    /// Parses the whole text. The letter stands behind the name, which is in parentheses and may hold anything.
     pub fn of(stat: &[u8]) -> Option<Self> {
         let after_name = stat.iter().rposition(|byte| *byte == b')')?;
         stat.get(after_name + 2).copied().map(Self)
     }
 
-    /// Whether it has ended. Of a process, it is the first thread that the state tells of; others may live on.
+    /// Returns true if it has ended. For a process, the state is that of its first thread; others may live on.
     pub fn is_over(self) -> bool {
         matches!(self.0, b'Z' | b'X')
     }
 
-    /// Whether it has ended, and nobody has asked yet how.
+    /// Returns true if it has ended and has not been reaped yet.
     pub fn is_uncollected(self) -> bool {
         self.0 == b'Z'
     }
 
-    /// Whether it sleeps in the kernel and hears no signals.
+    /// Returns true if it sleeps in the kernel and receives no signals.
     pub fn waits_deaf(self) -> bool {
         self.0 == b'D'
     }
 
-    /// Whether it is neither stopped nor over.
+    /// Returns true if it is neither stopped nor has ended.
     pub fn runs(self) -> bool {
         !self.is_over() && !matches!(self.0, b'T' | b't')
     }

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 /// Why a wall could not be put up.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// What it was about, such as a path.
+    /// Subject of the failed operation, such as a path.
     pub(crate) subject: String,
     pub(crate) errno: Errno,
 }

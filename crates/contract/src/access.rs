@@ -1,4 +1,4 @@
-//! How far an agent's tools reach: levels, and the six dimensions in which they differ (`spec/3 §Tool Access Levels`).
+//! Access of an agent's tools: levels, and the six dimensions in which they differ (`spec/3 §Tool Access Levels`).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,17 +9,17 @@ use std::fmt;
 pub enum AccessLevel {
     /// An isolated workspace, and nothing else.
     Sandboxed,
-    /// The project, and of the network what is listed.
+    /// The project's directory, and network destinations on the allowlist.
     Restricted,
-    /// What developing usually takes.
+    /// Typical access for software development.
     Standard,
-    /// Everything that there is to be had.
+    /// All access that the host can give.
     Elevated,
-    /// What is said of that agent, and nothing that isn't. It lies outside of the others' order.
+    /// Exactly the access that the agent's configuration lists. It lies outside of the others' order.
     Custom,
 }
 
-/// Which files there are.
+/// Files that an agent can access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileSystemScope {
@@ -27,61 +27,61 @@ pub enum FileSystemScope {
     WorkspaceOnly,
     /// The project's directory.
     ProjectDirectory,
-    /// What the host lends, besides.
+    /// The directories that the host provides, besides.
     Full,
 }
 
-/// What of the network.
+/// Network destinations that an agent can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkMode {
-    /// Nothing.
+    /// No destination.
     None,
-    /// What is listed.
+    /// Destinations on the allowlist.
     AllowlistOnly,
-    /// All that is public.
+    /// All public destinations.
     Open,
 }
 
-/// How far git goes.
+/// Repositories that an agent's git can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GitAccess {
-    /// Only in the workspace.
+    /// Only the workspace.
     LocalOnly,
-    /// What is elsewhere is fetched, too.
+    /// Fetching from remote repositories, too.
     ReadAndBranch,
-    /// And pushed to.
+    /// Pushing to remote repositories, too.
     Full,
 }
 
-/// What code runs in.
+/// Isolation that code runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CodeIsolation {
-    /// A root, a network and processes of its own.
+    /// A container with its own root, network and processes.
     Containerized,
-    /// A process of the host, walled in.
+    /// A restricted process of the host.
     Process,
 }
 
-/// Which programs may be started.
+/// Programs that an agent may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TerminalAccess {
-    /// None but what tools themselves need.
+    /// No program except those that tools themselves need.
     None,
-    /// Those that are listed.
+    /// Only listed programs.
     RestrictedCommands,
-    /// Any.
+    /// All programs.
     Full,
 }
 
-/// Something that has a fixed set of names.
+/// Defines the names of an enum's variants.
 macro_rules! named {
     ($($type:ident { $($variant:ident => $name:literal),+ $(,)? })+) => { $(
         impl $type {
-            /// All of them, those that allow less before those that allow more.
+            /// All variants, from the most restrictive to the least.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// Its name on the wire and in configurations.
@@ -89,7 +89,7 @@ macro_rules! named {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// The one of that name.
+            /// Returns the variant of that name.
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| one.as_str() == name)
             }

@@ -10,27 +10,27 @@ use std::fmt;
 /// An action type.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ActionType {
-    /// One that everybody knows.
+    /// A built-in action type.
     BuiltIn(Leaf),
-    /// One that a configuration has registered.
+    /// An action type that a configuration has registered.
     Custom(CustomAction),
 }
 
-/// The name of one that isn't built in.
+/// Name of an action type that isn't built in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CustomAction(String);
 
-/// How much may go wrong by it.
+/// Possible damage of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// Nothing that isn't easily undone.
+    /// Changes that are easily undone.
     Low,
-    /// Work.
+    /// Changes that cost work to undo.
     Medium,
-    /// More than the workspace.
+    /// Changes outside of the workspace.
     High,
-    /// What can't be undone, for everybody.
+    /// Changes that can't be undone and affect everyone.
     Critical,
 }
 
@@ -41,7 +41,7 @@ pub enum Risk {
 )]
 pub struct InvalidActionTypeError;
 
-/// No name of one is longer.
+/// Maximum length of a name.
 const LONGEST: usize = 128;
 
 // === impl ActionType ===
@@ -75,7 +75,7 @@ impl ActionType {
         }
     }
 
-    /// What stands before the colon.
+    /// Returns the part before the colon.
     pub fn category(&self) -> &str {
         self.as_str().split_once(':').map_or("", |(category, _)| category)
     }

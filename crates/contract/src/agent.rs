@@ -1,4 +1,4 @@
-//! What came of an agent's run, as programs read it (`spec/2 §Graph Execution Flow`, `GraphFinal`).
+//! Result of an agent's run, for programs (`spec/2 §Graph Execution Flow`, `GraphFinal`).
 
 use crate::egress::WebUsage;
 use crate::id::RunId;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What came of an agent's run.
+/// Result of an agent's run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AgentResult {
@@ -16,87 +16,87 @@ pub struct AgentResult {
     pub run_id: RunId,
     /// The agent's name.
     pub agent: String,
-    /// What was run, such as `sandbox:codex`.
+    /// Graph that was run, for example `sandbox:codex`.
     pub graph_id: String,
-    /// Whether the agent ended well.
+    /// True if the agent succeeded.
     pub ok: bool,
-    /// How it ended.
+    /// Outcome of the run.
     pub finish_reason: FinishReason,
-    /// Why it failed; null if it didn't.
+    /// Failure of the run; null on success.
     pub failure: Option<AgentFailure>,
-    /// What it has answered.
+    /// Answer of the agent.
     pub content: String,
-    /// Its program's exit code, 128 and the signal that ended it, or -1 where it didn't come to that.
+    /// Exit code of its program, 128 plus the signal that ended it, or -1 if it was not started.
     pub exit_code: i32,
-    /// What it printed to standard output; what is not UTF-8 is replaced.
+    /// Standard output; bytes that are not UTF-8 are replaced.
     pub stdout: String,
-    /// The same of standard error.
+    /// Standard error; bytes that are not UTF-8 are replaced.
     pub stderr: String,
-    /// Whether something that it printed was dropped.
+    /// True if some of the output was dropped.
     pub output_truncated: bool,
-    /// What each call of a model has used.
+    /// Usage of each call of a model.
     #[schemars(with = "Vec<Map<String, Value>>")]
     pub usage: Vec<UsageReport>,
-    /// What they have used together.
+    /// Total usage of all calls.
     pub totals: UsageTotals,
-    /// Calls that are in the audit alone.
+    /// Number of calls that are only in the audit log.
     pub unlisted_calls: u64,
     /// The files that it changed.
     pub files: Vec<ChangedFile>,
-    /// How, as a unified diff.
+    /// Changes as a unified diff.
     pub diff: String,
-    /// Whether there is more of these than is shown.
+    /// True if there are more changes than are shown.
     pub diff_truncated: bool,
-    /// What became of its changes.
+    /// State of the agent's changes.
     pub changes: AgentChanges,
     /// The directory in which they are kept, if they are.
     pub kept_in: Option<String>,
-    /// What it has had of the web, if it might reach any.
+    /// Web usage; absent if the run had no network access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebUsage>,
-    /// What became of the branch that they were to be; null where none was asked for, or it didn't come to that.
+    /// Result of pushing the changes to a branch; null if no push was requested or it was not attempted.
     pub push: Option<AgentPush>,
-    /// Where the run is in the audit; null if not all of it could be recorded.
+    /// Position of the run in the audit log; null if not all of it could be recorded.
     pub audit: Option<AuditSpan>,
-    /// How long it took.
+    /// Duration, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// The agent had no more to say.
+    /// The agent ended by itself.
     Stop,
-    /// It failed.
+    /// The run failed.
     Error,
 }
 
-/// Why a run failed.
+/// Failure of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AgentFailure {
-    /// What it means for whoever asked for the run.
+    /// Code for the client that requested the run.
     pub error: GraphCode,
-    /// What happened: a code of the run, such as `timeout`, or one that the agent gave, such as `llm_error`.
+    /// Cause: a code of the run, for example `timeout`, or one that the agent gave, for example `llm_error`.
     pub code: String,
-    /// The same for a person.
+    /// Message for a person.
     pub message: String,
 }
 
-/// The codes that executors of graphs have in common.
+/// Error codes that all graph executors share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GraphCode {
-    /// What was asked for can't be done.
+    /// The request can't be carried out.
     InvalidRequest,
     /// There is no such agent.
     NotFound,
-    /// It took too long.
+    /// The run exceeded its time limit.
     Timeout,
-    /// It was stopped: by somebody, or for want of memory or room.
+    /// The run was cancelled, or ended because memory or disk space ran out.
     Aborted,
-    /// The provider wants fewer calls.
+    /// The provider's rate limit is exceeded.
     RateLimit,
     /// Anything else.
     Internal,
@@ -106,13 +106,13 @@ pub enum GraphCode {
     ProviderUnavailable,
 }
 
-/// What became of an agent's changes.
+/// State of an agent's changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AgentChanges {
     /// The id under which they are kept (`belljar changes`); null if they are not.
     pub id: Option<RunId>,
-    /// What became of them.
+    /// State of the changes.
     pub state: ChangesState,
     /// Paths that were not applied because the source was changed there since the copy was made.
     pub conflicts: Vec<String>,
@@ -121,58 +121,59 @@ pub struct AgentChanges {
     pub changed_in_source: Vec<String>,
 }
 
-/// A branch that an agent's changes were to be (`belljar agent --push`).
+/// Result of pushing an agent's changes to a branch (`belljar agent --push`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AgentPush {
     /// `pushed`, `already_there`, `nothing_to_push`, `refused`, `taken` or `failed`.
     pub outcome: String,
-    /// Why it isn't there: a stable code; null where it is.
+    /// Reason why nothing was pushed: a stable code; null if it was pushed.
     pub reason: Option<String>,
-    /// Where.
+    /// URL of the remote repository.
     pub remote: String,
     /// The branch.
     pub branch: String,
-    /// The commit; null where it didn't come to one.
+    /// The commit; null if none was made.
     pub commit: Option<String>,
-    /// Paths that were not pushed, as they are repositories, in the place of submodules, or no files. They stay with the kept changes.
-    pub left_out: Vec<String>,
-    /// Paths that were not pushed, as the commit that was cloned ignores them; a directory stands for all that is in it. They stay
+    /// Paths that were not pushed because they are repositories, in the place of submodules, or not files. They stay
     /// with the kept changes.
+    pub left_out: Vec<String>,
+    /// Paths that were not pushed because the cloned commit ignores them; a directory stands for everything in it. They
+    /// stay with the kept changes.
     pub ignored: Vec<String>,
-    /// Paths that take a yes which nobody has said.
+    /// Paths that need an approval which was not given.
     pub handoff: Vec<AgentHandoff>,
-    /// The pull request; null where none was asked for, or nothing was pushed.
+    /// The pull request; null if none was requested, or nothing was pushed.
     pub pull_request: Option<AgentPullRequest>,
 }
 
-/// A pull request for such a branch (`belljar agent --push --pr`).
+/// A pull request for the pushed branch (`belljar agent --push --pr`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AgentPullRequest {
     /// `opened`, `already_open` or `failed`.
     pub outcome: String,
-    /// Why there is none: a stable code; null where there is.
+    /// Reason why there is no pull request: a stable code; null if there is one.
     pub reason: Option<String>,
-    /// Where people see it; null where there is none.
+    /// URL of its web page; null if there is none.
     pub url: Option<String>,
-    /// The branch that it is to get into.
+    /// Target branch.
     pub base: String,
 }
 
-/// A path that takes somebody's yes.
+/// A path that needs an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AgentHandoff {
     /// The path.
     pub path: String,
-    /// Who would trust it: a stable code.
+    /// Kind of program that would trust the path: a stable code.
     pub kind: String,
-    /// Why, for a person.
+    /// Reason, for a person.
     pub reason: String,
 }
 
-/// Where a run is in the audit.
+/// Position of a run in the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AuditSpan {
@@ -180,14 +181,14 @@ pub struct AuditSpan {
     pub first: u64,
     /// Its last record.
     pub last: u64,
-    /// The hash of that, in hexadecimal.
+    /// Hash of the last record, in hexadecimal.
     pub head: String,
 }
 
 // === impl AgentFailure ===
 
 impl AgentFailure {
-    /// One of these.
+    /// Creates an error from its codes and message.
     pub fn new(error: GraphCode, code: &str, message: &str) -> Self {
         Self { error, code: code.to_owned(), message: message.to_owned() }
     }

@@ -1,10 +1,10 @@
-//! Approvals: what a person is asked about one call of an agent, and what became of the question.
+//! Approvals: requests to a person about one call of an agent, and their states.
 //!
 //! ```text
 //! asked ─► pending ─┬─► approved ─┬─► used: the call was begun, once
 //!                   │             └─► expired
 //!                   ├─► denied
-//!                   └─► expired: nobody has answered in time
+//!                   └─► expired: no decision in time
 //! ```
 
 use crate::action::{ActionType, Risk};
@@ -22,22 +22,22 @@ use uuid::Uuid;
 pub struct Approval {
     /// Its id; made by the host.
     pub id: ApprovalId,
-    /// The decision about a call that it is about, as the audit has it.
+    /// The decision about the call, as recorded in the audit log.
     #[schemars(with = "String")]
     pub decision_id: Uuid,
     /// The agent, if it has a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// Who calls.
+    /// Identity that makes the call.
     #[schemars(with = "Map<String, Value>")]
     pub subject: ToolSubject,
-    /// Which tool.
+    /// Tool that is called.
     #[schemars(with = "String")]
     pub tool: ToolName,
-    /// What the agent does by it.
+    /// Action that the call performs.
     #[schemars(with = "String")]
     pub action_type: ActionType,
-    /// How much may go wrong by that: `low`, `medium`, `high` or `critical`.
+    /// Risk of the action: `low`, `medium`, `high` or `critical`.
     #[schemars(with = "String")]
     pub risk: Risk,
     /// The SHA-256 of the arguments as compact JSON with members in the order of their names, in lower-case hexadecimal. An approval
@@ -48,58 +48,60 @@ pub struct Approval {
     pub arguments_bytes: u64,
     /// The arguments, whole and unredacted; if `is_preview`, only the beginning of their JSON, as a text.
     pub arguments: Value,
-    /// Whether `arguments` is a preview, as in lists of approvals. Reading the approval by its id gives the whole.
+    /// True if `arguments` is a preview, as in lists of approvals. Reading the approval by its id returns the whole.
     #[serde(default)]
     pub is_preview: bool,
-    /// What the call acts on besides its arguments, as the host knows it: the workspace, the remote, the database. An approval is used
-    /// only by a call with an equal scope.
+    /// Objects that the call acts on besides its arguments, as the host knows them: the workspace, the remote, the
+    /// database. An approval is used only by a call with an equal scope.
     #[serde(default, skip_serializing_if = "CallScope::is_empty")]
     pub scope: CallScope,
-    /// Why a person is asked.
+    /// Reason for asking a person.
     pub reason: String,
-    /// What has become of it.
+    /// Status of the approval.
     pub status: ApprovalStatus,
-    /// When it was asked (UTC).
+    /// Time of the request (UTC).
     pub created_at: Timestamp,
-    /// From when on it is denied and its yes isn't good any more (UTC); nothing if it waits.
+    /// Time from which on the question counts as denied, and its approval can't be used (UTC); absent if it doesn't
+    /// expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// What was decided, once it was.
+    /// Decision, once it was made.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// When the call was begun (UTC).
+    /// Time at which the call was begun (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,
 }
 
-/// What a call acts on besides its arguments, by name. The host computes it, anew for each call; it has no credentials.
+/// Objects that a call acts on besides its arguments, by name. The host computes them anew for each call; they contain
+/// no credentials.
 pub type CallScope = Map<String, Value>;
 
-/// What somebody has decided.
+/// A user's decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
-    /// When (UTC).
+    /// Time of the decision (UTC).
     pub decided_at: Timestamp,
-    /// Who.
+    /// User who decided.
     pub decided_by: UserId,
-    /// Why; a no has a reason.
+    /// Reason; a denial always has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason: Option<String>,
 }
 
-/// What has become of a question.
+/// Status of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalStatus {
-    /// Nobody has answered.
+    /// No decision was made yet.
     Pending,
-    /// Somebody has said yes, and nobody has used it.
+    /// A user has approved the call, and the approval is unused.
     Approved,
-    /// Somebody has said no.
+    /// A user has denied the call.
     Denied,
-    /// It was not answered, or its yes not used, in time.
+    /// It was not decided in time, or approved and not used in time.
     Expired,
-    /// Its yes was used.
+    /// The approval was used.
     Used,
 }
 
@@ -107,18 +109,18 @@ pub enum ApprovalStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ruling {
-    /// Yes, to that call, once.
+    /// Approve that call, once.
     Approve,
-    /// No.
+    /// Deny it.
     Deny,
 }
 
-/// Some of them, the last asked first.
+/// A page of approvals, the last asked first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalPage {
     /// The approvals.
     pub approvals: Vec<Approval>,
-    /// What gives the next page, if there is one.
+    /// Token for the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
@@ -135,27 +137,27 @@ pub const LARGEST_SCOPE_BYTES: usize = 32 << 10;
 /// A reason has no more characters.
 pub const LONGEST_REASON: usize = 1_024;
 
-/// What a schema says of it.
+/// Pattern for a reason in schemas.
 pub(crate) const REASON_PATTERN: &str = r"^[^\u0000]*[^\u0000-\u0020\u007f][^\u0000]*$";
 
-/// What a schema says of a digest of arguments.
+/// Pattern for a digest of arguments in schemas.
 pub(crate) const DIGEST_PATTERN: &str = "^[0-9a-f]{64}$";
 
-/// The kinds under which they stand in the audit.
+/// Kind of the audit record that precedes a new question.
 pub const APPROVAL_ASKED: &str = "approval_asked";
-/// Somebody is about to answer.
+/// Kind of the audit record that precedes a decision.
 pub const APPROVAL_DECIDED: &str = "approval_decided";
-/// A yes is about to be used.
+/// Kind of the audit record that precedes the use of an approval.
 pub const APPROVAL_USED: &str = "approval_used";
 
-/// Whether the text is a reason that somebody can read.
+/// Returns true if the text is a readable reason.
 pub fn is_reason(text: &str) -> bool {
-    // What is no text to every database is none.
+    // NUL is not accepted by every database.
     let is_said = |c: char| !matches!(c, '\0'..=' ' | '\x7f');
     text.contains(is_said) && !text.contains('\0') && text.chars().count() <= LONGEST_REASON
 }
 
-/// Whether the text is a SHA-256 in lower-case hexadecimal.
+/// Returns true if the text is a SHA-256 in lower-case hexadecimal.
 pub fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -163,7 +165,7 @@ pub fn is_digest(text: &str) -> bool {
 // === impl Approval ===
 
 impl Approval {
-    /// Whether somebody has said just that, and it still holds.
+    /// Returns true if the approval already has this decision, and it is still in effect.
     pub fn is_answered_so(&self, ruling: Ruling) -> bool {
         match ruling {
             Ruling::Approve => matches!(self.status, ApprovalStatus::Approved | ApprovalStatus::Used),
@@ -189,7 +191,7 @@ impl ApprovalStatus {
         }
     }
 
-    /// The one of that name.
+    /// Returns the value with that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == name)
     }
@@ -204,7 +206,7 @@ impl fmt::Display for ApprovalStatus {
 // === impl Ruling ===
 
 impl Ruling {
-    /// What a question is after it.
+    /// Returns the status after this decision.
     pub const fn status(self) -> ApprovalStatus {
         match self {
             Self::Approve => ApprovalStatus::Approved,

@@ -4,7 +4,7 @@ use crate::id::RunId;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The kind under which it stands in the audit that records were counted and stand as one.
+/// Kind of the audit record that stands for several counted records.
 pub const FOLDED: &str = "audit_folded";
 
 /// Denials of one run that were counted instead of being recorded one by one.
@@ -17,20 +17,20 @@ pub struct FoldedRecords {
     pub why: FoldReason,
     /// The id of the last record of that kind that was written whole: a passage's, or a call's.
     pub like: String,
-    /// How many they are.
+    /// Number of the denials.
     pub count: u64,
-    /// When the first of them came (UTC).
+    /// Time of the first one (UTC).
     pub first_at: Timestamp,
-    /// When the last of them came (UTC).
+    /// Time of the last one (UTC).
     pub last_at: Timestamp,
 }
 
-/// Why records were counted.
+/// Reason why records were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FoldReason {
-    /// Each was a denial like the one before.
+    /// The denial is the same as the one before.
     Repeated,
-    /// The run has written as much as it may; each was denied for whatever reason.
+    /// The run's audit quota is used up; the denials may have any reason.
     AuditQuota,
 }

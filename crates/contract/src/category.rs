@@ -1,4 +1,4 @@
-//! What kind of thing a tool does: what decides which backend its calls run in.
+//! Categories of tools; a tool's category decides which backend its calls run in.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

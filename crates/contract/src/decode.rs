@@ -17,7 +17,7 @@ pub(crate) trait Decode: Sized {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self>;
 }
 
-/// A place in the document, and the list that collects what is wrong.
+/// A position in the document, and the log that collects problems.
 pub(crate) struct At<'p, 'l> {
     path: Path<'p>,
     log: &'l mut Log,
@@ -73,7 +73,7 @@ impl At<'_, '_> {
         self.refuse_with(|| (found.into(), expected.into()));
     }
 
-    /// The same for texts that are costly to make; of a problem that is only counted they are not made.
+    /// Notes a problem with texts that are expensive to make. They are not made if the problem is only counted.
     fn refuse_with(&mut self, texts: impl FnOnce() -> (String, String)) {
         if self.log.is_full() {
             self.log.unlisted += 1;

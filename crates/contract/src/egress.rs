@@ -1,5 +1,5 @@
-//! What is recorded of the web that sandboxes reach: who went where, by which rule, and how many bytes went; never what was
-//! said.
+//! Audit records of sandboxes' web access: the run, the destination, the rule that decided, and the number of bytes;
+//! never the content.
 
 use crate::id::{PassageId, RunId};
 use crate::inference::{Excerpt, ReasonCode};
@@ -8,16 +8,17 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The kind under which it stands in the audit that somebody is about to be let through.
+/// Kind of the audit record that precedes an allowed request.
 pub const BEGUN: &str = "egress_begun";
 
-/// The kind under which it stands there what has become of it, denials included.
+/// Kind of the audit record with the outcome of a request, denials included.
 pub const ENDED: &str = "egress";
 
-/// The kind under which it stands there what a job's run or a session has had of the web, when all of that is recorded.
+/// Kind of the audit record with the web usage of a job's run or a session, once all of it is recorded.
 pub const RUN_ENDED: &str = "egress_run_ended";
 
-/// Somebody is let through: on the disk before anything of theirs is sent. What becomes of it follows when it is over.
+/// An allowed request or tunnel. This record is on disk before any of its bytes are sent; its outcome follows in
+/// another record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PassageBegun {
@@ -25,23 +26,23 @@ pub struct PassageBegun {
     pub passage_id: PassageId,
     /// The run that it is of, known by the listener that it came in on.
     pub run_id: RunId,
-    /// When the head of the request was there (UTC).
+    /// Time at which the head of the request was complete (UTC).
     pub started_at: Timestamp,
-    /// What was asked for.
+    /// Request of the client.
     pub asked: Asked,
-    /// The rule that allows it, by its place in the policy.
+    /// Index in the policy of the rule that allows it.
     pub rule: u64,
-    /// Which policy that was, counted from 1.
+    /// Generation of the policy, counted from 1.
     pub generation: u64,
-    /// The credentials that are filled in, by their names.
+    /// Names of the credentials that are injected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<String>,
-    /// The connection, of a call that the host has made of one.
+    /// Connection, if the host has made the call for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<String>,
 }
 
-/// What has become of one who wanted to get through.
+/// Outcome of a request or tunnel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PassageRecord {
@@ -49,35 +50,35 @@ pub struct PassageRecord {
     pub passage_id: PassageId,
     /// The run that it is of, known by the listener that it came in on.
     pub run_id: RunId,
-    /// When the head of the request was there (UTC).
+    /// Time at which the head of the request was complete (UTC).
     pub started_at: Timestamp,
-    /// What was asked for; null where that can't be read.
+    /// Request of the client; null if it can't be parsed.
     pub asked: Option<Asked>,
-    /// How it ended.
+    /// Outcome of the request.
     pub outcome: PassageOutcome,
-    /// Which policy decided, counted from 1.
+    /// Generation of the policy that decided, counted from 1.
     pub generation: u64,
-    /// The rule that allowed it; null where none did.
+    /// Index of the rule that allowed it; null if none did.
     pub rule: Option<u64>,
     /// The address that was dialed; null where none was.
     pub address: Option<IpAddr>,
-    /// The name in the greeting of TLS, and of a request that came inside: the host that has shown to be it. Null where there
-    /// was no such greeting, or no name in it.
+    /// Name in the ClientHello (SNI); for a request within intercepted TLS, the host that has proved to be it. Null if
+    /// there was no ClientHello, or no name in it.
     pub tls_name: Option<Excerpt>,
-    /// The status that the client was told; null where it was told none.
+    /// Status that the client got; null if it got none.
     pub status: Option<u16>,
-    /// Bytes that went out.
+    /// Bytes that were sent.
     pub sent_bytes: u64,
-    /// Bytes that came in.
+    /// Bytes that were received.
     pub received_bytes: u64,
-    /// How long all of it took, in milliseconds.
+    /// Total duration, in milliseconds.
     pub total_ms: u64,
-    /// The connection, of a call that the host has made of one.
+    /// Connection, if the host has made the call for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<String>,
 }
 
-/// Reasons of a [`DeniedDestination`] that the rules allow, and that was not reached all the same. No rule would help.
+/// Reasons of a [`DeniedDestination`] that the rules allow, but that was not reached. No rule would help.
 pub const UNREACHED: [&str; 5] = [
     "no_such_host",
     "name_timeout",
@@ -86,19 +87,19 @@ pub const UNREACHED: [&str; 5] = [
     "upstream_proxy_unavailable",
 ];
 
-/// What a run has had of the web, as its proxy saw it.
+/// Web usage of a run, as its proxy measured it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebUsage {
-    /// Tunnels and requests that were let through.
+    /// Number of allowed tunnels and requests.
     pub passages: u64,
-    /// Bytes that went out.
+    /// Bytes that were sent.
     pub sent_bytes: u64,
-    /// Bytes that came in.
+    /// Bytes that were received.
     pub received_bytes: u64,
-    /// Destinations that were denied or not reached, each once, in the order in which they were asked for.
+    /// Destinations that were denied or not reached, each once, in the order of the first requests.
     pub denied: Vec<DeniedDestination>,
-    /// Denials of others, which are not listed.
+    /// Number of denials of other destinations, which are not listed.
     pub denied_unlisted: u64,
 }
 
@@ -106,13 +107,13 @@ pub struct WebUsage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeniedDestination {
-    /// The host, in its one form.
+    /// Host, in its canonical form.
     pub host: String,
-    /// The port of TCP.
+    /// TCP port.
     pub port: u16,
-    /// Why: a stable code.
+    /// Reason: a stable code.
     pub reason: String,
-    /// The smallest rule that would allow it; absent where no rule would.
+    /// The narrowest rule that would allow it; absent if no rule would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule_needed: Option<String>,
 }
@@ -120,40 +121,40 @@ pub struct DeniedDestination {
 // === impl DeniedDestination ===
 
 impl DeniedDestination {
-    /// Whether the rules allow it, and it was not reached.
+    /// Returns true if the rules allow the destination, but it was not reached.
     pub fn is_unreached(&self) -> bool {
         UNREACHED.contains(&self.reason.as_str())
     }
 }
 
-/// What somebody asked for.
+/// Request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
     /// The method: `CONNECT` for a tunnel.
     pub method: Excerpt,
-    /// The host, in its one form.
+    /// Host, in its canonical form.
     pub host: Excerpt,
-    /// The port of TCP.
+    /// TCP port.
     pub port: u16,
     /// The path, without its query; null for a tunnel.
     pub path: Option<Excerpt>,
 }
 
-/// How it ended.
+/// Outcome of a request or tunnel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PassageOutcome {
-    /// Either end has closed it, or the whole answer was passed on.
+    /// Either end has closed the tunnel, or the whole response was passed on.
     Completed,
-    /// It was refused here: nothing of it was sent anywhere.
+    /// The proxy denied it; nothing was sent to the destination.
     Denied {
-        /// Why.
+        /// Code of the reason.
         reason: ReasonCode,
     },
-    /// It was let through, and ended otherwise.
+    /// The proxy allowed it, but it failed.
     Failed {
-        /// How.
+        /// Cause of the failure.
         code: ReasonCode,
     },
 }

@@ -6,26 +6,26 @@ use crate::result::{JobStatus, ResourceUsage, StepStatus};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// One line of the log.
+/// A line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// When it was written (UTC).
+    /// Time at which it was written (UTC).
     pub at: Timestamp,
     /// The job's id, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
-    /// What happened.
+    /// Event that occurred.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// What happened.
+/// An event of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// The job was read and found sound; its steps begin.
     JobStarted {
-        /// How many steps it has.
+        /// Number of steps.
         steps: usize,
     },
     /// A step begins.
@@ -38,11 +38,11 @@ pub enum Event {
         #[serde(rename = "type")]
         step_type: StepType,
     },
-    /// A step is at work; written a few times a second at most, and only when asked for.
+    /// A step is running; written a few times a second at most, and only if requested.
     StepProgress {
         /// Its place in the job, from 0.
         index: usize,
-        /// The last line it wrote, cut for length.
+        /// Last line of output, truncated.
         last_line: String,
     },
     /// A step ended.
@@ -51,55 +51,55 @@ pub enum Event {
         index: usize,
         /// Its id.
         id: String,
-        /// How it ended.
+        /// Outcome of the step.
         status: StepStatus,
-        /// How long it took, in milliseconds.
+        /// Duration, in milliseconds.
         duration_ms: u64,
-        /// Whether any of its output was cut.
+        /// True if any of its output was truncated.
         truncated: bool,
-        /// What it used.
+        /// Resources that it used.
         resource_usage: ResourceUsage,
-        /// Why it failed.
+        /// Reason of the failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure_code: Option<FailureCode>,
     },
     /// A model has answered the agent.
     ModelAnswered {
-        /// Which of the agent's turns it was, from 1.
+        /// Number of the agent's turn, from 1.
         turn: u32,
         /// The model.
         model: String,
-        /// What it was sent, in tokens, as it says itself; null if it doesn't.
+        /// Tokens of the prompt, as the model reports them; null if it doesn't.
         prompt_tokens: Option<u64>,
-        /// What it has said, in tokens, as it says itself; null if it doesn't.
+        /// Tokens of the completion, as the model reports them; null if it doesn't.
         completion_tokens: Option<u64>,
     },
     /// A tool that the agent has called is done.
     ToolFinished {
-        /// Which of the agent's turns it was, from 1.
+        /// Number of the agent's turn, from 1.
         turn: u32,
         /// The tool.
         tool: String,
-        /// How it ended.
+        /// Outcome of the call.
         status: StepStatus,
-        /// How long it took, in milliseconds.
+        /// Duration, in milliseconds.
         duration_ms: u64,
     },
     /// The result is written.
     JobFinished {
-        /// How the job ended.
+        /// Outcome of the job.
         status: JobStatus,
-        /// Why it failed.
+        /// Reason of the failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure_code: Option<FailureCode>,
-        /// How long it took, in milliseconds.
+        /// Duration, in milliseconds.
         duration_ms: u64,
-        /// What it used.
+        /// Resources that it used.
         resource_usage: ResourceUsage,
     },
     /// Something an operator should know.
     Warning {
-        /// What.
+        /// Message.
         message: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Why a job failed: one stable code each (`spec/1 §Canonical Failure Codes`; those after it are ours).
+//! Failure codes of jobs: one stable code each (`spec/1 §Canonical Failure Codes`; those after it are ours).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,11 +8,11 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCode {
-    /// The job is malformed: unknown, missing or mistyped members, or a version that isn't spoken. No step ran.
+    /// The job is malformed: unknown, missing or mistyped members, or an unsupported version. No step ran.
     SchemaValidation,
-    /// Something outside was needed, and the job may not or can't reach it.
+    /// The job needs an external destination that it may not or can't reach.
     ExtNetRequired,
-    /// A step ended in an error of its own: non-zero exit, signal, no such file, a diff that doesn't apply.
+    /// A step failed by itself: non-zero exit code, signal, missing file, a diff that doesn't apply.
     StepFailed,
     /// The job or a step ran longer than allowed.
     Timeout,
@@ -20,19 +20,19 @@ pub enum FailureCode {
     ConstraintViolation,
     /// A path, a diff or a command was refused: it leaves the workspace, or an allowlist doesn't name it.
     PolicyViolation,
-    /// Somebody asked the runner to stop.
+    /// The runner was asked to stop.
     Canceled,
     /// The runner or the node died under the job.
     NodeFailure,
-    /// None of the job's models could be asked.
+    /// No model of the job could be reached.
     InferenceUnavailable,
-    /// What the job may spend on models is spent.
+    /// The job's model budget is used up.
     BudgetExhausted,
-    /// The agent has had as many answers of models as it may, and wasn't done.
+    /// The agent has used its maximum number of turns without being done.
     TurnsExhausted,
-    /// An acceptance criterion doesn't hold, or nobody could say whether it does.
+    /// An acceptance criterion doesn't hold, or could not be checked.
     NotVerified,
-    /// The agent says that it can't do what it was asked to.
+    /// The agent reports that it can't do its task.
     AgentGaveUp,
     /// A fault of ours.
     InternalError,
@@ -41,7 +41,7 @@ pub enum FailureCode {
 // === impl FailureCode ===
 
 impl FailureCode {
-    /// Every code: those of the specification in its order, then ours.
+    /// All codes: those of the specification in its order, then ours.
     pub const ALL: [Self; 14] = [
         Self::SchemaValidation,
         Self::ExtNetRequired,

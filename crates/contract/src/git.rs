@@ -1,5 +1,5 @@
-//! What is recorded of the host's git: where it went for a run or a person, what it fetched, what it pushed, and which
-//! pull requests came of it; never a secret, and nothing of what was in it.
+//! Audit records of the host's git: remotes that it contacted for a run or a person, commits that it fetched or pushed,
+//! and pull requests that it opened; never a secret or a file's content.
 
 use crate::id::RunId;
 use crate::inference::{Excerpt, ReasonCode};
@@ -7,154 +7,154 @@ use core::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The kind under which it stands in the audit that something is about to be fetched.
+/// Kind of the audit record that precedes a fetch.
 pub const FETCH_BEGUN: &str = "git_fetch_begun";
 
-/// The kind under which it stands there what has become of it, refusals included.
+/// Kind of the audit record with the outcome of a fetch, denials included.
 pub const FETCH: &str = "git_fetch";
 
-/// The kind under which it stands there that something is about to be pushed.
+/// Kind of the audit record that precedes a push.
 pub const PUSH_BEGUN: &str = "git_push_begun";
 
-/// The kind under which it stands there what has become of it, refusals included.
+/// Kind of the audit record with the outcome of a push, denials included.
 pub const PUSH: &str = "git_push";
 
-/// The kind under which it stands there that a pull request is about to be looked for, and opened if there is none.
+/// Kind of the audit record that precedes looking for a pull request, and opening one if there is none.
 pub const PULL_REQUEST_BEGUN: &str = "git_pull_request_begun";
 
-/// The kind under which it stands there what has become of it, refusals included.
+/// Kind of the audit record with the outcome of a pull request, denials included.
 pub const PULL_REQUEST: &str = "git_pull_request";
 
-/// Git is about to fetch: on the disk before anything goes out but the question where the name leads.
+/// A fetch that is about to start. This record is on disk before anything but a DNS query is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FetchBegun {
-    /// The run that it is for; null where it is for a person.
+    /// Run that it is for; null if it is for a person.
     pub run_id: Option<RunId>,
-    /// From where, in its one form.
+    /// Remote repository, in its canonical form.
     pub remote: Excerpt,
-    /// The branch, tag or commit that is wanted.
+    /// Requested branch, tag or commit.
     pub reference: Excerpt,
     /// The addresses that git may connect to; none for a directory of the host.
     pub addresses: Vec<IpAddr>,
 }
 
-/// What has become of it.
+/// Outcome of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FetchRecord {
-    /// The run that it was for; null where it was for a person.
+    /// Run that it was for; null if it was for a person.
     pub run_id: Option<RunId>,
-    /// From where, in its one form.
+    /// Remote repository, in its canonical form.
     pub remote: Excerpt,
-    /// How it ended.
+    /// Outcome of the fetch.
     pub outcome: GitOutcome,
     /// The commit that was fetched; null where none was.
     pub commit: Option<Excerpt>,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     pub total_ms: u64,
 }
 
-/// Git is about to push: on the disk before anything goes out but the question where the name leads.
+/// A push that is about to start. This record is on disk before anything but a DNS query is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PushBegun {
-    /// The run whose work it is; null where that isn't known.
+    /// Run that made the changes; null if it is unknown.
     pub run_id: Option<RunId>,
-    /// Where to, in its one form.
+    /// Remote repository, in its canonical form.
     pub remote: Excerpt,
-    /// The branch, which must not be there yet.
+    /// Branch, which must not exist yet.
     pub branch: Excerpt,
-    /// What it is to be.
+    /// Commit that is pushed.
     pub commit: Excerpt,
-    /// The commit that the work began with.
+    /// Commit that the work is based on.
     pub base: Excerpt,
     /// The addresses that git may connect to; none for a directory of the host.
     pub addresses: Vec<IpAddr>,
-    /// How many files differ.
+    /// Number of changed files.
     pub files: u64,
-    /// Paths that gained trust by somebody's yes; no more than a hundred of them.
+    /// Paths whose trust was raised by a user's approval; at most a hundred.
     pub trusted: Vec<Excerpt>,
-    /// When (UTC).
+    /// Time of the start (UTC).
     pub started_at: Timestamp,
 }
 
-/// What has become of it.
+/// Outcome of a push.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PushRecord {
-    /// The run whose work it is; null where that isn't known.
+    /// Run that made the changes; null if it is unknown.
     pub run_id: Option<RunId>,
-    /// Where to, in its one form.
+    /// Remote repository, in its canonical form.
     pub remote: Excerpt,
     /// The branch.
     pub branch: Excerpt,
-    /// The commit; null where it didn't come to one.
+    /// The commit; null if none was made.
     pub commit: Option<Excerpt>,
-    /// How it ended.
+    /// Outcome of the push.
     pub outcome: GitOutcome,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     pub total_ms: u64,
 }
 
-/// A forge is about to be asked for a pull request: on the disk before it is asked anything.
+/// A request for a pull request that is about to be made. This record is on disk before the forge is contacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PullRequestBegun {
-    /// The run whose work it is; null where that isn't known.
+    /// Run that made the changes; null if it is unknown.
     pub run_id: Option<RunId>,
-    /// Under which the calls of the forge stand in the audit: that run, or one that is made up for them.
+    /// Run id of the forge's calls in the audit log: that run, or one that is made for them.
     pub calls_run_id: RunId,
-    /// The repository, in its one form.
+    /// Repository, in its canonical form.
     pub remote: Excerpt,
     /// The branch that was pushed.
     pub branch: Excerpt,
-    /// What that is.
+    /// Commit of that branch.
     pub commit: Excerpt,
-    /// The branch that it is to get into.
+    /// Target branch.
     pub base: Excerpt,
-    /// The connection by which the forge is called.
+    /// Connection that the forge is called with.
     pub connection: Excerpt,
-    /// When (UTC).
+    /// Time of the start (UTC).
     pub started_at: Timestamp,
 }
 
-/// What has become of it.
+/// Outcome of a request for a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PullRequestRecord {
-    /// The run whose work it is; null where that isn't known.
+    /// Run that made the changes; null if it is unknown.
     pub run_id: Option<RunId>,
-    /// The repository, in its one form.
+    /// Repository, in its canonical form.
     pub remote: Excerpt,
     /// The branch that was pushed.
     pub branch: Excerpt,
-    /// The branch that it is to get into.
+    /// Target branch.
     pub base: Excerpt,
-    /// Where people see it; null where there is none.
+    /// URL of its web page; null if there is none.
     pub url: Option<Excerpt>,
-    /// How it ended.
+    /// Outcome of the request.
     pub outcome: GitOutcome,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     pub total_ms: u64,
 }
 
-/// How it ended.
+/// Outcome of a git operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum GitOutcome {
-    /// It is there.
+    /// The operation succeeded.
     Completed,
-    /// It was there already, by an earlier attempt.
+    /// An earlier attempt had already succeeded.
     AlreadyThere,
-    /// It was refused here: nothing was sent.
+    /// The operation was denied; nothing was sent.
     Denied {
-        /// Why.
+        /// Code of the reason.
         reason: ReasonCode,
     },
-    /// It was let go, and ended otherwise. Whether it is there is told by the next attempt.
+    /// The operation was started and failed. The next attempt finds out whether it took effect.
     Failed {
-        /// How.
+        /// Cause of the failure.
         code: ReasonCode,
     },
 }

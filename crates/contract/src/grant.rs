@@ -1,4 +1,4 @@
-//! What a caller was given: that graphs are executed for it, and whether in sandboxes (`spec/2` invariant 3).
+//! Execution grants: permission for a caller to execute graphs, with or without sandboxes (`spec/2` invariant 3).
 
 use crate::decode::{At, Decode, Fields, decode_document};
 use crate::id::{GrantId, UserId};
@@ -10,28 +10,28 @@ use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A grant, as whoever keeps them wrote it. What it allows is decided elsewhere.
+/// A grant as its issuer wrote it. Its permissions are evaluated elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionGrant {
     /// This grant.
     pub id: GrantId,
-    /// Who it was given to.
+    /// Subject that holds the grant.
     pub subject: Subject,
-    /// Who pays for what is done with it.
+    /// Account that pays for its use.
     pub billing_account_id: String,
-    /// The person on whose behalf it is used.
+    /// User that the grant is used for.
     pub user_id: Option<UserId>,
-    /// What may be executed.
+    /// Graphs that may be executed.
     pub scopes: Vec<Scope>,
-    /// Whether that may be done in sandboxes. No scope implies it.
+    /// True if graphs may be executed in sandboxes. No scope implies it.
     pub allow_sandbox: bool,
-    /// From when on it is nothing any more.
+    /// Time from which on it is not valid any more.
     pub expires_at: Option<Timestamp>,
-    /// When it was taken back.
+    /// Time of revocation; `None` if it was not revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Who a grant was given to: `service:NAME` or `user:NAME`.
+/// Holder of a grant: `service:NAME` or `user:NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A part of the system.
@@ -40,19 +40,19 @@ pub enum Subject {
     User(String),
 }
 
-/// What may be executed: `graph:execute:GRAPH`, or `graph:execute:*`.
+/// Graphs that may be executed: `graph:execute:GRAPH`, or `graph:execute:*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Every graph.
+    /// All graphs.
     AnyGraph,
-    /// That one, such as `sandbox:codex`.
+    /// A single graph, for example `sandbox:codex`.
     Graph(String),
 }
 
 /// A grant in a file, with the signature of the deployment that has issued it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SignedGrant {
-    /// What it allows.
+    /// Content of the grant.
     pub grant: ExecutionGrant,
     /// The signature, in hexadecimal.
     pub signature: String,
@@ -71,13 +71,13 @@ struct Written<'g> {
     revoked_at: Option<Timestamp>,
 }
 
-/// An account that pays, as providers know it.
+/// A billing account, as providers know it.
 pub(crate) struct BillingAccount(pub(crate) String);
 
 /// The id of a graph: its provider, a colon, its name.
 pub(crate) struct GraphId(pub(crate) String);
 
-/// The text is not what it should be.
+/// The text is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not {expected}")]
 pub struct ParseGrantError {
@@ -123,7 +123,7 @@ impl Serialize for ExecutionGrant {
 // === impl SignedGrant ===
 
 impl SignedGrant {
-    /// Reads a signed grant from a JSON document. Whether the signature is good is decided elsewhere.
+    /// Parses a signed grant from a JSON document. The signature is verified elsewhere.
     ///
     /// # Errors
     /// [`Problems`]: all that are found.
@@ -213,7 +213,7 @@ impl Scope {
         }
     }
 
-    /// Whether it has that graph in it. Names are compared as a whole: there are no patterns.
+    /// Returns true if the scope covers that graph. Names are compared as a whole; there are no patterns.
     pub fn covers(&self, graph_id: &str) -> bool {
         match self {
             Self::AnyGraph => true,
@@ -237,11 +237,11 @@ impl Decode for Scope {
     }
 }
 
-/// Whether a text is the id of a graph: who provides it, a colon, and its name.
+/// Returns true if a text is the id of a graph: its provider, a colon, and its name.
 pub fn is_graph_id(text: &str) -> bool {
     let has_parts =
         text.split_once(':').is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty());
-    // A star in it would look like a pattern to whoever reads the grant.
+    // A star would look like a pattern to a person who reads the grant.
     has_parts && is_plain(text) && !text.contains('*')
 }
 
@@ -308,7 +308,7 @@ impl JsonSchema for Scope {
     }
 }
 
-/// A person, or null for none.
+/// A user, or null.
 struct Person(Option<UserId>);
 
 impl Decode for Person {
@@ -320,7 +320,7 @@ impl Decode for Person {
     }
 }
 
-/// A time, or null for none.
+/// A time, or null.
 struct Moment(Option<Timestamp>);
 
 impl Decode for Moment {

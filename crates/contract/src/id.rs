@@ -1,6 +1,6 @@
-//! Typed ids: a job's id can't be passed where a task's is wanted.
+//! Typed ids: a job's id can't be passed where a task's is expected.
 //!
-//! Ids from outside are UUIDs in the hyphenated form and are kept as written, so that whoever correlates by text
+//! Ids from outside are UUIDs in the hyphenated form and are kept as written, so that a client that correlates by text
 //! finds the text it sent. They are therefore also safe as file names.
 
 mod named;
@@ -41,7 +41,7 @@ macro_rules! id {
                 Self(uuid.as_hyphenated().to_string())
             }
 
-            /// The id as UUIDs are told apart, however they were written: in lower case.
+            /// Returns the id in lower case, for comparisons.
             pub fn key(&self) -> String {
                 self.0.to_ascii_lowercase()
             }
@@ -97,7 +97,7 @@ macro_rules! id {
 }
 
 id! {
-    /// One job; chosen by whoever submits it (`spec/1 §Job Specification`).
+    /// Id of a job; chosen by the client that submits it (`spec/1 §Job Specification`).
     JobId
 }
 id! {
@@ -105,11 +105,11 @@ id! {
     TaskId
 }
 id! {
-    /// One attempt at a job in one sandbox; made by the host.
+    /// Id of an attempt at a job in one sandbox; made by the host.
     RunId
 }
 id! {
-    /// A sandbox that stays over many commands; chosen by whoever opens it.
+    /// Id of a sandbox that persists over many commands; chosen by the client that opens it.
     SessionId
 }
 id! {
@@ -117,20 +117,20 @@ id! {
     PtyId
 }
 id! {
-    /// What a caller was given ([`crate::grant`]).
+    /// Id of an execution grant ([`crate::grant`]).
     GrantId
 }
 id! {
-    /// One call of a model; made by the host, and known to the upstream (`spec/2 §Invariants`).
+    /// Id of a call of a model; made by the host, and known to the upstream (`spec/2 §Invariants`).
     CallId
 }
 
 id! {
-    /// One way through the egress proxy, a tunnel or a request; made by the host.
+    /// Id of a tunnel or request through the egress proxy; made by the host.
     PassageId
 }
 id! {
-    /// A question that a person is asked about a call; made by the host.
+    /// Id of an approval; made by the host.
     ApprovalId
 }
 

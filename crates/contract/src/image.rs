@@ -23,11 +23,11 @@ pub struct ImageReference {
 pub struct InvalidImage {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// Reason why it is not accepted.
     pub why: &'static str,
 }
 
-/// What [`ImageReference::parse`] takes, as a pattern for schemas. Held against it by a test.
+/// Pattern for schemas of the texts that [`ImageReference::parse`] accepts. A test compares both.
 pub const PATTERN: &str = concat!(
     "^(",
     // A registry and a path there; a path whose first part is no registry; one name.
@@ -38,16 +38,16 @@ pub const PATTERN: &str = concat!(
     ")(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$",
 );
 
-/// A name is no longer, with its tag and its digest.
+/// Maximum length of a name, with its tag and its digest.
 pub const LONGEST_NAME: usize = 512;
 
-/// Where an engine looks for what names no registry.
+/// Registry of references that name none.
 pub const USUAL_REGISTRY: &str = "docker.io";
 
-/// The same by another name.
+/// Alternative name of [`USUAL_REGISTRY`].
 pub const ITS_OTHER_NAME: &str = "index.docker.io";
 
-/// Where it looks there for what has only one name.
+/// Prefix of repositories there whose reference has only one component.
 pub const OFFICIAL: &str = "library/";
 
 const USUAL_TAG: &str = "latest";
@@ -56,10 +56,10 @@ const LONGEST_TAG: usize = 128;
 // === impl ImageReference ===
 
 impl ImageReference {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// [`InvalidImage`] for what no engine takes.
+    /// [`InvalidImage`] for a name that no engine accepts.
     pub fn parse(text: &str) -> Result<Self, InvalidImage> {
         let invalid = |why| InvalidImage { text: text.to_owned(), why };
         if text.len() > LONGEST_NAME {
@@ -88,22 +88,22 @@ impl ImageReference {
         Ok(Self { registry, repository, tag: tag.map(str::to_owned), digest: digest.map(str::to_owned) })
     }
 
-    /// Whether it is one image and will stay the same.
+    /// Returns true if the reference has a digest, and so always names the same image.
     pub fn is_pinned(&self) -> bool {
         self.digest.is_some()
     }
 
-    /// Who has it.
+    /// Returns the registry.
     pub fn registry(&self) -> &str {
         &self.registry
     }
 
-    /// Where it is there.
+    /// Returns the repository within the registry.
     pub fn repository(&self) -> &str {
         &self.repository
     }
 
-    /// Its tag. Behind a digest it says nothing.
+    /// Returns the tag. It has no meaning beside a digest.
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
@@ -114,7 +114,7 @@ impl ImageReference {
     }
 }
 
-/// The whole name, as engines take it. A tag beside a digest says nothing, and is left out.
+/// Writes the full name, as engines accept it. A tag beside a digest has no meaning, and is left out.
 impl fmt::Display for ImageReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.registry, self.repository)?;

@@ -1,5 +1,5 @@
-//! What is recorded of calls to models (`spec/2 §Invariants`, 7 and 11): who called what, and what came of it; never a
-//! prompt, an answer or a credential.
+//! Audit records of calls to models (`spec/2 §Invariants`, 7 and 11): the run that called, the model, and the outcome;
+//! never a prompt, an answer or a credential.
 
 mod cost;
 
@@ -10,16 +10,16 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The kind under which such a record stands in the audit.
+/// Kind of the audit record of a call.
 pub const CALL: &str = "inference_call";
 
-/// The kind under which it stands there that a call is about to be made.
+/// Kind of the audit record that precedes a call.
 pub const BEGUN: &str = "inference_call_begun";
 
-/// The kind under which what was said in a call stands there, where somebody has asked for that.
+/// Kind of the audit record with the bodies of a call; written only if the operator has enabled that.
 pub const BODIES: &str = "inference_bodies";
 
-/// What was said in one call that was made. It stands before the record of the call.
+/// Bodies of a call. This record precedes the record of the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BodiesRecord {
@@ -29,7 +29,7 @@ pub struct BodiesRecord {
     pub run_id: RunId,
     /// The body of the request, as the upstream was sent it.
     pub request: Body,
-    /// The body of the response, as far as it was passed on; nothing of one that a credential stood in.
+    /// Body of the response, as far as it was passed on; empty if it contained a credential.
     pub response: Body,
 }
 
@@ -37,14 +37,14 @@ pub struct BodiesRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Body {
-    /// How long it was, in bytes.
+    /// Length, in bytes.
     pub bytes: u64,
-    /// Its text, at most [`Body::LONGEST_BYTES`] of it; what is no UTF-8 is replaced.
+    /// Text, at most [`Body::LONGEST_BYTES`] of it; bytes that are not UTF-8 are replaced.
     pub text: String,
 }
 
-/// A call that is about to be made: on the disk before the upstream is sent anything of it. The record of the call follows
-/// when it is over; one that is missing was cut off with its node.
+/// A call that is about to be made. This record is on disk before any of the call is sent to the upstream. The record
+/// of the call follows when it is over; if that is missing, the node died during the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BegunRecord {
@@ -52,25 +52,25 @@ pub struct BegunRecord {
     pub call_id: CallId,
     /// The run that calls, known by the listener that it came in on.
     pub run_id: RunId,
-    /// Which attempt of the run.
+    /// Number of the run's attempt.
     pub attempt: u32,
-    /// Who pays for the run.
+    /// Account that pays for the run.
     pub billing_account_id: Excerpt,
-    /// What the run is of, such as `sandbox:agent`.
+    /// Graph of the run, for example `sandbox:agent`.
     pub graph_id: Excerpt,
-    /// When the head of the request was there (UTC).
+    /// Time at which the head of the request was complete (UTC).
     pub started_at: Timestamp,
-    /// What was asked for.
+    /// Method and path of the request.
     pub route: Route,
-    /// The model that the upstream is asked for.
+    /// Model that is requested from the upstream.
     pub model: Excerpt,
     /// The upstream.
     pub provider: Excerpt,
-    /// The bytes of the request's body.
+    /// Length of the request's body, in bytes.
     pub request_bytes: u64,
 }
 
-/// One call of a model, denied ones included.
+/// A call of a model, denied calls included.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallRecord {
@@ -78,45 +78,45 @@ pub struct CallRecord {
     pub call_id: CallId,
     /// The run that called, known by the listener that it came in on.
     pub run_id: RunId,
-    /// Which attempt of the run.
+    /// Number of the run's attempt.
     pub attempt: u32,
-    /// Who pays for the run.
+    /// Account that pays for the run.
     pub billing_account_id: Excerpt,
-    /// What the run is of, such as `sandbox:agent`.
+    /// Graph of the run, for example `sandbox:agent`.
     pub graph_id: Excerpt,
-    /// When the head of the request was there (UTC).
+    /// Time at which the head of the request was complete (UTC).
     pub started_at: Timestamp,
-    /// What was asked for.
+    /// Method and path of the request.
     pub route: Route,
-    /// Whose dialect that is.
+    /// API dialect of the request.
     pub surface: Surface,
-    /// The model that was asked for; null where the request names none.
+    /// Requested model; null if the request names none.
     pub model_asked: Option<Excerpt>,
-    /// The model that the upstream was asked for; null when none was.
+    /// Model that was requested from the upstream; null if none was.
     pub model_used: Option<Excerpt>,
-    /// The upstream; null when none was asked.
+    /// Name of the upstream; null if none was called.
     pub provider: Option<Excerpt>,
-    /// What that upstream is; null when none was asked.
+    /// Kind of that upstream; null if no upstream was called.
     pub provider_kind: Option<ProviderKind>,
-    /// The status that the client was told; null when it was gone before.
+    /// Status that the client got; null if it had disconnected.
     pub status: Option<u16>,
-    /// The status that the upstream gave; null when it gave none.
+    /// Status of the upstream's response; null if there was none.
     pub upstream_status: Option<u16>,
-    /// How it ended.
+    /// Outcome of the call.
     pub outcome: CallOutcome,
-    /// The bytes of the request's body.
+    /// Length of the request's body, in bytes.
     pub request_bytes: u64,
-    /// The bytes of the response's body, as far as they were passed on.
+    /// Number of bytes of the response's body that were passed on.
     pub response_bytes: u64,
-    /// How long the first byte of the response took, in milliseconds; null when there was none.
+    /// Time to the first byte of the response, in milliseconds; null if there was none.
     pub first_byte_ms: Option<u64>,
-    /// How long all of it took, in milliseconds.
+    /// Total duration, in milliseconds.
     pub total_ms: u64,
-    /// What the upstream says that it used; null when it says nothing.
+    /// Usage that the upstream reports; null if it reports none.
     pub usage: Option<ReportedUsage>,
     /// The upstream's own id of the request.
     pub upstream_request_id: Option<Excerpt>,
-    /// Whether the response was a stream of events.
+    /// True if the response was a stream of events.
     pub is_streamed: bool,
 }
 
@@ -130,7 +130,7 @@ pub struct Route {
     pub path: Excerpt,
 }
 
-/// Whose dialect of requests and responses is spoken.
+/// API dialect of requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Surface {
@@ -142,13 +142,13 @@ pub enum Surface {
     Ollama,
 }
 
-/// What a provider is: which dialects it speaks, and where its bills are written.
+/// Kind of a provider: it determines the accepted dialects and the source of billing data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
-    /// A LiteLLM proxy. It speaks for others, and what it writes down is what is billed.
+    /// A LiteLLM proxy. It calls other providers, and its spend logs are what is billed.
     LiteLlm,
-    /// Whoever speaks OpenAI's language.
+    /// A server with an OpenAI-compatible API.
     OpenAi,
     /// Anthropic.
     Anthropic,
@@ -156,41 +156,41 @@ pub enum ProviderKind {
     Ollama,
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CallOutcome {
-    /// The upstream's whole response was passed on, whatever it was.
+    /// The upstream's whole response was passed on, whatever its status.
     Completed,
-    /// It was refused here; no upstream was asked.
+    /// The call was denied; no upstream was called.
     Denied {
-        /// Why.
+        /// Code of the reason.
         reason: ReasonCode,
     },
-    /// It was let through, and there is no whole response.
+    /// The call was allowed, but there is no complete response.
     Failed {
-        /// What went wrong.
+        /// Cause of the failure.
         code: ReasonCode,
     },
-    /// The client was gone before the end.
+    /// The client disconnected before the end.
     Canceled,
 }
 
-/// What an upstream says that a call used.
+/// Usage of a call, as reported by an upstream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportedUsage {
-    /// Where it says so.
+    /// Part of the response that reports it.
     pub source: UsageSource,
     /// Tokens of the request.
     pub input_tokens: Option<u64>,
     /// Tokens of the response.
     pub output_tokens: Option<u64>,
-    /// What it cost, in US dollars.
+    /// Cost, in US dollars.
     pub cost_usd: Option<Cost>,
 }
 
-/// Where an upstream told of usage.
+/// Part of a response that reports usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UsageSource {
@@ -202,7 +202,7 @@ pub enum UsageSource {
     Stream,
 }
 
-/// Text from outside, cut where it gets long.
+/// Text from outside, truncated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Excerpt(String);
@@ -225,14 +225,14 @@ pub struct ParseCodeError;
 // === impl Body ===
 
 impl Body {
-    /// As much of a body is kept. Two of these fit into a record, however they are escaped.
+    /// Maximum length of a stored body, in bytes. Two of these fit into a record, however they are escaped.
     pub const LONGEST_BYTES: usize = 16 << 10;
 }
 
 // === impl CallRecord ===
 
 impl CallRecord {
-    /// When it was over.
+    /// Returns the time of the call's end.
     pub fn ended_at(&self) -> Timestamp {
         let took = SignedDuration::from_millis(i64::try_from(self.total_ms).unwrap_or(i64::MAX));
         self.started_at.saturating_add(took).unwrap_or(Timestamp::MAX)
@@ -245,7 +245,7 @@ impl Excerpt {
     /// The longest one.
     pub const LONGEST_BYTES: usize = 256;
 
-    /// As much of the text as fits.
+    /// Creates an excerpt from the beginning of a text.
     pub fn of(text: &str) -> Self {
         Self(text[..text.floor_char_boundary(Self::LONGEST_BYTES)].to_owned())
     }
@@ -285,10 +285,10 @@ impl ReasonCode {
         if is_code { Ok(Self(text.to_owned())) } else { Err(ParseCodeError) }
     }
 
-    /// One of our own.
+    /// Returns a code of this program.
     ///
     /// # Panics
-    /// When it is none.
+    /// If the text is not a valid code.
     pub fn of(code: &'static str) -> Self {
         Self::parse(code).unwrap_or_else(|_| unreachable!("{code} is no code"))
     }
@@ -316,7 +316,7 @@ impl From<ReasonCode> for String {
 // === impl ProviderKind ===
 
 impl ProviderKind {
-    /// Whether it understands calls of that dialect.
+    /// Returns true if the provider accepts calls in that dialect.
     pub fn speaks(self, surface: Surface) -> bool {
         matches!(
             (self, surface),

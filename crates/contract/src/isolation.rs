@@ -1,4 +1,4 @@
-//! What really stood between a job and its host: every layer, in force or not, and why.
+//! Isolation of a job from its host: every layer, whether it is in force, and why.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ pub struct Isolation {
     /// The id by which an engine knows the sandbox's container; absent where the sandbox is no container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
-    /// Every layer the backend knows, in the order they are put up.
+    /// All layers that the backend knows, in the order in which they are set up.
     pub layers: Vec<Layer>,
 }
 
-/// The layers that a policy doesn't do without (`required: [...]`).
+/// Layers that a policy requires (`required: [...]`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Required(BTreeSet<String>);
@@ -30,7 +30,7 @@ pub struct UnknownLayer {
     pub name: String,
 }
 
-/// Every layer that a backend may report, by name. A backend that doesn't have one reports it as not in force.
+/// Names of all layers that a backend may report. A backend that lacks one reports it as not in force.
 pub const LAYERS: [&str; 19] = [
     "user_namespace",
     "mount_namespace",
@@ -53,22 +53,22 @@ pub const LAYERS: [&str; 19] = [
     "scratch_limit",
 ];
 
-/// One layer.
+/// A layer of isolation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Layer {
     /// Its name, such as `network_namespace`.
     pub name: String,
-    /// Whether it is in force.
+    /// True if it is in force.
     pub in_force: bool,
-    /// What it does here, or why it is missing.
+    /// Effect of the layer here, or the reason why it is missing.
     pub detail: String,
 }
 
 // === impl Isolation ===
 
 impl Isolation {
-    /// The layers of `required` that are not in force, each with the reason.
+    /// Returns the required layers that are not in force, each with the reason.
     pub fn missing(&self, required: &Required) -> Vec<Layer> {
         let reported = |name: &String| self.layers.iter().find(|layer| layer.name == *name);
         let unknown = |name: &String| Layer {
@@ -84,10 +84,10 @@ impl Isolation {
 // === impl Required ===
 
 impl Required {
-    /// Takes the names of layers.
+    /// Parses the names of layers.
     ///
     /// # Errors
-    /// [`UnknownLayer`] for the first name that is none: a layer that is asked for by mistake would never be missed.
+    /// [`UnknownLayer`] for the first unknown name: a misspelt requirement would never be enforced.
     pub fn parse(names: impl IntoIterator<Item = String>) -> Result<Self, UnknownLayer> {
         let known = |name: String| match LAYERS.contains(&name.as_str()) {
             true => Ok(name),
@@ -96,7 +96,7 @@ impl Required {
         names.into_iter().map(known).collect::<Result<_, _>>().map(Self)
     }
 
-    /// These and those.
+    /// Returns the union of both.
     #[must_use]
     pub fn and(mut self, others: &Self) -> Self {
         self.0.extend(others.0.iter().cloned());

@@ -1,7 +1,7 @@
-//! The job: what is to be done in one sandbox (`spec/1 §Job Specification`; `spec/5 §4` where that adds to it).
+//! Jobs: work for one sandbox (`spec/1 §Job Specification`; `spec/5 §4` where that adds to it).
 //!
-//! [`Job::parse`] is the only way to get one. It refuses unknown, repeated, missing and mistyped members at any depth
-//! and lists every one of them.
+//! [`Job::parse`] is the only way to get one. It rejects unknown, repeated, missing and mistyped members at any depth
+//! and lists all of them.
 
 pub mod constraints;
 pub mod context;
@@ -22,9 +22,9 @@ use schemars::JsonSchema;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// What is to be done in one sandbox, and within which limits.
+/// A job: work for one sandbox, and its limits.
 ///
-/// A value of this type has been read whole and found well-formed.
+/// A value of this type has been read completely and is well-formed.
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Job {
@@ -37,28 +37,29 @@ pub struct Job {
     /// The skill this job was made from, for the record (`spec/5 §4.1`).
     #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
     pub skill_id: Option<String>,
-    /// Whom the agent is to be.
+    /// Persona of the agent.
     #[schemars(default, with = "Persona", skip_serializing_if = "Option::is_none")]
     pub persona: Option<Persona>,
-    /// Where the persona comes from, for the record.
+    /// Source of the persona, for the record.
     #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
     pub persona_id: Option<String>,
     /// Limits and permissions.
     pub constraints: Constraints,
-    /// Which models may be used; without it none may.
+    /// Models that may be used; without it the job may use no model.
     #[schemars(default, with = "Inference", skip_serializing_if = "Option::is_none")]
     pub inference: Option<Inference>,
-    /// What the agent is told.
+    /// Information for the agent.
     #[schemars(default, with = "Context", skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
-    /// What is done, in this order.
+    /// Steps, in order of execution.
     pub steps: Vec<Step>,
     /// Files of the workspace to keep after the run, besides everything under `/job/artifacts`.
     #[schemars(default)]
     pub artifacts: Vec<StepPath>,
 }
 
-/// A document that is no job: every problem, and whatever ids could still be read, so that the answer can be matched.
+/// A document that is not a valid job: all problems, and the ids that could still be read, so that the answer can be
+/// matched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid job: {problems}")]
 pub struct InvalidJob {
@@ -66,17 +67,17 @@ pub struct InvalidJob {
     pub job_id: Option<String>,
     /// `task_id`, if it was a string.
     pub task_id: Option<String>,
-    /// What is wrong.
+    /// Problems that were found.
     pub problems: Problems,
 }
 
 // === impl Job ===
 
 impl Job {
-    /// Reads a job from a JSON document.
+    /// Parses a job from a JSON document.
     ///
     /// # Errors
-    /// [`InvalidJob`] with every problem found; nothing of the job may be carried out then.
+    /// [`InvalidJob`] with all problems; then nothing of the job may be carried out.
     pub fn parse(document: &[u8]) -> Result<Self, InvalidJob> {
         let node = json::parse(document).map_err(|problem| InvalidJob {
             job_id: None,
@@ -91,7 +92,7 @@ impl Job {
     }
 }
 
-/// The member's text as it was sent; an absurdly long one is no id and isn't sent back.
+/// Returns the member's text as it was sent; an overlong one is not an id and isn't sent back.
 fn echo(node: &Node, name: &str) -> Option<String> {
     const LONGEST_ECHO: usize = 200;
     node.member(name).and_then(Node::as_str).filter(|text| text.len() <= LONGEST_ECHO).map(str::to_owned)

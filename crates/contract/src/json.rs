@@ -32,11 +32,12 @@ pub enum Node {
 /// Levels of nesting read at most; a job needs five, its `preferences` may need more.
 pub const MAX_DEPTH: usize = 100;
 
-/// Values and member names read at most: whatever a document costs after this grows with its text alone.
+/// Maximum number of values and member names that are read: beyond this limit, the cost of a document grows only with
+/// its text.
 pub const MAX_VALUES: usize = 1 << 20;
 
-/// Values and member names read at most of a message of MCP. Each takes many times its length while the message is handled: without a
-/// bound, a message of 4 MiB takes 800 MiB. The largest chart (20000 points) has 100000 of them.
+/// Maximum number of values and member names in an MCP message. Each takes many times its length while the message is
+/// handled: without a limit, a message of 4 MiB takes 800 MiB. The largest chart (20000 points) has 100000 of them.
 pub const MAX_MESSAGE_VALUES: usize = 1 << 17;
 
 /// Parses one whole document.
@@ -47,7 +48,7 @@ pub fn parse(document: &[u8]) -> Result<Node, Problem> {
     parse_within(document, &Bounds { values: MAX_VALUES, depth: MAX_DEPTH })
 }
 
-/// What a document may have at most.
+/// Limits of a document.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Values and member names.
@@ -100,7 +101,7 @@ fn expected_instead(exceeded: Option<Limit>, Bounds { values, depth }: &Bounds) 
 // === impl Node ===
 
 impl Node {
-    /// What a reader of an error message should be told stands here; long text is cut.
+    /// Describes the value for an error message; long text is truncated.
     pub fn describe(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
@@ -121,7 +122,7 @@ impl Node {
         }
     }
 
-    /// A member's name that is twice in one object, at any depth.
+    /// Returns a name that is repeated in one object, at any depth.
     pub fn repeated_member(&self) -> Option<&str> {
         match self {
             Self::Array(elements) => elements.iter().find_map(Self::repeated_member),
@@ -143,7 +144,7 @@ impl Node {
         }
     }
 
-    /// The same as a plain [`Value`]; of a repeated member the last one counts.
+    /// Returns a plain [`Value`]; of a repeated member the last one counts.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Null => Value::Null,
@@ -185,7 +186,7 @@ pub(crate) fn is_invisible(c: char) -> bool {
 
 // === impl NodeSeed ===
 
-/// What may still be read.
+/// Remaining amounts that may be read.
 struct Budget {
     values: usize,
     depth: usize,

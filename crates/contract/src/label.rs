@@ -1,9 +1,9 @@
-//! What people call something: a skill, an image.
+//! Display names, for example of a skill or an image.
 
 use crate::text::is_printable;
 use std::fmt;
 
-/// What something is called: printable text on one line. Two may be called the same.
+/// A display name: printable text on one line. Names need not be unique.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label(String);
 

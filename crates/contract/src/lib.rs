@@ -1,8 +1,8 @@
-//! Everything that crosses a process boundary: the job, its result, the runner's log events, the ids,
-//! and what is recorded and billed of calls.
+//! All data that crosses a process boundary: the job, its result, the runner's log events, the ids, and the records for
+//! auditing and billing calls.
 //!
-//! No I/O, no clock, no environment: text and bytes come in, values and complete lists of problems go out.
-//! A value of a type in here has been checked; nothing downstream checks it again.
+//! No I/O, no clock, no environment: text and bytes come in, values and complete lists of problems go out. A value of a
+//! type in here has been checked; later code doesn't check it again.
 
 #![forbid(unsafe_code)]
 

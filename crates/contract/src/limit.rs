@@ -1,16 +1,16 @@
-//! The limits of which a sandbox can die.
+//! Limits whose violation kills a sandbox.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A limit of which a sandbox can die: everything in it is killed.
+/// A limit of a sandbox. Exceeding it kills everything in the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// Its memory was used up (`oom_killed`).
+    /// Memory: the sandbox was OOM-killed (`oom_killed`).
     Memory,
-    /// It had written too much to the host's disk.
+    /// Too much was written to the host's disk.
     Disk,
 }
 

@@ -1,9 +1,9 @@
-//! What kind of content a file has, as HTTP says it: `text/markdown; charset=utf-8`.
+//! Media types of files, as in HTTP: `text/markdown; charset=utf-8`.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A media type. It is taken down as somebody has said it, and nothing trusts it; it can stand in a header.
+/// A media type as a client declared it. It is not verified and must not be trusted, but it is safe in a header.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct MediaType(String);
@@ -27,7 +27,7 @@ impl MediaType {
         check(text).map(|()| Self(text.to_owned()))
     }
 
-    /// As it was written.
+    /// Returns the text as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Where every job finds its workspace, whatever directory of the host it really is (`spec/1 §Shape of Sandboxed
+/// Path of the workspace in every job, whatever directory of the host it really is (`spec/1 §Shape of Sandboxed
 /// Containers`).
 pub const WORKSPACE: &str = "/workspace";
 
@@ -30,10 +30,10 @@ pub struct StepPath(String);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkspacePath(String);
 
-/// Why a text is no path.
+/// Reason why a text is no path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParsePathError {
-    /// Nothing at all.
+    /// The path is empty.
     #[error("an empty path")]
     Empty,
     /// Longer than the kernel takes.
@@ -64,15 +64,15 @@ pub struct PathEscapes {
 // === impl StepPath ===
 
 impl StepPath {
-    /// One less than the kernel's `PATH_MAX`, which counts the final NUL.
+    /// Maximum length of a path: one less than the kernel's `PATH_MAX`, which counts the final NUL.
     pub const MAX_BYTES: usize = 4095;
     /// The kernel's `NAME_MAX`.
     pub const MAX_COMPONENT_BYTES: usize = 255;
 
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// [`ParsePathError`] for a text that can't name a file, or whose only use is to mislead a reader.
+    /// [`ParsePathError`] for a text that can't name a file, or that only misleads readers.
     pub fn parse(text: &str) -> Result<Self, ParsePathError> {
         check(text).map(|()| Self(text.to_owned()))
     }
@@ -161,7 +161,7 @@ impl JsonSchema for StepPath {
     }
 }
 
-/// The characters of [`ParsePathError::Character`], as a class of a regular expression.
+/// Characters of [`ParsePathError::Character`], as a class of a regular expression.
 const NEVER_IN_A_PATH: &str =
     "\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff";
 
@@ -205,12 +205,12 @@ impl WorkspacePath {
         &self.0
     }
 
-    /// Whether this is the root.
+    /// Returns true if this is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this is `directory` or lies beneath it.
+    /// Returns true if this is `directory` or lies beneath it.
     pub fn is_within(&self, directory: &Self) -> bool {
         directory.is_root() || strip_directory(&self.0, &directory.0).is_some()
     }

@@ -1,4 +1,4 @@
-//! Preferences: values by keys, each for somebody or something.
+//! Preferences: values by key, each for one scope.
 
 use crate::id::UserId;
 use crate::key::Key;
@@ -7,28 +7,28 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::fmt;
 
-/// A preference, as it is kept.
+/// A preference, as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preference {
-    /// Its place among those that were ever made.
+    /// Number in the order of creation.
     pub id: u64,
-    /// Whom it is for.
+    /// Scope that the preference is for.
     pub scope: Scope,
-    /// What it is about.
+    /// Key of the preference.
     pub key: Key,
-    /// The value. `null` hides those that are further away.
+    /// Value. `null` hides the values of lower precedence.
     pub value: Value,
-    /// What the value is said to be.
+    /// Declared type of the value.
     pub value_type: ValueType,
-    /// How often it was written.
+    /// Version; each write increments it.
     pub version: u64,
-    /// When it was written last.
+    /// Time of the last write.
     pub updated_at: Timestamp,
-    /// By whom.
+    /// User who made the last write.
     pub updated_by: UserId,
 }
 
-/// What a value is said to be.
+/// Declared type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueType {
     /// A text.
@@ -37,7 +37,7 @@ pub enum ValueType {
     Number,
     /// True or false.
     Boolean,
-    /// Members by names.
+    /// Members by name.
     Object,
     /// A list.
     Array,
@@ -49,7 +49,7 @@ impl ValueType {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::String, Self::Number, Self::Boolean, Self::Object, Self::Array];
 
-    /// Whether the value is what it is said to be. `null` is, of every type.
+    /// Returns true if the value has this type. `null` has every type.
     pub fn is_of(self, value: &Value) -> bool {
         match value {
             Value::Null => true,
@@ -72,7 +72,7 @@ impl ValueType {
         }
     }
 
-    /// The type of that name.
+    /// Returns the type of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == name)
     }

@@ -1,23 +1,23 @@
-//! What is wrong with a document, said so that its author can mend it.
+//! Problems in a document, described so that its author can fix them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One mistake: where it stands, what was found there, what would be right.
+/// A problem: its position, what was found there, and what is expected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[serde(deny_unknown_fields)]
 #[error("{path}: found {found}; expected {expected}")]
 pub struct Problem {
     /// JSON path from the root, such as `$.steps[2].args.cwd`.
     pub path: String,
-    /// What stands there now.
+    /// Value that was found.
     pub found: String,
-    /// What would be accepted.
+    /// Values that would be accepted.
     pub expected: String,
 }
 
-/// Every mistake found in one document, in the order they were found; never empty.
+/// All problems found in one document, in the order in which they were found; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", Summary(self))]
 pub struct Problems {
@@ -33,7 +33,7 @@ struct Summary<'a>(&'a Problems);
 // === impl Problems ===
 
 impl Problems {
-    /// Wraps the mistakes found and the number of those that are not listed, or nothing when there were none.
+    /// Wraps the problems found and the number of those that are not listed; `None` if there were none.
     pub(crate) fn from_found(problems: Vec<Problem>, unlisted: usize) -> Option<Self> {
         (!problems.is_empty()).then_some(Self { problems, unlisted })
     }
@@ -43,7 +43,7 @@ impl Problems {
         &self.problems
     }
 
-    /// Hands the mistakes over; a last entry tells how many are not listed, if any.
+    /// Returns the problems; a last entry has the number of those that are not listed, if any.
     pub fn into_vec(self) -> Vec<Problem> {
         let mut problems = self.problems;
         if self.unlisted > 0 {

@@ -4,8 +4,7 @@ use crate::text::is_printable;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Programs by name: files of a sandbox's directories of programs, wherever in those they are. An empty list is no program
-/// at all.
+/// Programs by name: files in any of a sandbox's program directories. An empty list allows no program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct ProgramList(BTreeSet<String>);
@@ -13,7 +12,7 @@ pub struct ProgramList(BTreeSet<String>);
 /// The names are no list of programs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseProgramsError {
-    /// One can't be a program's.
+    /// The name can't be a program's.
     #[error(
         "{name:?} is no program's name: 1 to {LONGEST} bytes of printable text without a slash, and no place such as `..`"
     )]
@@ -24,12 +23,12 @@ pub enum ParseProgramsError {
     /// There are too many.
     #[error("{count} programs, where a list has at most {MOST}")]
     TooMany {
-        /// How many there are.
+        /// Number of names.
         count: usize,
     },
 }
 
-/// A name has no more bytes, as on every file system.
+/// Maximum length of a name in bytes, as on every file system.
 pub const LONGEST: usize = 255;
 
 /// A list has no more names.
@@ -38,7 +37,7 @@ pub const MOST: usize = 1024;
 // === impl ProgramList ===
 
 impl ProgramList {
-    /// A list of these; twice the same is once.
+    /// Creates a list; repeated names are merged.
     ///
     /// # Errors
     /// [`ParseProgramsError`] for the first name that can't be a program's, or for too many.
@@ -58,12 +57,12 @@ impl ProgramList {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether it has that name.
+    /// Returns true if the list has that name.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains(name)
     }
 
-    /// What both lists have.
+    /// Returns the names that are in both lists.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         Self(self.0.intersection(&other.0).cloned().collect())

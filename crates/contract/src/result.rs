@@ -1,7 +1,7 @@
-//! The result: what became of a job (`spec/1 §Result Contract`, `spec/5 §6`).
+//! Results of jobs (`spec/1 §Result Contract`, `spec/5 §6`).
 //!
-//! A result is complete JSON whatever happened, also when the job could not be read. Members beyond the minimum of
-//! `spec/1` are those of `spec/5` and our own; all are listed in the published schema.
+//! A result is always complete JSON, even if the job could not be read. Members beyond the minimum of `spec/1` are
+//! those of `spec/5` and our own; all are listed in the published schema.
 
 pub mod agent;
 pub mod output;
@@ -20,7 +20,7 @@ use output::StepOutput;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What became of one job.
+/// Result of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobResult {
@@ -30,68 +30,68 @@ pub struct JobResult {
     pub job_id: Option<String>,
     /// The task's id as it was sent; null if it could not be read.
     pub task_id: Option<String>,
-    /// The skill that the job says it was made from, if it names one.
+    /// Skill that the job was made from, if the job names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill_id: Option<String>,
-    /// Where the job says its persona comes from, if it does.
+    /// Source of the persona, if the job names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona_id: Option<String>,
-    /// How the job ended.
+    /// Outcome of the job.
     pub status: JobStatus,
     /// The steps that ran or were refused, in order.
     pub steps: Vec<StepResult>,
     /// Files kept.
     pub artifacts: Vec<Artifact>,
-    /// Why the job failed; null on success.
+    /// Failure code; null on success.
     pub failure_code: Option<FailureCode>,
-    /// The same for a person; null on success.
+    /// Failure message for a person; null on success.
     pub failure_message: Option<String>,
     /// The limit of the sandbox that ended the job, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceeded_limit: Option<Limit>,
-    /// Every mistake in a job that was refused as malformed.
+    /// All problems of a job that was rejected as malformed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
-    /// When the runner took the job up (UTC).
+    /// Time at which the runner started the job (UTC).
     pub started_at: Timestamp,
-    /// When the result was complete (UTC).
+    /// Time at which the result was complete (UTC).
     pub finished_at: Timestamp,
-    /// What all steps used together.
+    /// Total resource usage of all steps.
     pub resource_usage: ResourceUsage,
-    /// What was taken over from an earlier run of the same job, if one was cut off.
+    /// Steps reused from an earlier run of the same job, if one was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Resumed>,
-    /// What the agent inside has done, if the job had one.
+    /// Report of the agent, if the job had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentReport>,
-    /// What it has had of the web, if it might reach any; as its host saw it.
+    /// Web usage, as the host measured it; absent if the job had no network access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebUsage>,
-    /// What stood between the job and its host; absent when no host reported it.
+    /// Isolation of the job from its host; absent if no host reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// What the job changed in a workspace it had as a copy; absent for other workspaces.
+    /// Changes to a copied workspace; absent for other workspaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<WorkspaceChanges>,
 }
 
-/// What a run has taken over from an earlier one that was cut off.
+/// Progress of an earlier, interrupted run that this run has reused.
 ///
-/// It is known by a file that lies where the job's own programs could reach it.
+/// It is read from a file that the job's own programs could modify.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resumed {
-    /// So many of the steps, from the first on, were carried out by the earlier run and not again.
+    /// Number of steps, from the first on, that the earlier run had completed and that were not repeated.
     pub steps_taken_over: usize,
-    /// The id of the step that it was at, which was begun again.
+    /// Id of the step that was interrupted and begun again.
     pub step_run_again: Option<String>,
 }
 
-/// How a job ended.
+/// Outcome of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
-    /// Every step did what it should.
+    /// All steps succeeded.
     Success,
     /// Something failed; see `failure_code`.
     Failure,
@@ -99,7 +99,7 @@ pub enum JobStatus {
     Timeout,
 }
 
-/// What became of one step.
+/// Result of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepResult {
@@ -107,41 +107,41 @@ pub struct StepResult {
     pub index: usize,
     /// The step's id, or `step-N` counted from 1.
     pub id: String,
-    /// What kind of step it is.
+    /// Type of the step.
     #[serde(rename = "type")]
     pub step_type: StepType,
-    /// Whether it did what it should.
+    /// Success or failure of the step.
     pub status: StepStatus,
-    /// When it started (UTC); null if it was refused beforehand.
+    /// Start time (UTC); null if the step was denied beforehand.
     pub started_at: Option<Timestamp>,
-    /// When it ended (UTC); null if it was refused beforehand.
+    /// End time (UTC); null if the step was denied beforehand.
     pub finished_at: Option<Timestamp>,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     pub duration_ms: u64,
-    /// What it returned; of a failed step whatever there was.
+    /// Output of the step; of a failed step as much as there was.
     pub result: Option<StepOutput>,
-    /// Why it failed; null on success.
+    /// Error of the step; null on success.
     pub error: Option<StepError>,
 }
 
-/// Whether a step did what it should.
+/// Success or failure of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// It did.
+    /// The step succeeded.
     Success,
-    /// It didn't; see `error`.
+    /// The step failed; see `error`.
     Failure,
 }
 
-/// Why a step failed.
+/// Error of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepError {
     /// The kind of failure.
     #[serde(rename = "type")]
     pub code: FailureCode,
-    /// The same for a person.
+    /// Message for a person.
     pub message: String,
 }
 
@@ -149,9 +149,9 @@ pub struct StepError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Artifact {
-    /// Where it was, as the job sees it: below `/job/artifacts` or `/workspace`. Of a file that its agent has put into the task
-    /// (`artifact.put`), the path there, which is relative.
-    /// A path that is no UTF-8 stands escaped, as `\xff` for each foreign byte and with backslashes doubled.
+    /// Path of the file, as the job sees it: below `/job/artifacts` or `/workspace`. For a file that the agent has
+    /// stored in the task (`artifact.put`), its relative path there.
+    /// Bytes of a path that are not UTF-8 are escaped as `\xff`, and backslashes are doubled.
     pub path: String,
     /// Its SHA-256, in lower-case hexadecimal.
     pub sha256: String,
@@ -169,20 +169,20 @@ pub struct ResourceUsage {
     pub max_rss_bytes: u64,
 }
 
-/// What a job changed in its copy of a workspace.
+/// Changes of a job to its copy of a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceChanges {
     /// All files, sorted by path.
     pub files: Vec<ChangedFile>,
-    /// The same as a git-style unified diff; files that a diff can't show are named in it.
+    /// Changes as a git-style unified diff; it names files that a diff can't show.
     pub diff: String,
-    /// Whether `diff` was cut for length, or there are paths that are too long to be listed.
+    /// True if `diff` was truncated, or there are paths that are too long to be listed.
     pub truncated: bool,
     /// The id under which the changes are kept (`belljar changes`); absent if they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What became of the changes at the end of the run; absent while that is open.
+    /// State of the changes at the end of the run; absent while that is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<ChangesState>,
     /// Paths that were not applied because the source was changed there since the copy was made.
@@ -194,38 +194,38 @@ pub struct WorkspaceChanges {
     pub changed_in_source: Vec<String>,
 }
 
-/// What became of the changes that a run made in its copy of a workspace.
+/// State of the changes that a run made to its copy of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangesState {
-    /// There were none.
+    /// There were no changes.
     None,
-    /// They are written to the source.
+    /// The changes were written to the source.
     Applied,
-    /// They are kept for later.
+    /// The changes are kept for later.
     Kept,
-    /// They are deleted, because that was asked for.
+    /// The changes were deleted on request.
     Discarded,
-    /// Those that conflict with changes of the source are kept; all others are written to the source.
+    /// Changes that conflict with changes of the source are kept; all others were written to the source.
     Conflict,
-    /// They are pushed to a branch of a repository.
+    /// The changes were pushed to a branch of a repository.
     Pushed,
 }
 
-/// One file or directory that a job changed.
+/// A file or directory that a job changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangedFile {
     /// The path in the workspace. That of a directory ends with a slash: one that is made or removed, and of which nothing else is listed.
     pub path: String,
-    /// What happened to it.
+    /// Kind of change.
     pub change: Change,
-    /// What it holds now, if the diff doesn't show that in full; absent if it does.
+    /// Present content, if the diff doesn't show it in full; absent if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unshown: Option<Unshown>,
 }
 
-/// A new content that a diff doesn't show: it is no UTF-8 text, it is too large, or the diff has no room left.
+/// New content that a diff doesn't show: it is not UTF-8 text, it is too large, or the diff has no space left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unshown {
@@ -236,37 +236,37 @@ pub struct Unshown {
     pub sha256: Option<String>,
 }
 
-/// What happened to a file.
+/// Kind of change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It is new.
+    /// The file is new.
     Created,
-    /// Its content is another.
+    /// The content has changed.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
-    /// It was `from` before.
+    /// The file was renamed from `from`.
     Renamed,
-    /// It is a copy of `from`.
+    /// The file is a copy of `from`.
     Copied,
-    /// Only its permission bits are others.
+    /// Only the permission bits have changed.
     ModeChanged,
 }
 
-/// How a job ends that did not succeed.
+/// Failure of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The kind of failure.
     pub code: FailureCode,
-    /// The same for a person.
+    /// Message for a person.
     pub message: String,
 }
 
 // === impl JobResult ===
 
 impl JobResult {
-    /// A result of a job that has just been taken up: a success so far, without steps.
+    /// Creates the result of a job that has just been started: a success so far, without steps.
     pub fn begun(job: &Job, started_at: Timestamp) -> Self {
         let ids = (Some(job.job_id.to_string()), Some(job.task_id.to_string()));
         Self {
@@ -314,7 +314,7 @@ impl JobResult {
         }
     }
 
-    /// The same result, ended by a failure.
+    /// Returns the same result, ended by a failure.
     #[must_use]
     pub fn failed(mut self, failure: Failure, at: Timestamp) -> Self {
         self.status = match failure.code {
@@ -327,7 +327,7 @@ impl JobResult {
         self
     }
 
-    /// The exit code of a program whose outcome this is: 0 success, 1 failure, 2 malformed job, 124 timeout.
+    /// Returns the exit code for this outcome: 0 success, 1 failure, 2 malformed job, 124 timeout.
     pub fn exit_code(&self) -> u8 {
         match (self.status, self.failure_code) {
             (JobStatus::Success, _) => 0,

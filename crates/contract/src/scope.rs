@@ -1,25 +1,25 @@
-//! Whom a preference or a skill is for, and which of two is nearer to a task: task > project > user > group > system.
+//! Scopes of preferences and skills, and their precedence: task > project > user > group > system.
 
 use crate::id::{GroupId, ParseIdError, ParseNamedIdError, ProjectId, TaskId, UserId};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Whom something is for. What is further down is nearer to a task, and prevails.
+/// Scope of a preference or a skill. Later variants are nearer to a task, and take precedence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Everybody.
+    /// All users and tasks.
     System,
     /// The members of a group.
     Group(GroupId),
-    /// One person.
+    /// A user.
     User(UserId),
-    /// What is done in a project.
+    /// All work in a project.
     Project(ProjectId),
-    /// One task.
+    /// A task.
     Task(TaskId),
 }
 
-/// What kind of scope it is. A greater one prevails.
+/// Kind of a scope. A greater one takes precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ScopeKind {
     /// [`Scope::System`].
@@ -34,12 +34,12 @@ pub enum ScopeKind {
     Task,
 }
 
-/// The scopes that somebody is in: the system's, and what is known of them besides.
+/// Scopes that a caller is in: the system's, and those that are known of the caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scopes {
-    /// The groups they are a member of, at most [`MOST_GROUPS`] of which are looked at: the first.
+    /// Groups of the user. At most [`MOST_GROUPS`] of them are considered: the first.
     pub groups: BTreeSet<GroupId>,
-    /// Who they are.
+    /// The user.
     pub user: Option<UserId>,
     /// The project.
     pub project: Option<ProjectId>,
@@ -47,10 +47,10 @@ pub struct Scopes {
     pub task: Option<TaskId>,
 }
 
-/// So many groups of one person are looked at.
+/// Maximum number of groups of a user that are considered.
 pub const MOST_GROUPS: usize = 64;
 
-/// The text, or the two, are no scope.
+/// The text, or the pair of kind and id, is not a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseScopeError {
     /// There is no such kind.
@@ -59,13 +59,13 @@ pub enum ParseScopeError {
     /// The system has no id.
     #[error("the scope `system` has no id")]
     IdOfSystem,
-    /// All others have one.
+    /// A scope other than `system` needs an id.
     #[error("this scope has an id")]
     NoId,
-    /// The id is none.
+    /// The id is not valid.
     #[error(transparent)]
     NamedId(#[from] ParseNamedIdError),
-    /// The id of the task is none.
+    /// The id of the task is not valid.
     #[error(transparent)]
     TaskId(#[from] ParseIdError),
 }
@@ -105,7 +105,7 @@ impl Scope {
         })
     }
 
-    /// Which kind it is of.
+    /// Returns the kind of the scope.
     pub fn kind(&self) -> ScopeKind {
         match self {
             Self::System => ScopeKind::System,
@@ -127,7 +127,7 @@ impl Scope {
         }
     }
 
-    /// The scope as scopes are told apart, however the id of a task was written.
+    /// Returns a canonical text for comparisons, in which the case of a task's id doesn't matter.
     pub fn key(&self) -> String {
         match self {
             Self::Task(id) => format!("{}:{}", self.kind(), id.key()),
@@ -148,7 +148,7 @@ impl fmt::Display for Scope {
 // === impl ScopeKind ===
 
 impl ScopeKind {
-    /// All of them, the one that prevails over all others last.
+    /// All kinds, the one with the highest precedence last.
     pub const ALL: [Self; 5] = [Self::System, Self::Group, Self::User, Self::Project, Self::Task];
 
     /// Its name.
@@ -162,7 +162,7 @@ impl ScopeKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
@@ -177,7 +177,7 @@ impl fmt::Display for ScopeKind {
 // === impl Scopes ===
 
 impl Scopes {
-    /// Returns them with that scope among them, in the place of another one of its kind. Groups are added.
+    /// Returns the scopes with that one added. It replaces another one of its kind; groups are added.
     #[must_use]
     pub fn with(mut self, scope: &Scope) -> Self {
         match scope.clone() {
@@ -190,7 +190,7 @@ impl Scopes {
         self
     }
 
-    /// All of them, the one that prevails last; groups by their ids.
+    /// Returns all scopes, the one with the highest precedence last; groups are sorted by id.
     pub fn all(&self) -> Vec<Scope> {
         let groups = self.groups.iter().take(MOST_GROUPS).cloned().map(Scope::Group);
         let nearer = [
@@ -201,7 +201,8 @@ impl Scopes {
         [Scope::System].into_iter().chain(groups).chain(nearer.into_iter().flatten()).collect()
     }
 
-    /// How near a scope is, if they are in it: a greater number prevails.
+    /// Returns the precedence of a scope that the caller is in; a greater number takes precedence. `None` for other
+    /// scopes.
     pub fn nearness(&self, scope: &Scope) -> Option<usize> {
         let key = scope.key();
         self.all().iter().position(|one| one.key() == key)

@@ -1,7 +1,7 @@
-//! LiteLLM's spend logs (`GET /spend/logs`): what it has written down of calls, a row for each. That is what is billed
-//! (`spec/2 §Invariants`, 11).
+//! LiteLLM's spend logs (`GET /spend/logs`): a row for each call. They are the basis of billing (`spec/2 §Invariants`,
+//! 11).
 //!
-//! Of a row's members those that bills are compared by are read strictly; the others are LiteLLM's own and pass unread.
+//! The members of a row that bills are compared by are read strictly; the others are LiteLLM's own and ignored.
 
 use crate::id::{CallId, RunId};
 use crate::inference::{Cost, Excerpt};
@@ -12,67 +12,67 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// One call, as LiteLLM has it in its books.
+/// A call in LiteLLM's spend logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SpendRow {
     /// The row's own id.
     pub request_id: Excerpt,
-    /// The call's id, if it is one of ours: where whoever calls says none, LiteLLM makes one of another form.
+    /// Id of the call, if it is one of ours. If a caller sets none, LiteLLM makes one of another form.
     pub call_id: Option<CallId>,
-    /// The run, as the host has it written beside the call.
+    /// Run, which the host attaches to the call.
     pub run_id: Option<RunId>,
-    /// Which attempt of the run.
+    /// Number of the run's attempt.
     pub attempt: Option<u32>,
-    /// Whom it is billed to.
+    /// Account that is billed.
     pub end_user: Option<Excerpt>,
     /// The model that was called.
     pub model: Excerpt,
-    /// When it began.
+    /// Time of the call's start.
     pub started_at: Timestamp,
-    /// What it cost, in US dollars.
+    /// Cost, in US dollars.
     pub cost_usd: Cost,
     /// Tokens of the request.
     pub input_tokens: u64,
-    /// How many of those were read from a cache or written to one. Some answers leave them out of what they report.
+    /// Number of input tokens that were read from a cache or written to one. Some responses don't report them.
     pub cached_input_tokens: u64,
     /// Tokens of the response.
     pub output_tokens: u64,
-    /// Whether it is of a call that failed.
+    /// True if the call failed.
     pub is_failure: bool,
 }
 
-/// Why an answer is no list of rows.
+/// Reason why an answer is no list of rows.
 #[derive(Debug, thiserror::Error)]
 pub enum SpendRowsError {
-    /// Something else stands there.
+    /// The body is something else.
     #[error("the spend logs are no list of rows")]
     NoList {
-        /// Why.
+        /// Underlying error.
         #[source]
         source: serde_json::Error,
     },
     /// A row is none.
     #[error("row {at} of the spend logs is none of a call")]
     Row {
-        /// Which, from 0.
+        /// Index of the row, from 0.
         at: usize,
-        /// Why.
+        /// Underlying error.
         #[source]
         source: serde_json::Error,
     },
     /// A member of a row is not what it must be.
     #[error("row {at} of the spend logs: `{member}` must be {expected}")]
     Member {
-        /// Which row, from 0.
+        /// Index of the row, from 0.
         at: usize,
         /// Its member.
         member: &'static str,
-        /// What it must be.
+        /// Expected value.
         expected: &'static str,
     },
 }
 
-/// A row as it is written. What it has more is LiteLLM's own.
+/// A row in LiteLLM's format. Other members are ignored.
 #[derive(Deserialize)]
 struct Written<'r> {
     request_id: String,
@@ -81,7 +81,7 @@ struct Written<'r> {
     model: Option<String>,
     #[serde(rename = "startTime")]
     start_time: String,
-    /// As it is written: what is billed is not rounded.
+    /// Cost as text, because billed amounts must not be rounded.
     #[serde(borrow)]
     spend: &'r RawValue,
     prompt_tokens: u64,
@@ -90,20 +90,20 @@ struct Written<'r> {
     status: Option<String>,
 }
 
-/// Of `metadata.additional_usage_values`.
+/// Members of `metadata.additional_usage_values`.
 const CACHED: [&str; 2] = ["cache_read_input_tokens", "cache_creation_input_tokens"];
 
-/// What is wrong with a member: which, and what it must be.
+/// Problem of a row: the member, and what it must be.
 type Wrong = (&'static str, &'static str);
 
 // === impl SpendRow ===
 
 impl SpendRow {
-    /// Reads an answer of `/spend/logs`.
+    /// Parses an answer of `/spend/logs`.
     ///
     /// # Errors
-    /// [`SpendRowsError`], also for rows that are sums of many calls: LiteLLM gives those where it is asked for days and not
-    /// for `summarize=false`.
+    /// [`SpendRowsError`], also for rows that are sums of many calls: LiteLLM returns those for queries by day without
+    /// `summarize=false`.
     pub fn parse_all(body: &[u8]) -> Result<Vec<Self>, SpendRowsError> {
         let no_list = |source| SpendRowsError::NoList { source };
         let rows: Vec<&RawValue> = serde_json::from_slice(body).map_err(no_list)?;
@@ -122,7 +122,7 @@ impl SpendRow {
 impl Written<'_> {
     fn read(self) -> Result<SpendRow, Wrong> {
         let metadata = object(self.metadata, "metadata")?;
-        // The host's own are below: LiteLLM's are beside them. Older versions had no place of their own for them.
+        // The host's own metadata is in a member of its own. Older versions of LiteLLM mixed it with theirs.
         let theirs = object(metadata.get("spend_logs_metadata").cloned(), "metadata.spend_logs_metadata")?;
         let said = |name: &str| theirs.get(name).or_else(|| metadata.get(name));
         let call_id = self.litellm_call_id.or_else(|| text(metadata.get("litellm_call_id")));
@@ -148,7 +148,7 @@ impl Written<'_> {
     }
 }
 
-/// An object, or one that was written into a text once more.
+/// Returns an object, which may be encoded as a text.
 fn object(value: Option<Value>, member: &'static str) -> Result<serde_json::Map<String, Value>, Wrong> {
     let value = match value {
         Some(Value::String(text)) if text.is_empty() => None,
@@ -173,7 +173,7 @@ fn count(metadata: &serde_json::Map<String, Value>, name: &str) -> u64 {
     counts.and_then(|counts| counts.get(name)).and_then(Value::as_u64).unwrap_or_default()
 }
 
-/// With its offset, or in UTC without one.
+/// Parses a time with its offset, or in UTC without one.
 fn time(text: &str) -> Option<Timestamp> {
     let without = || Offset::UTC.to_timestamp(text.parse::<DateTime>().ok()?).ok();
     text.parse().ok().or_else(without)

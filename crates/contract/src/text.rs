@@ -1,9 +1,9 @@
-//! Characters that nobody sees, or that make what is seen another text than what is there.
+//! Invisible characters, and characters that make text look different from what it is.
 
 use std::borrow::Cow;
 
-/// Whether a reader doesn't see the character, or sees others in another order for it: controls but line ends and tabs, marks of
-/// direction, joiners, fillers, tags, variation selectors, what is reserved for a program's own use.
+/// Returns true if a character is invisible or changes the displayed order: controls except line ends and tabs,
+/// direction marks, joiners, fillers, tags, variation selectors, and characters for private use.
 pub fn is_hidden(c: char) -> bool {
     let is_control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
     is_control
@@ -30,7 +30,8 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
-/// Bytes as a line of text: what is no UTF-8 as `\\xff`, what is hidden or ends a line as `\\u{202e}`, a backslash as two.
+/// Returns bytes as a line of text. Bytes that are not UTF-8 become `\\xff`, hidden characters and line ends become
+/// `\\u{202e}`, and backslashes are doubled.
 pub fn escaped(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -46,13 +47,13 @@ pub fn escaped(bytes: &[u8]) -> String {
     shown
 }
 
-/// A path as a result names it: as it is, or [`escaped`] where it is no UTF-8.
+/// Returns a path as results show it: unchanged, or [`escaped`] if it is not UTF-8.
 pub fn of_path(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| escaped(bytes).into(), Cow::Borrowed)
 }
 
-/// Whether it is a line of text: something in it, nothing hidden, no line ends, no other space than the usual one, and none at
-/// its ends.
+/// Returns true if the text is one line: not empty, no hidden characters, no line ends, no spaces other than the ASCII
+/// space, and none at either end.
 pub(crate) fn is_printable(text: &str) -> bool {
     let is_seen = |c: char| c == ' ' || !(c.is_whitespace() || c.is_control() || is_hidden(c));
     !text.is_empty() && text.trim() == text && text.chars().all(is_seen)

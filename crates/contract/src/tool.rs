@@ -1,4 +1,4 @@
-//! Tools: what one is called, whom it is for, and what it answers.
+//! Tools: their names, their audience, and their answers.
 
 mod envelope;
 mod name;
@@ -13,52 +13,52 @@ pub use record::{
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// For whose agents a tool is (`spec/1 §MCP Tool Access`).
+/// Audience of a tool (`spec/1 §MCP Tool Access`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolScope {
-    /// For those in sandboxes.
+    /// Agents in sandboxes.
     Sandbox,
-    /// For those that plan and dispatch.
+    /// Agents that plan and dispatch.
     Pm,
-    /// For either.
+    /// Both kinds of agents.
     Both,
 }
 
-/// As what somebody calls.
+/// Kind of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentKind {
     /// An agent in a sandbox, at work on one job.
     Sandbox,
-    /// One that plans tasks and dispatches jobs.
+    /// An agent that plans tasks and dispatches jobs.
     ProjectManager,
-    /// One that looks into what has been done for somebody.
+    /// An agent that analyses completed work for a user.
     ProjectAnalyst,
-    /// Whoever owns the machine, by a client of theirs.
+    /// The owner of the machine, through a client.
     Operator,
 }
 
-/// What a call costs, roughly.
+/// Approximate cost of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CostTier {
-    /// Nothing that anybody would count.
+    /// Negligible cost.
     Cheap,
     /// A file or a request more.
     Moderate,
-    /// Minutes, or money.
+    /// Minutes of time, or money.
     Expensive,
 }
 
 // === impl ToolScope ===
 
 impl ToolScope {
-    /// All of them, by their names.
+    /// All of them, with their names.
     pub const NAMES: [(&'static str, Self); 3] =
         [("sandbox", Self::Sandbox), ("pm", Self::Pm), ("both", Self::Both)];
 
-    /// Whether agents of that kind are meant.
+    /// Returns true if the tool is offered to agents of that kind.
     pub const fn is_for(self, kind: AgentKind) -> bool {
         match kind {
             AgentKind::Sandbox => matches!(self, Self::Sandbox | Self::Both),

@@ -1,8 +1,8 @@
-//! Progressive trust, as it is kept and shown: what agents did, which levels they have by it, and how those came about
+//! Progressive trust, as it is stored and shown: events of agents, their levels, and the changes of these levels
 //! (`spec/3 §Progressive Trust`).
 //!
-//! What follows from what is decided elsewhere; in here is what was decided. Numbers are whole multiples of a small step, so
-//! that whoever reckons with them twice gets the same twice.
+//! The rules are elsewhere; these types hold the results. Numbers are integer multiples of a small step, so that
+//! repeated computations give equal results.
 
 mod account;
 mod change;

@@ -1,5 +1,5 @@
-//! What a call of a model is billed by (`spec/2 §Invariants`, 10 to 12): one report for each call that an upstream answered,
-//! made from what the host has recorded, and from nothing that a sandbox says.
+//! Usage reports for the billing of model calls (`spec/2 §Invariants`, 10 to 12): one report for each call that an
+//! upstream answered. It is made from the host's records, never from claims of a sandbox.
 
 mod totals;
 
@@ -10,34 +10,35 @@ use crate::inference::{CallOutcome, CallRecord, Cost, Excerpt, ProviderKind};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What one call has used. Calls that failed in the middle, or whose client went away, have one too: with what is known.
+/// Usage of a call. Calls that failed midway, or whose client disconnected, have a report too, with what is known.
 ///
-/// Its JSON also has what follows from these members: `idempotency_key`, `executor_type`, `basis`, `is_degraded`. One in which
-/// they say something else is no report.
+/// Its JSON also has members that follow from these: `idempotency_key`, `executor_type`, `basis`, `is_degraded`. A
+/// report in which they differ is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct UsageReport {
     /// The run that called.
     pub run_id: RunId,
-    /// Which attempt of the run.
+    /// Number of the run's attempt.
     pub attempt: u32,
     /// The call's id, as the upstream knows it.
     pub usage_unit_id: CallId,
-    /// What the upstream is. With [`idempotency_key`](Self::idempotency_key) it says what is billed once and never twice.
+    /// Kind of the upstream. Together with [`idempotency_key`](Self::idempotency_key), it identifies what is billed
+    /// only once.
     pub source: ProviderKind,
     /// The upstream's name in the configuration.
     pub provider: Excerpt,
-    /// What the run is of, such as `sandbox:agent`.
+    /// Graph of the run, for example `sandbox:agent`.
     pub graph_id: Excerpt,
-    /// Who pays.
+    /// Account that pays.
     pub billing_account_id: Excerpt,
     /// The model, as the upstream knows it.
     pub model: Excerpt,
-    /// When the call began (UTC).
+    /// Start of the call (UTC).
     pub started_at: Timestamp,
-    /// When it was over (UTC).
+    /// End of the call (UTC).
     pub ended_at: Timestamp,
-    /// How it ended.
+    /// Outcome of the call.
     pub outcome: CallOutcome,
     /// The status that the upstream gave.
     pub upstream_status: u16,
@@ -45,21 +46,21 @@ pub struct UsageReport {
     pub input_tokens: Option<u64>,
     /// Tokens of the response, as the upstream reports them.
     pub output_tokens: Option<u64>,
-    /// What it cost in US dollars, in the digits in which the upstream reports it.
+    /// Cost in US dollars, in the digits that the upstream reports.
     pub cost_usd: Option<Cost>,
 }
 
-/// Whose word about a call's cost is the last.
+/// Authoritative source for a call's cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UsageBasis {
-    /// What LiteLLM writes down: a report is to be compared with that.
+    /// LiteLLM's spend logs: the report is to be compared with these.
     SpendLogs,
-    /// What the upstream says in its answer: it writes down nothing that could be compared.
+    /// The upstream's response: the upstream keeps no log to compare with.
     ProviderReported,
 }
 
-/// What carried out the run.
+/// Executor of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutorType {
@@ -67,11 +68,11 @@ pub enum ExecutorType {
     Sandbox,
 }
 
-/// A report says something that does not follow from the rest of it.
+/// A member of a report does not follow from the rest of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("`{member}` does not follow from the rest of the report")]
 pub struct InconsistentReportError {
-    /// What does not.
+    /// The member.
     pub member: &'static str,
 }
 
@@ -100,13 +101,13 @@ struct Written {
     is_degraded: bool,
 }
 
-/// Nothing is used by asking how long a request would be.
+/// Path of requests that only count tokens; they use nothing.
 const COUNTS_TOKENS: &str = "/v1/messages/count_tokens";
 
 // === impl UsageReport ===
 
 impl UsageReport {
-    /// What a call has used; none if no upstream answered, or none was asked.
+    /// Returns the usage of a call; `None` if no upstream was called or answered.
     pub fn of(call: &CallRecord) -> Option<Self> {
         if matches!(call.outcome, CallOutcome::Denied { .. }) || call.route.path.as_str() == COUNTS_TOKENS {
             return None;
@@ -131,12 +132,13 @@ impl UsageReport {
         })
     }
 
-    /// What a ledger keeps as its `source_reference`: two reports with the same one, from the same source, are one.
+    /// Returns the key that a ledger stores as `source_reference`. Reports with the same key and source are the same
+    /// report.
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}/{}", self.run_id, self.attempt, self.usage_unit_id)
     }
 
-    /// Whose word is the last.
+    /// Returns the authoritative source for the cost.
     pub fn basis(&self) -> UsageBasis {
         match self.source {
             ProviderKind::LiteLlm => UsageBasis::SpendLogs,
@@ -146,12 +148,12 @@ impl UsageReport {
         }
     }
 
-    /// Whether the upstream took the call and nobody knows what it cost: somebody has to look into it.
+    /// Returns true if the upstream accepted the call but its cost is unknown: an operator has to investigate.
     pub fn is_degraded(&self) -> bool {
         self.was_accepted() && self.cost_usd.is_none()
     }
 
-    /// Whether the upstream took the call; one that it refuses costs nothing.
+    /// Returns true if the upstream accepted the call. Rejected calls cost nothing.
     pub fn was_accepted(&self) -> bool {
         self.upstream_status < 400
     }

@@ -1,7 +1,7 @@
 //! The protocol's version, `MAJOR.MINOR` (`spec/1 §Protocol Versioning`).
 //!
-//! An unknown major is refused. A minor above ours is accepted and means nothing more than ours: members that only
-//! that minor knows are unknown here and refused like any other, so that nothing asked for is silently left out.
+//! An unknown major version is rejected. A minor version above ours is accepted, but treated like ours: members that
+//! only that version knows are unknown here and rejected, so that nothing requested is silently ignored.
 
 use crate::decode::{At, Decode};
 use crate::json::Node;
@@ -17,13 +17,13 @@ pub struct ProtocolVersion {
     minor: u32,
 }
 
-/// Why a version is refused.
+/// Reason why a version is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseVersionError {
-    /// Not two decimal numbers.
+    /// The text is not two decimal numbers.
     #[error("not of the form MAJOR.MINOR")]
     Malformed,
-    /// A major this build doesn't speak.
+    /// The major version is not supported by this build.
     #[error("unknown major version {major}")]
     UnknownMajor {
         /// The major found.
@@ -34,10 +34,10 @@ pub enum ParseVersionError {
 // === impl ProtocolVersion ===
 
 impl ProtocolVersion {
-    /// The one major spoken here.
+    /// The only supported major version.
     pub const MAJOR: u32 = 1;
     const MOST_DIGITS: usize = 9;
-    /// What this build writes.
+    /// Version that this build writes.
     pub const OURS: Self = Self { minor: 0 };
 
     /// Reads `MAJOR.MINOR`.

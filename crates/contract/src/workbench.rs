@@ -1,7 +1,7 @@
-//! What tools have done in a sandbox: what is asked of the program of ours that does it there, and what it answers.
+//! Protocol between the host and our program that performs tool actions in a sandbox.
 //!
-//! One JSON document goes in, one comes out. The host bounds what it reads and believes no more of an answer than that
-//! somebody inside has said it.
+//! One JSON document goes in, one comes out. The host limits how much it reads. It treats an answer only as a claim
+//! from inside the sandbox.
 
 mod answer;
 mod bytes;
@@ -17,10 +17,10 @@ pub use request::{
 };
 pub use tree::{LONGEST_TREE_LINE_BYTES, PUT_TREE, TAKE_TREE, TreeLine};
 
-/// The argument that has `cynode-sba` do what is asked.
+/// Argument that makes `cynode-sba` perform a request.
 pub const SUBCOMMAND: &str = "workbench";
 
-/// As much of a file is read, in bytes.
+/// Maximum number of bytes of a file that are read.
 pub const MOST_READ_BYTES: usize = 1 << 20;
 
 /// The largest content that is written, in bytes.
@@ -29,13 +29,13 @@ pub const MOST_WRITTEN_BYTES: usize = 10 << 20;
 /// The largest file that is edited, in bytes.
 pub const MOST_EDITED_BYTES: usize = 1 << 20;
 
-/// So many entries of a directory are listed.
+/// Maximum number of entries of a directory that are listed.
 pub const MOST_ENTRIES: usize = 1_000;
 
-/// No request is longer, in bytes: content in Base64, or two texts in which every character is escaped.
+/// Maximum length of a request, in bytes: content in Base64, or two texts in which every character is escaped.
 pub const LONGEST_REQUEST_BYTES: usize = 16 << 20;
 
-/// No answer is longer, in bytes.
+/// Maximum length of an answer, in bytes.
 pub const LONGEST_ANSWER_BYTES: usize = 8 << 20;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The Worker API: what an orchestrator and a node say to each other (`spec/1 §Integration With Worker API`).
+//! The Worker API between an orchestrator and a node (`spec/1 §Integration With Worker API`).
 //!
-//! Every document, either way, has `"version": 1`. What is asked for is read strictly: unknown, repeated, missing and
-//! mistyped members are refused at any depth, and every one of them is told.
+//! Every document, either way, has `"version": 1`. Requests are validated strictly: unknown, repeated, missing and
+//! mistyped members are rejected at any depth, and all of them are reported.
 
 pub mod acknowledgement;
 pub mod approval;
@@ -44,7 +44,7 @@ pub struct ApiVersion;
 #[error("not version 1 of the Worker API")]
 pub struct UnknownVersionError;
 
-/// Where the endpoints are.
+/// Path prefix of the endpoints.
 pub const BASE_PATH: &str = "/v1/worker";
 
 const VERSION: u64 = 1;

@@ -1,8 +1,8 @@
-//! Configurations in YAML, read strictly.
+//! Strict parsing of YAML configurations.
 //!
-//! A strict part of it: nothing unknown, nothing twice, no anchors, no tags, and nothing that YAML 1.1 and 1.2 read
-//! differently. Every mistake is told at once, with its line, its column and what would be right. Pure: text comes in,
-//! values or all mistakes go out.
+//! A strict subset is accepted: nothing unknown, nothing repeated, no anchors, no tags, and nothing that YAML 1.1 and
+//! 1.2 interpret differently. All mistakes are reported at once, each with its line, its column and the expected value.
+//! Pure: text comes in, values or all mistakes go out.
 
 mod category;
 mod document;

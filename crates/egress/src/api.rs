@@ -1,13 +1,13 @@
-//! Calls of the interfaces that the configuration names, made by the host for whoever is in a sandbox: they say which connection, what
-//! for, and never with what.
+//! API calls that the host makes for agents. The caller names a connection of the configuration and the request; it never sees
+//! the credential.
 //!
 //! ```text
 //! ApiCall ─► connection: method, path ─► may it be made now? ─► recorded ─► name, resolved once; addresses, vetted ─► TLS ─► answer
-//!              │ not one of them           │ rate, approval                  credential, filled in here           looked at ─┘
+//!              │ not one of them           │ rate, approval                  credential, injected here            scanned ───┘
 //!              └───────────────────────────┴─► ApiError, and recorded
 //! ```
-//! A connection is bound to its host, its port and what is below its path. Nothing is followed: an answer that leads elsewhere is an
-//! answer.
+//! A connection is bound to its host, its port and the paths below its own. Redirects are not followed; they are returned as
+//! answers.
 
 mod allowance;
 mod call;

@@ -1,9 +1,10 @@
-//! How much one run may have written into the audit log: its records are paced by their size, end at a quota, and stand as one where
-//! they repeat each other.
+//! Limits what one run may write to the audit log: a rate limit in bytes, a quota, and folding of records that repeat each
+//! other.
 //!
-//! Each record costs the host's disk, for as long as the log is kept. So a run has a burst of bytes, then so many a second: whatever
-//! would be recorded waits. Beyond the quota nothing is let through (`audit_quota`). Denials cost a sandbox nothing; so those that
-//! repeat the one before, and all that come beyond the quota, are counted and recorded as one ([`FoldedRecords`]). None is lost.
+//! Each record takes disk space of the host for the retention of the log. So a run has a burst of bytes, then a rate per
+//! second; whatever would be recorded waits. Beyond the quota nothing is allowed (`audit_quota`). Denials cost a sandbox
+//! nothing. So denials that repeat the one before, and all beyond the quota, are counted and recorded as one
+//! ([`FoldedRecords`]). None is lost.
 
 mod folding;
 
@@ -20,7 +21,7 @@ use serde::Serialize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What one run has had of it.
+/// Audit usage of one run.
 #[derive(Debug)]
 pub(crate) struct AuditQuota {
     limits: AuditLimits,
@@ -28,12 +29,12 @@ pub(crate) struct AuditQuota {
     state: Mutex<State>,
 }
 
-/// What becomes of a record.
+/// Result of entering a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entered {
-    /// Records that were counted before it and are written in front of it.
+    /// Counted records that are written before this one.
     pub(crate) folded: Option<FoldedRecords>,
-    /// Whether it is written itself, or was counted.
+    /// True if the record itself is written, false if it was only counted.
     pub(crate) is_whole: bool,
 }
 
@@ -43,10 +44,10 @@ struct State {
     folding: Folding,
 }
 
-/// What a record that can't be written as JSON counts as: the largest that the log takes.
+/// Assumed size of a record that can't be serialized, in bytes: the maximum that the log accepts.
 const LARGEST_BYTES: u64 = 256 << 10;
 
-/// A burst is at most this part of a quota: a small quota would be used up before any pace held.
+/// A burst is at most this fraction of the quota. Otherwise a small quota would be used up before the rate limit applied.
 const BURSTS: u64 = 16;
 
 /// Reads `audit_bytes` and `audit_bytes_per_second` of a section.
@@ -69,12 +70,12 @@ impl AuditQuota {
         Self { limits, since: Instant::now(), state: Mutex::default() }
     }
 
-    /// Whether there may be more records.
+    /// Returns true if the quota is not used up.
     pub(crate) fn has_left(&self) -> bool {
         self.state().spent.has_left(&self.limits)
     }
 
-    /// Waits until the records so far are within the pace.
+    /// Waits until the records so far are within the rate limit.
     pub(crate) async fn wait(&self) {
         let pause = self.state().spent.pause(&self.limits, self.since.elapsed());
         if !pause.is_zero() {
@@ -87,8 +88,8 @@ impl AuditQuota {
         self.state().spent.count(&self.limits, size_of(record), self.since.elapsed());
     }
 
-    /// Enters a record. `key` is what a denial has in common with those that repeat it; nothing for what is no denial, which is always
-    /// written.
+    /// Enters a record. `key` is what a denial has in common with those that repeat it. It is `None` for other records, which
+    /// are always written.
     pub(crate) fn enter(
         &self,
         run_id: &RunId,
@@ -111,18 +112,18 @@ impl AuditQuota {
         entered
     }
 
-    /// Gives what was counted and isn't written yet.
+    /// Takes the record of what was counted and is not yet written.
     pub(crate) fn flush(&self, run_id: &RunId) -> Option<FoldedRecords> {
         self.state().folding.flush(run_id)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in there is ever half done.
+        // No panic can leave the value half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How long a record is in the log, where hidden characters are escaped.
+/// Returns the size of a record in the log, where hidden characters are escaped, in bytes.
 fn size_of(record: &impl Serialize) -> u64 {
     let length = serde_json::to_string(record).map(|text| escaped_length(&text) as u64);
     FRAME_BYTES.saturating_add(length.unwrap_or(LARGEST_BYTES))
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(spent.pause(&LIMITS, now), Duration::ZERO);
         spent.count(&LIMITS, 2_000, now);
         assert_eq!(spent.pause(&LIMITS, now), Duration::from_secs(2));
-        // Silence earns a burst, and no more.
+        // Silence earns at most one burst.
         let later = now + Duration::from_secs(3_600);
         spent.count(&LIMITS, 1_000, later);
         assert_eq!(spent.pause(&LIMITS, later), Duration::ZERO);

@@ -1,7 +1,7 @@
-//! Messages to an orchestrator, sent by the node of its own accord and signed, so that whoever gets one knows whose it is.
+//! Signed messages that the node sends to an orchestrator by itself. The signature proves the sender.
 //!
-//! Signed as Standard Webhooks says: HMAC-SHA256 with a key that both sides have, over the message's id, the time, and the
-//! body. One thread sends them all, each over a connection that may have carried others.
+//! Signed according to Standard Webhooks: HMAC-SHA256 with a shared key over the message's id, the time, and the body. One
+//! thread sends all messages and reuses connections.
 
 use crate::http1::limits::Times;
 use crate::secret::Secret;
@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-/// Where messages go.
+/// Destination of messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     upstream: Upstream,
@@ -29,57 +29,57 @@ pub struct Destination {
     path: String,
 }
 
-/// A message.
+/// Message to an orchestrator.
 #[derive(Debug, Clone)]
 pub struct Message {
-    /// What tells it from others, and is the same when it is sent again.
+    /// Id of the message. It stays the same when the message is sent again.
     pub id: String,
-    /// When it is sent.
+    /// Time of sending.
     pub at: Timestamp,
-    /// A document of JSON.
+    /// JSON document.
     pub body: Vec<u8>,
 }
 
-/// The key that messages are signed with.
+/// Key that messages are signed with.
 #[derive(Clone)]
 pub struct SigningKey(Arc<Zeroizing<Vec<u8>>>);
 
-/// Sends messages. Dropping it ends what is under way.
+/// Sends messages. Dropping it cancels what is under way.
 #[derive(Debug)]
 pub struct Sender {
     orders: mpsc::UnboundedSender<Order>,
 }
 
-/// Nobody is known to have the message.
+/// The message may not have been received.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// There is no connection, or it broke.
+    /// The connection failed or broke.
     #[error("no connection to {host}")]
     Connection {
-        /// Who was to have it.
+        /// Host of the destination.
         host: String,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
     /// There was no answer in time.
     #[error("no answer from {host} in time")]
     OutOfTime {
-        /// Who was to have it.
+        /// Host of the destination.
         host: String,
     },
-    /// What was answered is no HTTP.
+    /// The answer is not valid HTTP.
     #[error("no answer from {host} that can be understood")]
     Malformed {
-        /// Who was to have it.
+        /// Host of the destination.
         host: String,
     },
-    /// Nothing is sent any more.
+    /// The sender is shut down.
     #[error("nothing is sent any more")]
     Over,
 }
 
-/// A secret is no key.
+/// The secret is not a valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("what stands behind `whsec_` is not base64")]
 pub struct KeyError;
@@ -87,18 +87,18 @@ pub struct KeyError;
 #[derive(Debug)]
 struct Order {
     destination: Destination,
-    /// The head and the body, ready to be sent.
+    /// Head and body, ready to be sent.
     request: Vec<u8>,
     answer: oneshot::Sender<Result<u16, SendError>>,
 }
 
-/// How long an answer may take, from the first byte of the message.
+/// Time limit for the answer, from the first byte of the message: 30 s.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// What is answered besides the status is of no interest; a connection with more of it is closed.
+/// Maximum size of an answer's body in bytes. Only the status matters; a connection with a larger body is closed.
 const LARGEST_ANSWER: usize = 64 << 10;
 
-/// How secrets for webhooks begin that are written in base64.
+/// Prefix of webhook secrets that are written in base64.
 const ENCODED: &[u8] = b"whsec_";
 
 // === impl Destination ===
@@ -107,7 +107,7 @@ impl Destination {
     /// Reads `http://HOST[:PORT]/PATH`, or the same with `https`.
     ///
     /// # Errors
-    /// [`UpstreamError`] for every other text.
+    /// [`UpstreamError`], for every other text.
     pub fn parse(url: &str) -> Result<Self, UpstreamError> {
         // A signature is no secret.
         let upstream = Upstream::parse(url)?.without_credential();
@@ -119,12 +119,12 @@ impl Destination {
         Ok(Self { upstream, origin, path })
     }
 
-    /// All of it.
+    /// Returns the whole URL.
     pub fn url(&self) -> String {
         format!("{}{}", self.origin, self.path)
     }
 
-    /// The scheme, the host and the port, as they were written, in lower case.
+    /// Returns the scheme, the host and the port, as they were written, in lower case.
     pub fn origin(&self) -> &str {
         &self.origin
     }
@@ -133,10 +133,10 @@ impl Destination {
 // === impl SigningKey ===
 
 impl SigningKey {
-    /// The key that is written so.
+    /// Decodes a key.
     ///
     /// # Errors
-    /// [`KeyError`] when it can't be read.
+    /// [`KeyError`], if the secret can't be decoded.
     pub fn of(secret: &Secret) -> Result<Self, KeyError> {
         let bytes = match secret.expose().strip_prefix(ENCODED) {
             Some(encoded) => STANDARD.decode(encoded).map_err(|_| KeyError)?,
@@ -146,7 +146,7 @@ impl SigningKey {
     }
 
     fn sign(&self, message: &Message) -> String {
-        // A key of any length is one.
+        // HMAC accepts a key of any length.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
         mac.update(format!("{}.{}.", message.id, message.at.as_second()).as_bytes());
         mac.update(&message.body);
@@ -160,7 +160,7 @@ impl Sender {
     /// Starts the thread.
     ///
     /// # Errors
-    /// [`io::Error`] when there can't be one.
+    /// [`io::Error`], if the thread can't be started.
     pub fn start() -> io::Result<Self> {
         let (orders, taken) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -172,10 +172,10 @@ impl Sender {
         Ok(Self { orders })
     }
 
-    /// Sends a message, signed if there is a key for it; the status that it is answered with.
+    /// Sends a message, signed if the destination has a key. Returns the status of the answer.
     ///
     /// # Errors
-    /// [`SendError`]; it may have arrived all the same.
+    /// [`SendError`]; the message may have arrived all the same.
     pub async fn send(
         &self,
         destination: &Destination,
@@ -230,7 +230,7 @@ async fn exchange(pool: &Pool, destination: &Destination, request: &[u8]) -> Res
     connection.stream.write_all(request).await.map_err(AnswerError::Ended)?;
     connection.stream.flush().await.map_err(AnswerError::Ended)?;
     let head = connection.head(ANSWER_TIME).await?;
-    // It is answered with the head; what comes behind only says whether the connection can be used again.
+    // The head is the answer. The body only decides whether the connection can be reused.
     let body = connection.body(head.body, LARGEST_ANSWER, ANSWER_TIME).await;
     if head.keeps_alive && body.is_ok() {
         pool.give_back(&destination.upstream, connection);

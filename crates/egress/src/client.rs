@@ -1,4 +1,4 @@
-//! A connection that somebody in a sandbox has made.
+//! Connection from a client in a sandbox.
 
 use crate::http1::limits::{CONNECT_HEAD_BYTES, REQUEST_HEAD_BYTES, Times};
 use crate::http1::{BodyLength, Chunks, Malformed, RequestHead, Target, head};
@@ -8,26 +8,26 @@ use bytes::{Buf, BytesMut};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Such a connection.
+/// Connection from a client in a sandbox.
 pub(crate) struct Client<S> {
     stream: S,
     inbox: BytesMut,
     times: Times,
     is_closed: bool,
-    /// It has sent more ahead than is kept, and some of that is lost.
+    /// True if the client has sent more ahead than is kept, so that some of it is lost.
     has_overrun: bool,
 }
 
-/// Why nothing more comes from it.
+/// Reason why no further request comes.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It is gone, or takes nothing any more.
+    /// The client is gone, or doesn't read any more.
     Gone,
-    /// What it says can't be taken, and it is told so.
+    /// The client's request can't be accepted, and it gets an error.
     Faulty(Fault),
 }
 
-/// What is wrong with a request before anybody has looked at what it asks for.
+/// Error in a request before its purpose is considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Malformed(Malformed),
@@ -36,9 +36,9 @@ pub(crate) enum Fault {
     TooSlow,
 }
 
-/// Most heads fit into that, and many connections wait with it.
+/// Initial buffer size in bytes. Most heads fit, and many connections wait with such a buffer.
 const ROOM: usize = 4 << 10;
-/// What is read of a body at a time.
+/// Number of bytes of a body that are read at a time.
 const BODY_ROOM: usize = 64 << 10;
 
 impl From<Fault> for Stop {
@@ -55,17 +55,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         Self { stream, inbox, times, is_closed: false, has_overrun: false }
     }
 
-    /// Whether another request may follow.
+    /// Returns true if another request may follow.
     pub(crate) fn can_go_on(&self) -> bool {
         !self.is_closed && !self.has_overrun
     }
 
-    /// The head of the next request, for a path.
+    /// Reads the head of the next request, for a path.
     pub(crate) async fn head(&mut self) -> Result<RequestHead, Stop> {
         self.head_by(RequestHead::parse).await
     }
 
-    /// The head of the next request, for anything that a forward proxy is asked for.
+    /// Reads the head of the next request to a forward proxy, of any form.
     pub(crate) async fn head_for_proxy(&mut self) -> Result<(RequestHead, Target), Stop> {
         self.head_by(RequestHead::parse_for_proxy).await
     }
@@ -74,7 +74,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         if self.inbox.is_empty() {
             match within(self.times.keep_alive, self.fill()).await {
                 Ok(Ok(_)) => {}
-                // Nobody has asked anything, and nobody is told.
+                // The client has not begun a request, so it gets no answer.
                 Ok(Err(stop)) => return Err(stop),
                 Err(_) => return Err(Stop::Gone),
             }
@@ -85,7 +85,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         Ok(parsed?)
     }
 
-    /// Reads until there is a whole head, and says where it ends.
+    /// Reads until there is a complete head, and returns its length.
     async fn whole_head(&mut self) -> Result<usize, Stop> {
         loop {
             let end = head::end(&self.inbox);
@@ -101,7 +101,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// The body of a request, whole, of at most so many bytes.
+    /// Reads the whole body of a request, up to a maximum size.
     pub(crate) async fn body(
         &mut self,
         head: &RequestHead,
@@ -128,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     async fn exact(&mut self, length: u64, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
-        // It was compared with what there may be.
+        // It was compared with the limit.
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         place.hold(length).await;
         let mut body = Vec::with_capacity(length);
@@ -167,8 +167,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// Passes the body of a request on as it comes, as far as it is one, and tells of each piece before it goes; whether all of it
-    /// went.
+    /// Forwards the body of a request as it comes, as far as it is well-formed. Calls `tell` with the size of each piece before
+    /// it is sent. Returns true if the whole body was sent.
     pub(crate) async fn pass_body<W: AsyncWrite + Unpin>(
         &mut self,
         head: &RequestHead,
@@ -189,7 +189,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 None => usize::try_from(left).unwrap_or(usize::MAX).min(self.inbox.len()),
             };
             if used > 0 {
-                // Told before it goes: what may not is not to have gone.
+                // Called before sending, so that bytes beyond a limit are never sent.
                 if !tell(used as u64) {
                     return Ok(false);
                 }
@@ -207,12 +207,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// What it speaks over, and what it has sent already.
+    /// Returns the stream, and the bytes that were read already.
     pub(crate) fn into_parts(self) -> (S, BytesMut) {
         (self.stream, self.inbox)
     }
 
-    /// Reads once. Nothing more comes from whoever has closed its end.
+    /// Reads once. A client that has closed its side sends nothing more.
     async fn fill(&mut self) -> Result<(), Stop> {
         self.inbox.reserve(ROOM);
         match self.stream.read_buf(&mut self.inbox).await {
@@ -224,8 +224,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// Returns when it is gone, or has closed its end: nobody asks that way who wants an answer. What it sends ahead is
-    /// kept up to a head's length; of whoever sends more, nothing is taken after this call.
+    /// Returns when the client is gone or has closed its side; a client that waits for an answer doesn't close it. Bytes that
+    /// it sends ahead are kept, up to the length of a head. If it sends more, no further request is accepted after this call.
     pub(crate) async fn gone(&mut self) {
         loop {
             if self.inbox.len() >= REQUEST_HEAD_BYTES {
@@ -238,11 +238,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// Writes; whoever takes nothing for long is gone.
+    /// Writes bytes. A client that doesn't read within the idle timeout counts as gone.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         let sending = async {
             self.stream.write_all(bytes).await?;
-            // What TLS holds back nobody would ever hear.
+            // Without this, bytes that TLS buffers would never be sent.
             self.stream.flush().await
         };
         match within(self.times.idle, sending).await {
@@ -251,12 +251,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// Ends the connection so that what was written last arrives: bytes that were not read would have the kernel throw
-    /// it away.
+    /// Closes the connection so that the last bytes written arrive. If there were unread bytes, the kernel would reset the
+    /// connection and discard them.
     pub(crate) async fn close(mut self) {
         const MOST: usize = 1 << 20;
         const PATIENCE: Duration = Duration::from_secs(1);
-        // With TLS it has something to say, to whoever may take nothing.
+        // TLS has a last message to send, and the client may not read it.
         if self.is_closed || !matches!(within(PATIENCE, self.stream.shutdown()).await, Ok(Ok(()))) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Where a secret comes from, and comes from again when it has changed.
+//! Sources of secrets, which are read again when a secret may have changed.
 
 mod command;
 mod config;
@@ -19,22 +19,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// Where a secret comes from.
+/// Source of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A variable of this process.
+    /// Environment variable of this process.
     Variable(String),
-    /// A file, read again when it is another one or has been written to. Each time, it must be out of reach of sandboxes.
+    /// File, read again when it was replaced or written to. Each time, it must be out of reach of sandboxes.
     File(PathBuf),
-    /// What a program prints, run again after a while, and when an upstream takes it no more.
+    /// Output of a program. The program runs again after a while, and when an upstream rejects the secret.
     Command(Vec<OsString>),
 }
 
-/// A secret that may change while it is used.
+/// Secret that may change while it is used.
 pub struct Credential {
     source: Source,
     known: Mutex<Option<Known>>,
-    /// Held by the one who has a program asked, and when that was last in vain.
+    /// Held while a program runs. Its value is the time of the program's last failure.
     asking: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -42,11 +42,11 @@ struct Known {
     injected: Arc<Injected>,
     learned_at: Instant,
     looked_at: Instant,
-    /// Of a file: which one, and when and how it was last written to.
+    /// For a file: its identity, and the time and size of the last write.
     mark: Option<Mark>,
 }
 
-/// A secret, and every way in which it must not come back.
+/// Secret, with all forms in which it must not come back.
 pub(crate) struct Injected {
     pub(crate) secret: Secret,
     pub(crate) forms: Forms,
@@ -54,65 +54,65 @@ pub(crate) struct Injected {
 
 type Mark = (u64, u64, i64, i64, u64);
 
-/// Why there is no secret. What it says is for the host.
+/// Reason why there is no secret. The text is for the operator of the host.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
-    /// No such variable.
+    /// The environment variable is not set.
     #[error("the variable {name} is not set")]
     Unset {
-        /// Its name.
+        /// Name of the variable.
         name: String,
     },
     /// The file can't be read.
     #[error("can't read {}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
-    /// The program can't be run, or says that it has none.
+    /// The program can't be run, or failed.
     #[error("the command {} gave none", program.display())]
     Command {
         /// The program.
         program: OsString,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
-    /// A moment ago it was asked for in vain.
+    /// The program failed a moment ago and isn't run again yet.
     #[error("it was asked for in vain a moment ago")]
     Lately,
-    /// Nobody was there to ask for it.
+    /// The task that ran the program was interrupted.
     #[error("nobody has asked for it")]
     Interrupted,
-    /// What was found is no secret.
+    /// The source has no valid secret.
     #[error("what {origin} gives is no credential")]
     Invalid {
-        /// Where it was found.
+        /// Source of the text.
         origin: String,
-        /// Why.
+        /// Reason.
         #[source]
         source: SecretError,
     },
 }
 
-/// How long what a command has printed is used; and how soon it is asked again at the earliest, when an upstream takes that
-/// no more: whoever is in a sandbox may be able to bring that about.
+/// Maximum age of a program's output; and the minimum time before the program runs again because an upstream rejects the
+/// secret: a sandbox may be able to cause such rejections.
 const COMMAND_TIME: Duration = Duration::from_secs(300);
 const COMMAND_PAUSE: Duration = Duration::from_secs(30);
 
-/// So long a program that has failed isn't asked again.
+/// Time during which a failed program isn't run again.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
-/// So long nobody looks whether a file is another one: calls come by the ten thousand a second.
+/// Minimum time between checks whether a file has changed: there may be ten thousand calls a second.
 const FILE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Nothing larger is a secret.
+/// Maximum size of a secret file in bytes.
 const LARGEST_FILE: u64 = 64 << 10;
 
-/// By where they come from.
+/// Compares the sources.
 impl PartialEq for Credential {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source
@@ -136,17 +136,17 @@ impl Injected {
 // === impl Credential ===
 
 impl Credential {
-    /// One from a source that is asked when the secret is first needed.
+    /// Creates a credential. The source is read when the secret is first needed.
     pub fn new(source: Source) -> Self {
         Self { source, known: Mutex::new(None), asking: tokio::sync::Mutex::default() }
     }
 
-    /// Reads where one comes from: one of `env`, `file` and `command`.
+    /// Reads a source from the configuration: one of `env`, `file` and `command`.
     pub fn read_from(node: &Node, log: &mut Log) -> Option<Arc<Self>> {
         read_source(node, log).map(|source| Arc::new(Self::new(source)))
     }
 
-    /// The password of a login that others make: at a database, whose protocol isn't spoken here.
+    /// Returns the password for a login that another library makes: at a database, whose protocol this crate doesn't speak.
     ///
     /// # Errors
     /// [`CredentialError`].
@@ -156,20 +156,20 @@ impl Credential {
         Ok(Zeroizing::new(String::from_utf8_lossy(injected.secret.expose()).into_owned()))
     }
 
-    /// Whether there is one.
+    /// Checks that the secret can be obtained.
     ///
     /// # Errors
-    /// [`CredentialError`] when there is none.
+    /// [`CredentialError`], if it can't.
     pub fn check(&self) -> Result<(), CredentialError> {
         self.get().map(drop)
     }
 
-    /// The same, without holding anybody else up while a program is asked.
+    /// Returns the current secret without blocking other tasks while a program runs.
     pub(crate) async fn get_beside(self: &Arc<Self>) -> Result<Arc<Injected>, CredentialError> {
         if !self.takes_time() {
             return self.get();
         }
-        // One asks, and the others wait without a thread each.
+        // One task runs the program; the others wait without a thread each.
         let mut failed = self.asking.lock().await;
         if !self.takes_time() {
             return self.get();
@@ -184,7 +184,7 @@ impl Credential {
         asked
     }
 
-    /// The secret as it is now.
+    /// Returns the current secret.
     ///
     /// # Errors
     /// [`CredentialError`].
@@ -210,9 +210,9 @@ impl Credential {
         Ok(injected)
     }
 
-    /// Whether somebody else has to be waited for: a program that runs.
+    /// Returns true if getting the secret requires a program to run.
     pub(crate) fn takes_time(&self) -> bool {
-        // Whoever holds it may be waiting for the program.
+        // The task that holds the lock may be waiting for the program.
         let is_known = || match self.known.try_lock() {
             Ok(known) => known.as_ref().is_some_and(|known| self.is_fresh(known, None)),
             Err(_) => false,
@@ -221,11 +221,12 @@ impl Credential {
     }
 
     fn known(&self) -> MutexGuard<'_, Option<Known>> {
-        // Nothing in there is ever half done.
+        // No panic can leave the value half changed.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets it: an upstream takes it no more. What a command has just given is the best that there is, all the same.
+    /// Forgets the secret, because an upstream rejects it. A secret that a program has just printed is kept: there is no newer
+    /// one.
     pub fn forget(&self) {
         let is_new = |known: &Known| known.learned_at.elapsed() < COMMAND_PAUSE;
         let mut known = self.known();
@@ -264,7 +265,7 @@ impl Credential {
     }
 }
 
-/// Opens the file, which is checked each time: a sandbox may have put it there since.
+/// Opens the file and checks it each time: a sandbox may have put it there since.
 fn open(path: &Path) -> Result<(File, Mark), CredentialError> {
     let failed = |source| CredentialError::Read { path: path.to_owned(), source };
     let file = trusted_file::open(path).map_err(|error| failed(error.into()))?;
@@ -276,7 +277,8 @@ fn open(path: &Path) -> Result<(File, Mark), CredentialError> {
 }
 
 fn read_text(file: File) -> io::Result<Zeroizing<Vec<u8>>> {
-    // With room for all of it, and for the look behind its end: what grows leaves its old self behind.
+    // The buffer has room for everything, and for reading past the end: growing would leave a copy of the secret in freed
+    // memory.
     let room = file.metadata()?.len().min(LARGEST_FILE) + 64;
     let mut text = Zeroizing::new(Vec::with_capacity(usize::try_from(room).unwrap_or_default()));
     file.take(LARGEST_FILE).read_to_end(&mut text)?;
@@ -302,7 +304,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let both = runtime.block_on(async {
             let (first, second) = tokio::join!(credential.get_beside(), credential.get_beside());
-            // Whoever only looks waits for nobody.
+            // `takes_time` does not wait for the lock.
             (first.is_err(), matches!(second, Err(CredentialError::Lately)), credential.takes_time())
         });
         assert_eq!(both, (true, true, true));

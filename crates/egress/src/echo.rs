@@ -1,7 +1,7 @@
-//! Finds what was injected in what comes back.
+//! Finds injected secrets in answers.
 //!
-//! Some upstreams repeat a request in an error, with its headers. Whoever is in the sandbox must not see them, whole, in
-//! pieces, or written in another way.
+//! Some upstreams repeat a request in an error, with its headers. The sandbox must not see the secret in them: neither whole,
+//! nor in pieces, nor in another encoding.
 
 mod decoded;
 mod spoken;
@@ -16,53 +16,54 @@ use spoken::Spoken;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
-/// How a secret may be written.
+/// All forms in which a secret may be written.
 pub(crate) struct Forms {
-    /// It has copies of its own, which nobody can wipe.
+    /// Finds complete forms. It has copies of the secret, which can't be wiped.
     searcher: Option<Searcher>,
-    /// The same for what each form begins with, which tells nearly as much: a server may cut what it repeats anywhere.
+    /// Finds the beginning of each form, which reveals nearly as much: a server may cut off what it repeats anywhere.
     beginnings: Option<Searcher>,
     forms: Vec<Form>,
-    /// The bytes that are in any of them.
+    /// Bytes that occur in any form.
     alphabet: [bool; 256],
     longest: usize,
-    /// Hexadecimal digits in lower case alone, for those that stand apart.
+    /// Forms in lower-case hexadecimal digits, for digits with separators between them.
     digits: Option<Box<Forms>>,
 }
 
 type Form = Zeroizing<Vec<u8>>;
 
-/// Looks at the bytes of one answer as they pass.
+/// Scans the bytes of one answer as they pass.
 pub(crate) struct Watch<'f> {
     bytes: Views<'f>,
-    /// The same for what they say.
+    /// Scans the texts in the answer's events.
     spoken: Option<Spoken<'f>>,
 }
 
-/// Bytes that follow each other.
+/// End of the bytes that have passed.
 struct Tail<'f> {
     forms: &'f Forms,
-    /// The last of them, as many as could belong to a form that isn't complete.
+    /// Last bytes, as many as could belong to an incomplete form.
     last: Zeroizing<Vec<u8>>,
 }
 
-/// Bytes that are held of one answer, beside those of the last read: longer no text is left open that only begins like a secret.
+/// Maximum number of held bytes of one answer, besides those of the last read. A longer text that only begins like a secret is
+/// not kept open.
 pub(crate) const MOST_HELD: usize = 64 << 10;
 
-/// Of a form in base64, what is shorter stands anywhere by chance.
+/// Shorter forms in base64 occur anywhere by chance.
 const SHORTEST: usize = 8;
 
-/// So many characters of a form stand anywhere by chance; of a short one, no more than a part.
+/// Maximum number of leading characters of a form that occur anywhere by chance; of a short form at most a quarter.
 const BY_CHANCE: usize = 5;
 const PART_BY_CHANCE: usize = 4;
 
-/// So large a part of a form counts as all of it where it begins one, and is never less than the shortest.
+/// Divisor of a form's length: a beginning of one half counts as the whole form, if it has at least [`SHORTEST`] bytes.
 const PART_THAT_TELLS: usize = 2;
 
 // === impl Forms ===
 
 impl Forms {
-    /// Of one secret, or of none.
+    /// Returns the forms of a secret; none without a secret.
     pub(crate) fn of(secret: Option<&Secret>) -> Self {
         let Some(secret) = secret else { return Self::new(Vec::new()) };
         let bytes = secret.expose();
@@ -75,7 +76,8 @@ impl Forms {
             vec![Zeroizing::new(bytes.to_vec()), hex(b"0123456789abcdef"), hex(b"0123456789ABCDEF")];
         forms.extend(undone(bytes));
         for offset in 0..3 {
-            // Inside something longer it begins at any of three places in a group; what it shares with others is left out.
+            // Within a longer base64 text the secret begins at one of three offsets of a group. Characters that depend on its
+            // neighbours are left out.
             let padded =
                 wiped(offset + bytes.len(), std::iter::repeat_n(0, offset).chain(bytes.iter().copied()));
             let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*padded));
@@ -107,14 +109,14 @@ impl Forms {
         Self { searcher, beginnings, forms, alphabet, longest, digits: None }
     }
 
-    /// Whether it stands in there, or so much of its beginning that it tells most of it.
+    /// Returns true if the bytes contain a form, or so much of its beginning that most of the secret is revealed.
     pub(crate) fn is_in(&self, bytes: &[u8]) -> bool {
         self.beginnings.as_ref().is_some_and(|searcher| searcher.find(bytes).is_some())
-            // Should there be no searcher for what there is to be found, nothing is passed on.
+            // Without a searcher for existing forms, every text counts as one that contains them.
             || (self.beginnings.is_none() && !self.forms.is_empty())
     }
 
-    /// Where it stands in there, also where some of it is escaped or something stands between its characters.
+    /// Returns the positions of all forms, including those with escapes or with other bytes between their characters.
     pub(crate) fn all_in(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut found = self.plainly_in(bytes);
         let mut text = Zeroizing::new(bytes.to_vec());
@@ -132,17 +134,17 @@ impl Forms {
             let is_in_form = |(byte, _): &(&u8, &usize)| self.alphabet[usize::from(**byte)];
             let places: Vec<usize> =
                 text.iter().zip(&places).filter(is_in_form).map(|(_, place)| *place).collect();
-            // Up to behind the last character of it: what is left out behind that isn't its own.
+            // The range ends after the last character of the form: bytes that were stripped after it don't belong to it.
             let place = |range: Range<usize>| places[range.start]..places[range.end - 1] + 1;
             found.extend(self.plainly_in(&stripped).into_iter().filter(|range| !range.is_empty()).map(place));
         }
         found
     }
 
-    /// Where it stands in there as it is, from the beginning to the end.
+    /// Returns the positions of all forms that are written plainly.
     fn plainly_in(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let Some(searcher) = &self.searcher else {
-            // Without a searcher for what there is to be found, all of it may be that.
+            // Without a searcher for existing forms, the whole text counts as one.
             return (!self.forms.is_empty()).then_some(0..bytes.len()).into_iter().collect();
         };
         let (mut found, mut from) = (Vec::new(), 0);
@@ -153,13 +155,13 @@ impl Forms {
         found
     }
 
-    /// Whether it stands in a whole answer, or is said by it piece by piece, or is what the answer ends in the middle of.
+    /// Returns true if a complete answer contains a form, spells one in pieces, or ends in the middle of one.
     pub(crate) fn are_told_by(&self, answer: &[u8]) -> bool {
         let mut watch = self.watch();
         watch.see(answer).is_none() || watch.ends_within()
     }
 
-    /// Whether it stands in the head of an answer, or is what one of its lines ends in the middle of.
+    /// Returns true if the head of an answer contains a form, or one of its lines ends in the middle of one.
     pub(crate) fn are_in_lines(&self, lines: &[u8]) -> bool {
         self.are_told_by(lines) || lines.split(|byte| *byte == b'\n').any(|line| self.are_told_by(line))
     }
@@ -170,7 +172,7 @@ impl Forms {
     }
 }
 
-/// A secret that has in it what looks like an escape, as it is once those are undone.
+/// Returns the forms of a secret that contains an escape sequence, after unescaping.
 fn undone(secret: &[u8]) -> Vec<Form> {
     let mut all: Vec<Form> = Vec::new();
     for _ in 0..decoded::LEVELS {
@@ -184,14 +186,14 @@ fn undone(secret: &[u8]) -> Vec<Form> {
     all
 }
 
-/// Bytes that are wiped when they go. They are given all of their room at once: what grows leaves its old self behind.
+/// Collects bytes in a buffer that is wiped when dropped. It is allocated at once: growing would leave a copy in freed memory.
 fn wiped(room: usize, bytes: impl Iterator<Item = u8>) -> Form {
     let mut all = Zeroizing::new(Vec::with_capacity(room));
     all.extend(bytes);
     all
 }
 
-/// As much of a form as counts as all of it.
+/// Returns the beginning of a form that counts as the whole.
 fn beginning(form: &Form) -> &[u8] {
     let length = form.len().div_ceil(PART_THAT_TELLS).max(SHORTEST);
     form.get(..length).unwrap_or(form)
@@ -200,9 +202,8 @@ fn beginning(form: &Form) -> &[u8] {
 // === impl Watch ===
 
 impl Watch<'_> {
-    /// Looks at bytes that follow those before. `None` if a form of the secret is complete with them; otherwise how many
-    /// of the last bytes, of these and those before, are to be held because they could be the beginning of one.
-    /// [`usize::MAX`] are all that there are.
+    /// Scans the next bytes. Returns `None` if they complete a form of the secret. Otherwise returns the number of last bytes,
+    /// across calls, that have to be held because they could be the beginning of one. [`usize::MAX`] means all bytes.
     pub(crate) fn see(&mut self, bytes: &[u8]) -> Option<usize> {
         let held = self.bytes.see(bytes)?;
         let is_begun = match &mut self.spoken {
@@ -212,8 +213,8 @@ impl Watch<'_> {
         Some(if is_begun { usize::MAX } else { held })
     }
 
-    /// Whether what was seen ends in the middle of a form, with more of it than stands there by chance. Where nothing
-    /// follows, whoever has cut it there has told that much.
+    /// Returns true if the bytes end in the middle of a form, with more of it than occurs by chance. If nothing follows, the
+    /// sender has revealed that much by cutting it there.
     pub(crate) fn ends_within(&self) -> bool {
         self.bytes.ends_within()
     }
@@ -223,12 +224,12 @@ impl Watch<'_> {
 
 impl<'f> Tail<'f> {
     fn new(forms: &'f Forms) -> Self {
-        // With room for all that it ever holds.
+        // The buffer has room for all that it ever holds.
         Self { forms, last: Zeroizing::new(Vec::with_capacity(2 * forms.longest)) }
     }
 
-    /// Looks at these bytes alone. `None` if a form of the secret is complete with them; otherwise how many of the last bytes could be
-    /// the beginning of one.
+    /// Scans these bytes. Returns `None` if they complete a form of the secret; otherwise the number of last bytes that could
+    /// be the beginning of one.
     fn see(&mut self, bytes: &[u8]) -> Option<usize> {
         match self.forms.is_in(bytes) {
             true => None,
@@ -236,7 +237,7 @@ impl<'f> Tail<'f> {
         }
     }
 
-    /// As [`Self::see`], for bytes in which no whole form stands.
+    /// Like [`Self::see`], for bytes that contain no complete form.
     fn see_border(&mut self, bytes: &[u8]) -> Option<usize> {
         let keep = self.forms.longest.saturating_sub(1);
         if keep == 0 {
@@ -244,7 +245,7 @@ impl<'f> Tail<'f> {
         }
         let can_be = |byte: &&u8| self.forms.alphabet[usize::from(**byte)];
         if !self.last.is_empty() {
-            // What lies across the border goes as far as there is nothing that is in no form.
+            // A form across the border ends at the latest at the first byte that occurs in no form.
             let begin = bytes.iter().take(keep).take_while(can_be).count();
             self.last.extend_from_slice(&bytes[..begin]);
             if self.forms.is_in(&self.last) {
@@ -263,7 +264,7 @@ impl<'f> Tail<'f> {
         Some(self.held())
     }
 
-    /// How long the longest end of what was seen is with which a form begins.
+    /// Returns the length of the longest suffix of the bytes with which a form begins.
     fn held(&self) -> usize {
         self.begun().map(|(_, length)| length).max().unwrap_or_default()
     }
@@ -273,7 +274,7 @@ impl<'f> Tail<'f> {
         self.begun().any(|(form, length)| length > by_chance(form))
     }
 
-    /// Each form with which what was seen may end, and how much of it is there.
+    /// Returns each form that the bytes may end with, and the length of its part.
     fn begun(&self) -> impl Iterator<Item = (&Form, usize)> {
         self.forms.forms.iter().filter_map(|form| {
             let first = *form.first()?;

@@ -1,7 +1,6 @@
-//! Single requests to services that the node's own configuration names, whole, with the answers to them. Nothing is followed:
-//! an answer that leads elsewhere is an answer.
+//! Single requests to services that the node's configuration names. Redirects are not followed; they are returned as answers.
 //!
-//! One thread sends them all, each over a connection that may have carried others.
+//! One thread sends all requests and reuses connections.
 
 use crate::http1::Malformed;
 use crate::http1::limits::Times;
@@ -15,73 +14,73 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// A request. It may have secrets in its headers, and so it can't be shown.
+/// Request. Its headers may contain secrets, so it has no `Debug`.
 #[derive(Clone)]
 pub struct Outgoing {
-    /// The method: a token of HTTP.
+    /// HTTP method.
     pub method: &'static str,
-    /// The path and the query, which go behind the upstream's own prefix. Visible ASCII.
+    /// Path and query, appended to the upstream's own prefix. Visible ASCII.
     pub target: String,
-    /// Names and values. Whoever makes them sees to it that there is no line end in them.
+    /// Names and values. The caller makes sure that they contain no line end.
     pub headers: Vec<(Cow<'static, str>, String)>,
-    /// The body.
+    /// Body.
     pub body: Vec<u8>,
-    /// How large the body of the answer may be, in bytes.
+    /// Maximum size of the answer's body in bytes.
     pub largest_answer: usize,
-    /// How long all of it may take.
+    /// Time limit for the whole exchange.
     pub patience: Duration,
 }
 
-/// An answer.
+/// Answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incoming {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
-    /// The headers that were asked for, their names in lower case.
+    /// Requested headers, by lower-case name.
     pub headers: Vec<(&'static str, String)>,
-    /// The body.
+    /// Body.
     pub body: Vec<u8>,
 }
 
-/// Sends requests. Dropping it ends what is under way.
+/// Sends requests. Dropping it cancels what is under way.
 #[derive(Debug)]
 pub struct Exchanger {
     orders: mpsc::UnboundedSender<Order>,
 }
 
-/// There is no answer, or none that is taken.
+/// There is no answer, or the answer is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// There is no connection, or it broke.
+    /// The connection failed or broke.
     #[error("no connection to {host}")]
     Connection {
-        /// Who was asked.
+        /// Host that was asked.
         host: String,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
     /// There was no answer in time.
     #[error("no answer from {host} in time")]
     OutOfTime {
-        /// Who was asked.
+        /// Host that was asked.
         host: String,
     },
-    /// What was answered is no HTTP.
+    /// The answer is not valid HTTP.
     #[error("no answer from {host} that can be understood")]
     Malformed {
-        /// Who was asked.
+        /// Host that was asked.
         host: String,
     },
-    /// There was more than is taken.
+    /// The answer is too large.
     #[error("the answer from {host} is larger than {most} bytes")]
     TooLarge {
-        /// Who was asked.
+        /// Host that was asked.
         host: String,
-        /// As much is taken.
+        /// Maximum size in bytes.
         most: usize,
     },
-    /// Nothing is sent any more.
+    /// The exchanger is shut down.
     #[error("nothing is sent any more")]
     Over,
 }
@@ -99,7 +98,7 @@ impl Exchanger {
     /// Starts the thread.
     ///
     /// # Errors
-    /// [`io::Error`] when there can't be one.
+    /// [`io::Error`], if the thread can't be started.
     pub fn start() -> io::Result<Self> {
         let (orders, taken) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -111,8 +110,7 @@ impl Exchanger {
         Ok(Self { orders })
     }
 
-    /// Sends a request, and waits for the answer, of whose headers those are told that are `wanted`. When this is dropped, it is
-    /// given up.
+    /// Sends a request and waits for the answer. Returns the headers in `wanted`. Dropping the future cancels the exchange.
     ///
     /// # Errors
     /// [`ExchangeError`]; the request may have arrived all the same.
@@ -159,7 +157,7 @@ async fn exchange(
     connection.stream.write_all(&written(upstream, outgoing)).await.map_err(AnswerError::Ended)?;
     connection.stream.flush().await.map_err(AnswerError::Ended)?;
     let head = connection.head(outgoing.patience).await?;
-    // It was asked to come as it is, to be looked at.
+    // An unencoded answer was requested, because it is scanned.
     let asks_for_plain = outgoing.headers.iter().any(|(name, _)| name == "accept-encoding");
     if asks_for_plain && !head.is_plain() {
         return Err(Malformed::Syntax.into());

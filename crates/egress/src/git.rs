@@ -1,5 +1,5 @@
-//! Where the host's git may connect to: the name of a remote is resolved here, once, and all that it leads to is looked at. Git
-//! then gets addresses, and asks nobody.
+//! Pins the addresses of a git remote. The host name is resolved here, once, and all its addresses are checked. Git then gets
+//! addresses and makes no lookup of its own, which prevents DNS rebinding.
 
 use crate::upstream::is_of_this_machine;
 use crate::upstream::names::{NameSource, Names};
@@ -11,51 +11,51 @@ use std::time::Duration;
 use tokio::runtime::LocalOptions;
 use tokio::time::timeout;
 
-/// A remote, and where it may be reached. It can't be made outside of this module.
+/// Remote with its checked addresses. It can't be created outside of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pinned {
     remote: Remote,
     addresses: Vec<IpAddr>,
 }
 
-/// Why git doesn't go there.
+/// Reason why git may not connect to a remote.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// It leads where git may not go.
+    /// The remote's host or address is not allowed.
     #[error(transparent)]
     Denied(#[from] Denied),
-    /// Nobody has said in time where its name leads.
+    /// The name lookup timed out.
     #[error("nobody has said in time where {host} leads")]
     NoAnswer {
-        /// Its host.
+        /// Host of the remote.
         host: Host,
     },
-    /// Nobody can be asked.
+    /// The lookup can't be started.
     #[error("can't ask where names lead")]
     Ask {
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
 }
 
-/// So long somebody is asked where a name leads.
+/// Time limit for a name lookup: 5 s.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// So many of its addresses git is given.
+/// Maximum number of addresses that git gets.
 const MOST_ADDRESSES: usize = 8;
 
 // === impl Pinned ===
 
 impl Pinned {
-    /// Looks where a remote leads, and whether git may go there.
+    /// Resolves the host of a remote and checks whether git may connect to it.
     ///
     /// # Errors
     /// [`PinError`]; nothing was connected to.
     pub fn pin(remote: Remote, rules: &GitRules, names: NameSource) -> Result<Self, PinError> {
         let Some(allowed) = rules.decide(&remote)? else { return Ok(Self { remote, addresses: Vec::new() }) };
         let found = resolve(allowed.value(), names)?;
-        // Whoever names a host or a network means what is there, this machine included.
+        // A rule that names a host or a network includes addresses of this machine.
         let own: Vec<_> = found.iter().copied().filter(|address| is_of_this_machine(*address)).collect();
         let vetted = allowed.vet(&found, &own)?;
         let mut addresses: Vec<_> = vetted.value().addresses().iter().map(SocketAddr::ip).collect();
@@ -63,12 +63,12 @@ impl Pinned {
         Ok(Self { remote, addresses })
     }
 
-    /// The remote.
+    /// Returns the remote.
     pub fn remote(&self) -> &Remote {
         &self.remote
     }
 
-    /// Where it may be reached; empty for a directory of this host alone.
+    /// Returns the remote's addresses; empty only for a directory of this host.
     pub fn addresses(&self) -> &[IpAddr] {
         &self.addresses
     }
@@ -77,7 +77,7 @@ impl Pinned {
 // === impl PinError ===
 
 impl PinError {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Denied(denied) => denied.reason.code(),
@@ -97,7 +97,7 @@ fn resolve(destination: &Destination, names: NameSource) -> Result<Vec<IpAddr>, 
     let runtime = builder.enable_all().build_local(LocalOptions::default()).map_err(ask)?;
     let names = Names::new(names);
     match runtime.block_on(async { timeout(PATIENCE, names.resolve_whole(name)).await }) {
-        // One that leads nowhere leads to no addresses.
+        // A name that doesn't resolve has no addresses.
         Ok(found) => Ok(found.unwrap_or_default()),
         Err(_) => Err(PinError::NoAnswer { host: destination.host.clone() }),
     }

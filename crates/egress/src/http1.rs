@@ -1,7 +1,7 @@
-//! HTTP/1.1 as the proxies speak it: heads are parsed strictly and written anew, bodies are bytes whose end is found.
+//! HTTP/1.1 for the proxies: heads are parsed strictly and written anew; bodies are opaque bytes with a known end.
 //!
-//! What two parsers could understand in two ways is refused, never repaired: between this one and whoever comes behind it
-//! nothing may be read as a second request.
+//! Anything that two parsers could understand differently is refused, never repaired. So nothing can be read as a second
+//! request by the server behind the proxy (request smuggling).
 
 pub mod body;
 pub mod head;

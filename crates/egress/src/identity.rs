@@ -1,58 +1,58 @@
-//! Who a run is for whoever bills it. It comes from the host alone.
+//! Identity of a run for billing. Only the host sets it.
 
 use belljar_contract::id::{JobId, RunId, TaskId};
 use serde::Serialize;
 
-/// Who a run is (`spec/2` invariant 10).
+/// Identity of a run (`spec/2` invariant 10).
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// The run, which is one session and has one proxy.
+    /// Id of the run, which is one session and has one proxy.
     pub run_id: RunId,
-    /// Which attempt it is.
+    /// Number of the attempt.
     pub attempt: u32,
-    /// Who pays. What upstreams call the end user.
+    /// Account that pays. Upstreams call it the end user.
     pub billing_account_id: String,
-    /// What is run, such as `sandbox:agent`.
+    /// Name of what runs, such as `sandbox:agent`.
     pub graph_id: String,
-    /// For whom.
+    /// User that the run is for.
     pub user_id: Option<String>,
-    /// The trace that it belongs to.
+    /// Trace that the run belongs to.
     pub existing_trace_id: Option<String>,
-    /// The session that it belongs to.
+    /// Session that the run belongs to.
     pub session_id: Option<String>,
-    /// Who that trace is about.
+    /// User that the trace is about.
     pub trace_user_id: Option<String>,
 }
 
-/// For which task and job a run is, as far as it is for one. A proxy behind the host's own may be told.
+/// Task and job of a run, if it has any. Requests to an upstream proxy may name them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunOwner {
-    /// The task.
+    /// Task of the run.
     pub task_id: Option<TaskId>,
-    /// The job.
+    /// Job of the run.
     pub job_id: Option<JobId>,
 }
 
-/// Who the calls of a run are made for and which trace and session they belong to, as far as that is known.
+/// User, trace and session of a run's calls, as far as they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallMetadata {
-    /// The person that the run is for.
+    /// User that the run is for.
     pub user_id: Option<String>,
-    /// The trace that it belongs to.
+    /// Trace that the run belongs to.
     pub existing_trace_id: Option<String>,
-    /// The session that it belongs to; the run itself if nothing else is said.
+    /// Session that the run belongs to. Default: the run itself.
     pub session_id: Option<String>,
-    /// Who that trace is about; the person that the run is for if nothing else is said.
+    /// User that the trace is about. Default: the user that the run is for.
     pub trace_user_id: Option<String>,
 }
 
-/// An identity that can't be written into a header.
+/// Identity that can't be written into a header.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{member} is {found:?}; it must be 1 to 256 visible characters of ASCII")]
 pub struct IdentityError {
-    /// Which part of it.
+    /// Name of the invalid part.
     pub member: &'static str,
-    /// What it is.
+    /// Its value.
     pub found: String,
 }
 
@@ -73,7 +73,7 @@ struct Metadata<'i> {
 
 const LONGEST: usize = 256;
 
-/// Whether a text may stand in a header and means nothing else there.
+/// Returns true if a text may stand in a header, where it has no special meaning.
 pub fn is_plain(text: &str) -> bool {
     (1..=LONGEST).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -81,8 +81,8 @@ pub fn is_plain(text: &str) -> bool {
 // === impl Identity ===
 
 impl Identity {
-    /// With what is known of whom the run is for. A run is one session of its own (`spec/2` invariant 12) unless it belongs to
-    /// another one.
+    /// Adds the known metadata of the run. A run is one session of its own (`spec/2` invariant 12) unless it belongs to another
+    /// one.
     #[must_use]
     pub fn with_metadata(self, metadata: CallMetadata) -> Self {
         let CallMetadata { user_id, existing_trace_id, session_id, trace_user_id } = metadata;
@@ -95,7 +95,7 @@ impl Identity {
         }
     }
 
-    /// An identity of which nothing more is known than what it is billed by.
+    /// Creates an identity with only what billing needs.
     pub fn new(run_id: RunId, attempt: u32, billing_account_id: String, graph_id: String) -> Self {
         let identity = Self {
             run_id,
@@ -110,10 +110,10 @@ impl Identity {
         identity.with_metadata(CallMetadata::default())
     }
 
-    /// Whether every part of it may stand in a header and means nothing else there.
+    /// Checks that every part may stand in a header, where it has no special meaning.
     ///
     /// # Errors
-    /// [`IdentityError`] with the first that may not.
+    /// [`IdentityError`], for the first part that may not.
     pub fn check(&self) -> Result<(), IdentityError> {
         let required = [("billing_account_id", &self.billing_account_id), ("graph_id", &self.graph_id)];
         let optional = [
@@ -131,7 +131,7 @@ impl Identity {
         Ok(())
     }
 
-    /// What LiteLLM writes down beside what a call cost.
+    /// Returns the metadata that LiteLLM records with a call's cost.
     pub(crate) fn metadata(&self) -> String {
         let metadata = Metadata {
             run_id: self.run_id.as_str(),

@@ -1,15 +1,15 @@
-//! The inference proxy: the only way from a sandbox to a model.
+//! Inference proxy: the sandbox's only route to models.
 //!
 //! ```text
 //! sandbox                    │ host
 //! client ─► listening socket ┼─► head ─► route ─► body ─► model, identity, reach ─► budget
 //!   (the host's, made by     │                                                       │ credential, headers
 //!    PID 1 inside)           │                                                       ▼
-//!   ◄── bytes as they come ──┼──── looked at for usage and for what was injected ◄── provider
+//!   ◄── bytes as they come ──┼──── scanned for usage and for injected secrets ◄───── provider
 //!                            │                                     └─► one record for each call
 //! ```
-//! Heads are written anew; the body of a request is changed only where it says who pays, which model, or what the provider
-//! is to do for others; the body of an answer not at all.
+//! Heads are written anew. A request's body is changed only where it names the account that pays, the model, or work that the
+//! provider would do for others. An answer's body is never changed.
 
 mod answer;
 pub mod budget;

@@ -1,6 +1,7 @@
-//! The secrets that this process has read, so that they are found wherever they would be written or shown.
+//! Secrets that this process has read, so that they can be found where they would be written or shown.
 //!
-//! A credential is known from its first use until all copies of it are gone; a token that this process checks, until the process ends.
+//! A credential is known from its first use until all its copies are gone. A token that this process checks is known until it
+//! ends.
 
 use crate::credential::Injected;
 use crate::secret::Secret;
@@ -15,12 +16,12 @@ pub struct ProcessSecrets;
 static INJECTED: Mutex<Vec<Weak<Injected>>> = Mutex::new(Vec::new());
 static KEPT: Mutex<Vec<Arc<Injected>>> = Mutex::new(Vec::new());
 
-/// Has a secret be known until this process ends.
+/// Registers a secret until this process ends.
 pub fn remember(secret: Secret) {
     lock(&KEPT).push(Arc::new(Injected::of(secret)));
 }
 
-/// Has a credential be known as long as it is used.
+/// Registers a credential for as long as it is used.
 pub(crate) fn follow(injected: &Arc<Injected>) {
     let mut all = lock(&INJECTED);
     all.retain(|known| known.strong_count() > 0);
@@ -28,7 +29,7 @@ pub(crate) fn follow(injected: &Arc<Injected>) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in there is ever half done.
+    // No panic can leave the value half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

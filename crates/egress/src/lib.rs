@@ -1,5 +1,5 @@
-//! Everything that leaves the host for a sandbox. Nothing inside is believed: who calls is known by the socket that the
-//! call comes in by, and what it may do was decided before.
+//! Network access of sandboxes through the host. Nothing from inside a sandbox is trusted: the socket of a connection
+//! identifies the run, and its permissions were decided before.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Mail to addresses that the configuration names, by the server that it names. Nobody else says an address, or a line of a header.
+//! Mail to configured addresses through a configured server. No caller can choose an address or a header line.
 //!
 //! ```text
 //! Mailer::send ─► one thread: dialed ─► greeting ─► [STARTTLS ─►] TLS ─► login ─► sender, recipients ─► content ─► taken
@@ -22,77 +22,77 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-/// Addresses that mail goes to, and the server that takes it.
+/// Mail addresses, and the server that accepts mail for them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mailbox {
-    /// The server, which shows by TLS that it is that.
+    /// Mail server, authenticated by TLS.
     server: Upstream,
-    /// Whether TLS begins with the connection; otherwise the server is asked for it first.
+    /// True if the connection begins with TLS; otherwise the client sends STARTTLS first.
     is_implicit: bool,
     login: Option<Login>,
     from: Address,
     to: Vec<Address>,
 }
 
-/// An address of mail: nothing in it ends a line or an address.
+/// Mail address that contains nothing which ends a line or an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Address(String);
 
-/// As whom the server is asked.
+/// Login at the mail server.
 #[derive(Debug, Clone, PartialEq)]
 struct Login {
     user: String,
     password: Arc<Credential>,
 }
 
-/// Sends mail. Dropping it ends what is under way.
+/// Sends mail. Dropping it cancels what is under way.
 #[derive(Debug)]
 pub struct Mailer {
     orders: mpsc::UnboundedSender<Order>,
 }
 
-/// No server is known to have taken it.
+/// The server may not have accepted the mail.
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
-    /// There is no password to log in with.
+    /// The password can't be obtained.
     #[error("there is no password for the mail server")]
     NoPassword {
-        /// Why.
+        /// Reason.
         #[source]
         source: CredentialError,
     },
-    /// There is no connection.
+    /// The connection failed.
     #[error("no connection to the mail server")]
     Connect {
-        /// Why.
+        /// Reason.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// It broke.
+    /// The connection broke.
     #[error("the connection to the mail server broke")]
     Broken {
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
-    /// The server takes no TLS, and so is told nothing.
+    /// The server doesn't support TLS, so nothing was sent.
     #[error("the mail server takes no TLS")]
     NoTls,
-    /// What it says is no SMTP.
+    /// The server's answer is not valid SMTP.
     #[error("the mail server's answer can't be understood")]
     Malformed,
-    /// It refuses.
+    /// The server refused.
     #[error("the mail server answers {code} to {said}")]
     Refused {
-        /// What was said to it.
+        /// Command that was refused.
         said: &'static str,
-        /// Its code.
+        /// SMTP code.
         code: u16,
     },
-    /// It took too long.
+    /// The time limit was exceeded.
     #[error("the mail server didn't take it in time")]
     OutOfTime,
-    /// Nothing is sent any more.
+    /// The mailer is shut down.
     #[error("nothing is sent any more")]
     Over,
 }
@@ -104,28 +104,28 @@ struct Order {
     answer: oneshot::Sender<Result<(), MailError>>,
 }
 
-/// So long all of it may take.
+/// Time limit for one mail: 45 s.
 const WITHIN: Duration = Duration::from_secs(45);
 
 // === impl Mailbox ===
 
 impl Mailbox {
-    /// What the server is logged in to with.
+    /// Returns the credential that the server is logged in to with.
     pub fn password(&self) -> Option<&Arc<Credential>> {
         self.login.as_ref().map(|login| &login.password)
     }
 
-    /// The address of the server.
+    /// Returns the address of the server.
     pub fn server(&self) -> String {
         self.server.address()
     }
 
-    /// The addresses that mail goes to.
+    /// Returns the addresses that mail goes to.
     pub fn addresses(&self) -> impl Iterator<Item = &str> {
         self.to.iter().map(|Address(address)| address.as_str())
     }
 
-    /// How many addresses it has.
+    /// Returns the number of addresses.
     pub fn recipients(&self) -> usize {
         self.to.len()
     }
@@ -137,7 +137,7 @@ impl Mailer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// [`io::Error`] when there can't be one.
+    /// [`io::Error`], if the thread can't be started.
     pub fn start() -> io::Result<Self> {
         let (orders, taken) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -149,10 +149,10 @@ impl Mailer {
         Ok(Self { orders })
     }
 
-    /// Sends a mail to all addresses of a mailbox, or to none that it knows of.
+    /// Sends a mail to all addresses of a mailbox. If the server refuses one, it goes to none.
     ///
     /// # Errors
-    /// [`MailError`]; it may have been taken all the same.
+    /// [`MailError`]; the mail may have been accepted all the same.
     pub async fn send(&self, mailbox: &Mailbox, mail: Mail) -> Result<(), MailError> {
         let password = match &mailbox.login {
             Some(login) => {

@@ -1,13 +1,13 @@
-//! How often anything is done for one run.
+//! Rate limit of one run.
 
 use crate::http1::limits::OWN_ANSWERS;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Keeps what is done apart, once there was much of it: each is recorded, and nobody is to fill the disk with that.
+/// Spaces actions evenly after a burst: each is recorded, and no run may fill the disk with records.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// When the next one would be due if all of them kept their distance.
+    /// Time at which the next action would be due if all were evenly spaced.
     due: Cell<Option<Instant>>,
     at_once: u32,
     a_second: u32,
@@ -16,17 +16,17 @@ pub(crate) struct Pace {
 // === impl Pace ===
 
 impl Pace {
-    /// Of answers of the host's own.
+    /// Rate limit for the host's own answers.
     pub(crate) fn new() -> Self {
         Self::of(OWN_ANSWERS)
     }
 
-    /// Of so many at once, and so many each second then.
+    /// Rate limit with a burst, and a number per second.
     pub(crate) fn of((at_once, a_second): (u32, u32)) -> Self {
         Self { due: Cell::new(None), at_once, a_second: a_second.max(1) }
     }
 
-    /// Waits until there may be one more.
+    /// Waits until the next action is allowed.
     pub(crate) async fn wait(&self) {
         let now = Instant::now();
         let due = self.take(now);
@@ -35,7 +35,7 @@ impl Pace {
         }
     }
 
-    /// When one more may be; it is counted.
+    /// Counts one action and returns the time from which it is allowed.
     fn take(&self, now: Instant) -> Instant {
         let apart = Duration::from_secs(1) / self.a_second;
         let earliest = now.checked_sub(apart * self.at_once).unwrap_or(now);
@@ -56,7 +56,7 @@ mod tests {
         assert!((0..=at_once).all(|_| pace.take(now) <= now));
         let waits: Vec<Duration> = (0..a_second).map(|_| pace.take(now) - now).collect();
         assert!(waits.is_sorted() && waits.last() == Some(&Duration::from_secs(1)), "{waits:?}");
-        // Who has waited has earned some.
+        // Waiting earns back a part of the burst.
         assert!(pace.take(now + Duration::from_secs(2)) <= now + Duration::from_secs(2));
     }
 }

@@ -1,7 +1,7 @@
-//! A thread that serves the sockets of a run: models, the web, and what another crate answers there.
+//! Thread that serves the sockets of a run: model calls, the web hatch, and services of other crates.
 //!
-//! A node has one for each run. What a sandbox sends can make the thread slow, and on some kernels have it sleep
-//! (`confine::passed_descriptors`), so no other run, and nothing that has a deadline, waits for it without bound.
+//! A node has one such thread for each run. A sandbox's requests can slow the thread down, and on some kernels put it to sleep
+//! (`confine::passed_descriptors`). So no other run, and nothing with a deadline, waits for it without bound.
 
 use crate::http1::limits::CONNECTIONS;
 use crate::inference::run::{Run, Served};
@@ -24,74 +24,74 @@ use tokio::runtime::{Handle, LocalOptions};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
-/// A proxy. Dropping it ends every call.
+/// Proxy of a run. Dropping it ends every call.
 #[derive(Debug)]
 pub struct Proxy {
-    /// The thread ends when this is gone.
+    /// The thread ends once this is dropped.
     orders: Option<mpsc::UnboundedSender<Order>>,
     thread: Option<JoinHandle<()>>,
-    /// Disconnected when the thread has let go of everything.
+    /// Disconnected once the thread has released everything.
     ended: Mutex<Receiver<()>>,
     thread_id: Pid,
     reactor: Handle,
 }
 
-/// A run whose sockets are served. Dropping it ends its calls.
+/// Run whose sockets are served. Dropping it ends its calls.
 #[derive(Debug)]
 pub struct Serving {
     end: watch::Sender<bool>,
-    /// Disconnected when every call has ended.
+    /// Disconnected once every call has ended.
     ended: Mutex<Receiver<()>>,
 }
 
-/// A connection that a sandbox has made.
+/// Accepted connection from a sandbox.
 #[derive(Debug)]
 pub enum Accepted {
-    /// By the loopback of its network.
+    /// Through the loopback interface of its network.
     Tcp(TcpStream),
-    /// By a path of its files.
+    /// Through a socket in its file system.
     Local(UnixStream),
 }
 
-/// Answers connections for another crate, on the proxy's thread.
+/// Function of another crate that answers connections on the proxy's thread.
 pub type Answer = Box<dyn Fn(Accepted) -> Answering + Send>;
 
-/// A listening socket of a sandbox's, or who else asks for it.
+/// Source of connections or requests of a run.
 #[derive(Debug)]
 pub enum Listener {
-    /// On the loopback of its network.
+    /// Listening socket on the loopback interface of the sandbox's network.
     Tcp(std::net::TcpListener),
-    /// At a path of its files.
+    /// Listening socket in the sandbox's file system.
     Local(std::os::unix::net::UnixListener),
-    /// Tools of the host, for pages of the web.
+    /// Fetch requests of the host's tools.
     Fetches(Fetches),
 }
 
-/// What answers the connections of one run.
+/// Service that answers the connections of one run.
 pub(crate) trait Service {
-    /// Answers everything that comes by one of its network's.
+    /// Answers all requests of a TCP connection.
     fn tcp(self: Rc<Self>, stream: TcpStream) -> Answering;
 
-    /// Answers everything that comes by one of its files'.
+    /// Answers all requests of a local connection.
     fn local(self: Rc<Self>, stream: UnixStream) -> Answering;
 
-    /// Fetches a page, where there are any.
+    /// Fetches a page, if the service supports that.
     fn fetch(self: Rc<Self>, order: FetchOrder) -> Answering {
         Box::pin(async move { drop(order) })
     }
 }
 
-/// One connection being answered, until it is closed. It stays on the proxy's thread.
+/// Future that serves one connection until it is closed. It stays on the proxy's thread.
 pub type Answering = Pin<Box<dyn Future<Output = ()>>>;
 
-/// A service of another crate.
+/// Service of another crate.
 struct Foreign(Answer);
 
-/// What all runs share.
+/// State that all runs share.
 struct Outside {
     pool: Rc<Pool>,
     names: Rc<Names>,
-    /// For whoever is reached for a sandbox by TLS.
+    /// Trusted authorities for TLS connections that are made for a sandbox.
     trust: Rc<Trust>,
 }
 
@@ -100,44 +100,45 @@ type Make = Box<dyn FnOnce(&Outside) -> Rc<dyn Service> + Send>;
 struct Order {
     make: Make,
     listeners: Vec<Accepting>,
-    /// Connections at a time.
+    /// Maximum number of concurrent connections.
     connections: usize,
     end: watch::Receiver<bool>,
-    /// Dropped when everything has ended.
+    /// Dropped once everything has ended.
     ended: std::sync::mpsc::SyncSender<()>,
 }
 
-/// A listening socket that the reactor knows.
+/// Listening socket that is registered with the reactor.
 enum Accepting {
     Tcp(TcpListener),
     Local(UnixListener),
     Fetches(Fetches),
 }
 
-/// Threads of one run that large bodies are parsed on, and that wait for credentials: other runs and the host need processors, too.
+/// Threads of one run that parse large bodies and wait for credentials. They are few: other runs and the host need processors,
+/// too.
 const BLOCKING_THREADS: usize = 8;
 
 /// Pause after a failed accept, which most likely lacks descriptors.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// How long dropping a proxy waits for its thread. [`Proxy::end_within`] tells whether it has ended.
+/// Maximum time that dropping a proxy waits for its thread. [`Proxy::end_within`] returns whether it has ended.
 const DROPPED_WITHIN: Duration = Duration::from_secs(2);
 
 // === impl Proxy ===
 
 impl Proxy {
-    /// Starts one. It has a thread of its own, and needs descriptors: as many as this process may have are allowed to it.
+    /// Starts a proxy on its own thread. Raises the limit of open descriptors to the maximum that this process may set.
     ///
     /// # Errors
-    /// The system's, when there can be no more threads or descriptors.
+    /// The system's, if no thread or descriptor is available.
     pub fn start() -> io::Result<Self> {
         Self::start_with(NameSource::of_system())
     }
 
-    /// Starts one that resolves names there.
+    /// Starts a proxy that resolves names by `names`.
     ///
     /// # Errors
-    /// As [`Proxy::start`].
+    /// Those of [`Proxy::start`].
     pub fn start_with(names: NameSource) -> io::Result<Self> {
         allow_descriptors();
         let (orders, taken) = mpsc::unbounded_channel();
@@ -145,53 +146,53 @@ impl Proxy {
         let (going, ended) = sync_channel(0);
         let named = std::thread::Builder::new().name("belljar-models".to_owned());
         let thread = named.spawn(move || {
-            // It stays on its thread, and so whoever wakes a task of it there wakes nobody else.
+            // The runtime stays on its thread, so waking a task from there needs no other thread.
             let mut builder = tokio::runtime::Builder::new_current_thread();
             builder.enable_io().enable_time().max_blocking_threads(BLOCKING_THREADS);
             let built = builder.build_local(LocalOptions::default());
             let handle = built.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind);
-            // The other end waits below.
+            // The receiver waits below.
             let _ = tell.send(handle.map(|handle| (handle, rustix::thread::gettid())));
             if let Ok(runtime) = built {
                 runtime.block_on(take_orders(taken, names));
             }
-            // After the runtime, with which the last connections are closed.
+            // After the runtime, which closes the last connections when dropped.
             drop(going);
         })?;
         let (reactor, thread_id) = told.recv().map_err(|_| io::ErrorKind::BrokenPipe)??;
         Ok(Self { orders: Some(orders), thread: Some(thread), ended: Mutex::new(ended), thread_id, reactor })
     }
 
-    /// The thread that serves.
+    /// Returns the id of the thread that serves.
     pub fn thread_id(&self) -> Pid {
         self.thread_id
     }
 
-    /// Ends every call and the thread. False if the thread has not ended within that time; it ends later, by itself.
+    /// Ends every call and the thread. Returns false if the thread has not ended within that time; it ends later by itself.
     pub fn end_within(&mut self, limit: Duration) -> bool {
         self.orders.take();
         if !is_over(&self.ended, limit) {
             return false;
         }
-        // It has let go of everything, and so there is nothing left to wait for.
+        // The thread has released everything, so joining doesn't block.
         let _ = self.thread.take().map(JoinHandle::join);
         true
     }
 
-    /// Serves models to a run by these sockets, until what is returned is dropped.
+    /// Serves model calls of a run on these sockets, until the result is dropped.
     ///
     /// # Errors
-    /// The system's, when one of them can't be listened to.
+    /// The system's, if a socket can't be listened to.
     pub fn serve(&self, run: Arc<Run>, listeners: Vec<Listener>) -> io::Result<Serving> {
         let make: Make = Box::new(|outside| Rc::new(Served::new(run, Rc::clone(&outside.pool))));
         self.order(make, (listeners, CONNECTIONS))
     }
 
-    /// Has `answer` answer the connections that come by these sockets, until what is returned is dropped. At most
-    /// `connections` at a time; others wait until one is closed.
+    /// Answers the connections of these sockets with `answer`, until the result is dropped. At most `connections` run
+    /// concurrently; others wait.
     ///
     /// # Errors
-    /// As [`Proxy::serve`].
+    /// Those of [`Proxy::serve`].
     pub fn serve_with(
         &self,
         answer: Answer,
@@ -201,10 +202,10 @@ impl Proxy {
         self.order(make, (listeners, connections))
     }
 
-    /// Serves the web to a run by these sockets, until what is returned is dropped.
+    /// Serves the web hatch of a run on these sockets, until the result is dropped.
     ///
     /// # Errors
-    /// As [`Proxy::serve`].
+    /// Those of [`Proxy::serve`].
     pub fn serve_web(&self, run: Arc<WebRun>, listeners: Vec<Listener>) -> io::Result<Serving> {
         let make: Make =
             Box::new(|outside| Rc::new(Gate::new(run, Rc::clone(&outside.names), Rc::clone(&outside.trust))));
@@ -217,7 +218,7 @@ impl Proxy {
         let (end, ending) = watch::channel(false);
         let (ended, has_ended) = sync_channel(0);
         let order = Order { make, listeners, connections, end: ending, ended };
-        // The thread takes orders for as long as this lives.
+        // The thread takes orders for as long as `self` lives.
         let _ = self.orders.as_ref().map(|orders| orders.send(order));
         Ok(Serving { end, ended: Mutex::new(has_ended) })
     }
@@ -232,20 +233,20 @@ impl Drop for Proxy {
 // === impl Serving ===
 
 impl Serving {
-    /// Ends every call that is under way. True when all of them have been handed to the ledger; false if that has not happened
-    /// within that time, and may be asked again.
+    /// Ends every call under way. Returns true once the records of all calls were handed to the ledger; false if that didn't
+    /// happen within the time. It may be called again.
     pub fn end_within(&self, limit: Duration) -> bool {
         let _ = self.end.send(true);
         is_over(&self.ended, limit)
     }
 
-    /// Ends every call that is under way, and returns when all of them have been handed to the ledger, however long that takes.
+    /// Ends every call under way. Returns once the records of all calls were handed to the ledger, however long that takes.
     pub fn end(self) {
         while !self.end_within(Duration::MAX) {}
     }
 }
 
-/// Waits until the other end is gone, at most that long. Nothing is ever sent.
+/// Waits until the other end is dropped, at most that long. Nothing is ever sent.
 fn is_over(ended: &Mutex<Receiver<()>>, limit: Duration) -> bool {
     let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
     ended.recv_timeout(limit) != Err(RecvTimeoutError::Timeout)
@@ -266,10 +267,10 @@ impl Service for Foreign {
 // === impl Listener ===
 
 impl Listener {
-    /// A listening socket from its descriptor, of whichever kind it is.
+    /// Makes a listener from the descriptor of a socket of either kind.
     ///
     /// # Errors
-    /// The system's, when it is no socket, or of another kind.
+    /// The system's, if it is no socket or one of another kind.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&descriptor, true)?;
         match rustix::net::sockopt::socket_domain(&descriptor)? {
@@ -316,8 +317,7 @@ async fn serve(
     while accepting.join_next().await.is_some() {}
 }
 
-/// Takes connections until the run ends, and ends them then. Each call that was under way has written its record when this
-/// returns.
+/// Accepts connections until the run ends, and then ends them. When this returns, each call under way has written its record.
 async fn accept(
     mut listener: Accepting,
     service: Rc<dyn Service>,
@@ -328,7 +328,7 @@ async fn accept(
     loop {
         tokio::select! {
             biased;
-            // Also when nobody is left who could say so.
+            // This also ends if the sender is gone.
             _ = end.wait_for(|end| *end) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = accept_one(&mut listener, &service, &places) => match accepted {
@@ -341,7 +341,7 @@ async fn accept(
     connections.shutdown().await;
 }
 
-/// The next connection, to be served; nothing if there can't be one.
+/// Accepts the next connection and returns its future; `None` if accepting fails.
 async fn accept_one(
     listener: &mut Accepting,
     service: &Rc<dyn Service>,
@@ -364,7 +364,7 @@ async fn accept_one(
     }))
 }
 
-/// Allows this process the descriptors that it could allow itself anyway: a call takes two. Returns how many it has then.
+/// Raises this process's limit of descriptors to its hard limit: a call takes two. Returns the new limit.
 pub fn allow_descriptors() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

@@ -1,5 +1,4 @@
-//! A service that the configuration names, with headers of the host's own: what is secret in them is filled in here, and nobody else sees
-//! it.
+//! Configured service with the host's own headers. Secrets in them are injected here; no caller sees them.
 
 use crate::credential::{Credential, Injected, read_source};
 use crate::exchange::{ExchangeError, Exchanger, Incoming, Outgoing};
@@ -8,43 +7,43 @@ use belljar_contract::yaml::{Log, Members, Node, Value, below, place, quoted, te
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Such a service.
+/// Configured service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remote {
     upstream: Upstream,
     headers: Vec<Header>,
 }
 
-/// A header of the host's own.
+/// Header that the host sets.
 #[derive(Debug, Clone, PartialEq)]
 struct Header {
     name: String,
-    /// What stands in it, or before the secret.
+    /// Value of the header, or its part before the secret.
     text: String,
     secret: Option<Arc<Credential>>,
 }
 
-/// There is no answer, or none that may be passed on.
+/// There is no answer, or the answer may not be returned.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// There is no secret for one of its headers.
+    /// The secret of a header can't be obtained.
     #[error("there is no secret for the header {header}")]
     Credential {
-        /// The header.
+        /// Name of the header.
         header: String,
-        /// Why.
+        /// Reason.
         #[source]
         source: crate::credential::CredentialError,
     },
-    /// It could not be asked.
+    /// The exchange failed.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    /// What it answers has a secret of ours in it.
+    /// The answer contains one of the host's secrets.
     #[error("the answer repeats a credential of this host, and is not passed on")]
     Repeats,
 }
 
-/// What requests have besides, and nobody else says.
+/// Headers that requests have anyway, and that the configuration may not set.
 const OWN: [&str; 12] = [
     "accept",
     "accept-encoding",
@@ -65,7 +64,7 @@ const LONGEST_VALUE: usize = 4 << 10;
 // === impl Remote ===
 
 impl Remote {
-    /// Reads `url`, `user` and `headers`, which may stand beside others; nothing where there is no `url`.
+    /// Reads `url`, `user` and `headers`. Other members may stand beside them. Returns `None` if there is no `url`.
     pub fn read(members: &mut Members<'_, '_>) -> Option<Self> {
         let upstream = members.optional("url", |node, log| {
             text(node, log, "a URL such as https://tools.example/mcp", |text| {
@@ -87,12 +86,12 @@ impl Remote {
         Some(Self { upstream, headers })
     }
 
-    /// Its URL, without credentials.
+    /// Returns the URL, without credentials.
     pub fn address(&self) -> String {
         self.upstream.address()
     }
 
-    /// Asks it, at its URL.
+    /// Sends a request to the service's URL.
     ///
     /// # Errors
     /// [`RemoteError`]; the request may have arrived all the same.
@@ -116,7 +115,7 @@ impl Remote {
         if self.upstream.prefix().is_empty() && outgoing.target.is_empty() {
             outgoing.target.push('/');
         }
-        // What comes back is looked at, so it has to come as it is.
+        // The answer is scanned, so it must come unencoded.
         outgoing.headers.push((Cow::Borrowed("accept-encoding"), "identity".to_owned()));
         let incoming = exchanger.ask(&self.upstream, outgoing, wanted).await?;
         match injected.iter().any(|injected| repeats(injected, &incoming)) {

@@ -1,13 +1,13 @@
-//! How much of the host's memory the requests of one run may take at a time.
+//! Memory quota for the requests of one run.
 
 use crate::http1::limits::REQUEST_BODIES_BYTES;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// What there is for them.
+/// Memory quota of one run.
 #[derive(Debug)]
 pub(crate) struct Room(Semaphore);
 
-/// A part of it that a body has, as long as this lives.
+/// Reservation of a body, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Place<'r> {
     room: &'r Room,
@@ -15,7 +15,7 @@ pub(crate) struct Place<'r> {
     units: usize,
 }
 
-/// It is given out in pieces of this size. A body smaller than one takes none: what a connection reads ahead anyway.
+/// Unit of the quota in bytes. A smaller body takes none, because a connection reads ahead that much anyway.
 const UNIT_BYTES: usize = 64 << 10;
 
 // === impl Room ===
@@ -33,14 +33,14 @@ impl Room {
 // === impl Place ===
 
 impl Place<'_> {
-    /// Waits until there is room for so many bytes in all.
+    /// Waits until the reservation can hold that many bytes in all.
     pub(crate) async fn hold(&mut self, bytes: usize) {
         let more = (bytes / UNIT_BYTES).saturating_sub(self.units);
         let Ok(wanted) = u32::try_from(more) else { return };
         if wanted == 0 {
             return;
         }
-        // It is never closed.
+        // The semaphore is never closed.
         if let Ok(permit) = self.room.0.acquire_many(wanted).await {
             self.units += more;
             match &mut self.taken {

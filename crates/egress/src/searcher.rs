@@ -1,20 +1,20 @@
-//! Looks for several texts at once.
+//! Searches for several texts at once.
 
 use aho_corasick::{AhoCorasick, packed};
 use std::ops::Range;
 
-/// What finds the first of them.
+/// Finds the first occurrence of any text.
 pub(crate) enum Searcher {
-    /// By instructions that look at many bytes at once: texts that begin with frequent bytes cost no more than others.
+    /// By vector instructions. Texts that begin with frequent bytes cost no more than others.
     Vector(packed::Searcher),
-    /// For processors that have none, and for more texts than those take.
+    /// For processors without such instructions, and for more texts than those support.
     Automaton(AhoCorasick),
 }
 
 // === impl Searcher ===
 
 impl Searcher {
-    /// None for no texts, or for more than can be looked for.
+    /// Returns `None` for no texts, or for too many.
     pub(crate) fn new<T: AsRef<[u8]>>(texts: &[T]) -> Option<Self> {
         if texts.is_empty() {
             return None;

@@ -1,32 +1,32 @@
-//! What nobody but an upstream may see.
+//! Secrets that only an upstream may see.
 
 use zeroize::Zeroizing;
 
-/// A secret. It can neither be shown nor written down, and is wiped from memory when it goes.
+/// Secret. It has no `Debug` output or serialization, and is wiped from memory when dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
-/// A secret that can't be one.
+/// Reason why a text is no valid secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// Nothing in it.
+    /// The text is empty.
     #[error("it is empty")]
     Empty,
-    /// It would have to go into a header.
+    /// The text has characters that may not stand in a header.
     #[error("it holds a character that no header may hold")]
     Character,
-    /// It could stand anywhere by chance.
+    /// The text is so short that it could occur by chance.
     #[error("it is shorter than {SHORTEST} characters")]
     Short,
 }
 
-/// What is shorter would be found in harmless answers.
+/// Minimum length in bytes. A shorter text would be found in harmless answers.
 const SHORTEST: usize = 8;
 
 // === impl Secret ===
 
 impl Secret {
-    /// Takes a secret as somebody has written it down, with white space around it.
+    /// Parses a secret. Surrounding white space is removed.
     ///
     /// # Errors
     /// [`SecretError`].
@@ -41,7 +41,7 @@ impl Secret {
         }
     }
 
-    /// Its bytes, for the one who needs them.
+    /// Returns the bytes of the secret.
     pub(crate) fn expose(&self) -> &[u8] {
         &self.0
     }

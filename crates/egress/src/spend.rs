@@ -1,7 +1,7 @@
-//! Asks LiteLLM what it has written down of calls: `GET /spend/logs`, day by day, with the provider's credential.
+//! Reads LiteLLM's spend logs: `GET /spend/logs`, day by day, with the provider's credential.
 //!
-//! LiteLLM gives its latest 10,000 rows of what is asked for and says in a header that there are more. Some of its versions
-//! know no `end_user` there and give everybody's rows: whoever compares them has to choose.
+//! LiteLLM returns at most the latest 10,000 rows of a query, and reports further ones in a header. Some of its versions ignore
+//! `end_user` and return the rows of all users, so the caller has to filter them.
 
 mod asking;
 
@@ -15,117 +15,117 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use std::collections::HashSet;
 
-/// Days of the calendar, in UTC.
+/// Range of calendar days, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Days {
     first: Date,
     last: Date,
 }
 
-/// More days than are asked for.
+/// The range has more days than may be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("from {first} to {last} are more than {} days", Days::MOST)]
 pub struct TooManyDaysError {
-    /// The first.
+    /// First day.
     pub first: Date,
-    /// The last.
+    /// Last day.
     pub last: Date,
 }
 
-/// Why LiteLLM's spend logs can't be had. No part of the credential stands in it.
+/// Reason why LiteLLM's spend logs can't be read. It contains no part of the credential.
 #[derive(Debug, thiserror::Error)]
 pub enum SpendError {
-    /// Nobody else keeps any.
+    /// The provider is not LiteLLM; no other keeps spend logs.
     #[error("{provider} is of the kind {kind}, and only LiteLLM keeps spend logs")]
     NotLiteLlm {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
-        /// What it is.
+        /// Kind of the provider.
         kind: ProviderKind,
     },
-    /// There is no credential for it.
+    /// The credential can't be obtained.
     #[error("there is no credential for {provider}")]
     Credential {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
-        /// Why.
+        /// Reason.
         #[source]
         source: crate::credential::CredentialError,
     },
-    /// It can't be reached, or ends in the middle.
+    /// The connection failed, or ended in the middle of an answer.
     #[error("can't speak with {provider}")]
     Connection {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
-        /// Why.
+        /// Reason.
         #[source]
         source: std::io::Error,
     },
-    /// It takes too long.
+    /// The time limit was exceeded.
     #[error("{provider} did not give its spend logs in time")]
     OutOfTime {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
     },
-    /// What it says is no HTTP.
+    /// The answer is not valid HTTP.
     #[error("{provider} gave no answer that can be understood")]
     Malformed {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
-        /// Why.
+        /// Reason.
         #[source]
         source: crate::http1::Malformed,
     },
-    /// There is more than is taken.
+    /// The answer is too large.
     #[error("the spend logs of {provider} for one day are larger than {} bytes", asking::LARGEST_ANSWER)]
     TooLarge {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
     },
-    /// It has no books.
+    /// The provider has no database.
     #[error("{provider} has no database, and so it keeps no spend logs")]
     NoDatabase {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
     },
-    /// It doesn't take the credential.
+    /// The provider rejects the credential.
     #[error("{provider} answered with {status}: its spend logs are not for this credential")]
     Forbidden {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
-        /// The status.
+        /// HTTP status.
         status: u16,
     },
-    /// It says something else.
+    /// The answer has an unexpected status.
     #[error("{provider} answered with {status} instead of its spend logs")]
     Status {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
-        /// The status.
+        /// HTTP status.
         status: u16,
     },
-    /// The credential stands in the answer.
+    /// The answer contains the credential.
     #[error("{provider} repeats the credential in its answer")]
     Echo {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
     },
-    /// There are rows that it doesn't give.
+    /// The provider has more rows than it returns.
     #[error(
         "{provider} has more rows for {day} than it gives at once: nothing can be compared with a part of them"
     )]
     Truncated {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
         /// The day.
         day: Date,
     },
-    /// What it gives are no rows.
+    /// The answer has no valid rows.
     #[error("{provider} gave spend logs that can't be read")]
     Rows {
-        /// The provider's name.
+        /// Name of the provider.
         provider: String,
-        /// Why.
+        /// Reason.
         #[source]
         source: SpendRowsError,
     },
@@ -134,10 +134,10 @@ pub enum SpendError {
 // === impl Days ===
 
 impl Days {
-    /// So many are asked for at most.
+    /// Maximum number of days in one request.
     pub const MOST: usize = 366;
 
-    /// The days of that time, in UTC.
+    /// Returns the days of that period, in UTC.
     ///
     /// # Errors
     /// [`TooManyDaysError`].
@@ -157,10 +157,10 @@ impl Days {
     }
 }
 
-/// The rows of these accounts and days, as the provider has them, each once. This waits for them.
+/// Returns the rows of these accounts and days, each once. Blocks until all have come.
 ///
 /// # Errors
-/// [`SpendError`]: there is no part of an answer.
+/// [`SpendError`]; a partial result is never returned.
 pub fn ask(provider: &Provider, end_users: &[&str], days: Days) -> Result<Vec<SpendRow>, SpendError> {
     if provider.kind != ProviderKind::LiteLlm {
         return Err(SpendError::NotLiteLlm { provider: provider.name.clone(), kind: provider.kind });
@@ -173,7 +173,7 @@ pub fn ask(provider: &Provider, end_users: &[&str], days: Days) -> Result<Vec<Sp
         let pool = Pool::new(NameSource::of_system());
         let (mut rows, mut seen) = (Vec::new(), HashSet::new());
         for (day, end_user) in days.each().flat_map(|day| end_users.iter().map(move |user| (day, user))) {
-            // A day ends where the next begins, and both have that moment; some give everybody's rows to each question.
+            // Two adjacent days share the moment between them, and some versions return the rows of all users for each query.
             let answered = asking.rows(&pool, end_user, day).await?;
             rows.extend(answered.into_iter().filter(|row| seen.insert(row.request_id.clone())));
         }

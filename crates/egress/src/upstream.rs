@@ -1,11 +1,11 @@
-//! Who answers, and connections to them.
+//! Upstreams, and connections to them.
 //!
 //! ```text
 //! Upstream ─► names: the host's files and DNS ─► address: may a name lead there? ─► dial ─┬─► TLS by trust ─► Connection
-//!    │            (only for a name)                                                       └─► as it is ─────►     │
-//!    └──────────────────────────────────────── Pool: those that wait ◄────────────────────────────────────────────┘
+//!    │            (only for a name)                                                       └─► without TLS ──►     │
+//!    └─────────────────────────────────────── Pool: idle connections ◄────────────────────────────────────────────┘
 //! ```
-//! Nothing of TLS or DNS is loaded before an upstream needs it, and no file is read by the thread that serves.
+//! TLS and DNS configuration is loaded only when an upstream needs it, and the serving thread reads no file.
 
 mod address;
 mod answer;

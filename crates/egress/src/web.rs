@@ -1,14 +1,14 @@
-//! The web for a sandbox: a forward proxy, which is the only way from there to anything outside that speaks HTTP or TLS.
+//! The web hatch of a sandbox: a forward proxy. It is the sandbox's only route to anything outside that speaks HTTP or TLS.
 //!
 //! ```text
 //! sandbox                    │ host
 //! client ─► listening socket ┼─► head ─► policy ─┬─► name, resolved once ─► addresses, vetted ─► recorded ─► dialed
 //!   CONNECT, or a whole URL  │    one way        │ no                                                        │
-//!                            │    to read it     └─► told what rule it would take, and recorded              │
-//!   ◄── bytes as they come ──┼──── counted, ended when the policy does not allow them any more ◄─────────────┘
+//!                            │    to read it     └─► refused, recorded; the needed rule is named            │
+//!   ◄── bytes as they come ──┼──── counted, closed once the policy does not allow them any more ◄────────────┘
 //! ```
-//! Both forms of a request come to one decision ([`belljar_policy::egress`]). Who asks is known by the socket. A tunnel begins
-//! with a ClientHello of TLS for the host that was asked for, or with another protocol that no TLS server takes for one.
+//! Both forms of a request lead to one decision ([`belljar_policy::egress`]). The socket identifies the run that asks. A tunnel
+//! begins with a TLS ClientHello for the requested host, or with another protocol that no TLS server mistakes for TLS.
 
 mod answer;
 mod asked_names;

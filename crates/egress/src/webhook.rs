@@ -1,35 +1,35 @@
-//! A place that the configuration names for messages of agents' own: by HTTP, signed if there is a secret for it.
+//! Configured HTTP destination for messages of agents, signed if it has a secret.
 
 use crate::callback::{Destination, KeyError, Message, SendError, Sender, SigningKey};
 use crate::credential::{Credential, CredentialError};
 use belljar_contract::yaml::{Members, text};
 use std::sync::Arc;
 
-/// Such a place.
+/// Configured destination of messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Webhook {
     destination: Destination,
     secret: Option<Arc<Credential>>,
 }
 
-/// The message is not known to have arrived.
+/// The message may not have been received.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// There is nothing to sign it with.
+    /// The secret can't be obtained.
     #[error("there is no secret to sign it with")]
     NoSecret {
-        /// Why.
+        /// Reason.
         #[source]
         source: CredentialError,
     },
-    /// What there is can't sign.
+    /// The secret is no signing key.
     #[error("the secret to sign it with is no key")]
     NoKey {
-        /// Why.
+        /// Reason.
         #[source]
         source: KeyError,
     },
-    /// Nobody has answered.
+    /// The message could not be sent, or was not answered.
     #[error(transparent)]
     Send(#[from] SendError),
 }
@@ -37,14 +37,14 @@ pub enum WebhookError {
 // === impl Webhook ===
 
 impl Webhook {
-    /// Reads `url` and `secret`, which may stand beside others.
+    /// Reads `url` and `secret`. Other members may stand beside them.
     pub fn read(members: &mut Members<'_, '_>) -> Option<Self> {
         let destination = Self::read_url(members);
         let secret = members.optional("secret", Credential::read_from);
         Some(Self { destination: destination?, secret })
     }
 
-    /// Reads `url` alone: who has it may send there.
+    /// Reads `url` alone: anyone who has the URL may send there.
     pub fn read_bare(members: &mut Members<'_, '_>) -> Option<Self> {
         Some(Self { destination: Self::read_url(members)?, secret: None })
     }
@@ -55,25 +55,25 @@ impl Webhook {
         })
     }
 
-    /// What it signs with.
+    /// Returns the credential that messages are signed with.
     pub fn secret(&self) -> Option<&Arc<Credential>> {
         self.secret.as_ref()
     }
 
-    /// The scheme, host and port of its URL. The rest of a webhook's URL may be a credential.
+    /// Returns the scheme, host and port of the URL. The rest of a webhook's URL may be a credential.
     pub fn origin(&self) -> &str {
         self.destination.origin()
     }
 
-    /// The whole URL, which may be a credential.
+    /// Returns the whole URL, which may be a credential.
     pub fn url(&self) -> String {
         self.destination.url()
     }
 
-    /// Sends a message; the status that it is answered with.
+    /// Sends a message. Returns the status of the answer.
     ///
     /// # Errors
-    /// [`WebhookError`]; it may have arrived all the same.
+    /// [`WebhookError`]; the message may have arrived all the same.
     pub async fn send(&self, sender: &Sender, message: &Message) -> Result<u16, WebhookError> {
         let key = match &self.secret {
             Some(secret) => {

@@ -1,11 +1,11 @@
-//! Waits, but not for long.
+//! Runs a future with a time limit.
 
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::error::Elapsed;
 
-/// What a future gives, if it does so within that time. Most have something at once: those cost no look at the clock.
+/// Returns the result of a future if it completes in time. Most futures are ready at once; those cost no look at the clock.
 pub(crate) async fn within<F: Future>(patience: Duration, future: F) -> Result<F::Output, Elapsed> {
     let mut future = pin!(future);
     let first = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context)));

@@ -1,14 +1,15 @@
-//! Places at which a test has the process killed, as if by `kill -9`, or held while somebody else is: before and after each
-//! durable write, and between the steps of an attempt.
+//! Failpoints: places at which a test kills the process, as if by `kill -9`, or holds it while another process is
+//! killed. They are before and after each durable write, and between the steps of an attempt.
 //!
-//! An ordinary build has none of this: there [`reached`] does nothing. With the feature `failpoints`, which no crate that
-//! ships turns on (`xtask/src/tidy/features.rs`), the variable `BELLJAR_FAILPOINT` names the place at which the process is
-//! killed, as `PLACE@N` for the time that it is come by. `BELLJAR_FAILPOINT_SOCKET` is the path of a socket: there each place
-//! is told of that is come by, a connection each, and nothing goes on in that thread until it is closed.
+//! An ordinary build has none of this: there [`reached`] does nothing. The feature `failpoints` is enabled by no
+//! shipped crate (`xtask/src/tidy/features.rs`). With it, the variable `BELLJAR_FAILPOINT` names the place at which the
+//! process is killed, as `PLACE@N` for the N-th time that the place is reached. `BELLJAR_FAILPOINT_SOCKET` is the path
+//! of a socket. Each place that is reached is reported there, with one connection each, and its thread is blocked until
+//! the connection is closed.
 
 #![forbid(unsafe_code)]
 
-/// Writes that are committed to the database, each with a place before and one after: `WRITE.before` and `WRITE.after`.
+/// Database writes, each with a place before and one after the commit: `WRITE.before` and `WRITE.after`.
 pub const WRITES: &[&str] = &[
     "register",
     "announce",
@@ -49,7 +50,7 @@ pub const STEPS: &[&str] = &[
 /// Writes of approvals, each with a place before and one after.
 pub const APPROVALS: &[&str] = &["approval_ask", "approval_decide", "approval_use"];
 
-/// Steps by which the changes of a run become kept ones, and are removed.
+/// Steps by which the changes of a run are stored, and removed.
 pub const KEPT: &[&str] = &["kept.before_move", "kept.moved", "kept.removed"];
 
 /// Steps by which kept changes are applied.
@@ -80,29 +81,28 @@ pub const PULL_REQUESTS: &[&str] = &[
     "git_pull_request_note.after",
 ];
 
-/// Says that a place was come to. Whoever is to die there doesn't come back.
+/// Marks a place as reached. If the process is to be killed there, this doesn't return.
 #[inline]
 pub fn reached(_place: &str) {
     #[cfg(feature = "failpoints")]
     armed::reached(_place);
 }
 
-/// Does something that comes by places without being seen there, such as a trial of the process itself: the places of jobs are
-/// those that are armed.
+/// Runs code whose places are ignored, for example a self-test of the process: only the places of jobs can be armed.
 pub fn unseen<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(feature = "failpoints")]
     let _unseen = armed::Unseen::begin();
     work()
 }
 
-/// The same for the place before a write.
+/// Marks the place before a write as reached.
 #[inline]
 pub fn before(_write: &str) {
     #[cfg(feature = "failpoints")]
     armed::reached(&format!("{_write}.before"));
 }
 
-/// The same for the place after it.
+/// Marks the place after a write as reached.
 #[inline]
 pub fn after(_write: &str) {
     #[cfg(feature = "failpoints")]
@@ -121,7 +121,7 @@ mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// The variable with the place, and the time that it is come by.
+    /// Variable with the armed place, and the number of the pass at which it kills.
     pub const VARIABLE: &str = "BELLJAR_FAILPOINT";
 
     /// The variable with the path of the socket.
@@ -131,7 +131,7 @@ mod armed {
         static IS_UNSEEN: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// As long as it lives, this thread comes by no place.
+    /// Guard during whose lifetime this thread's places are ignored.
     pub(super) struct Unseen;
 
     impl Unseen {
@@ -167,7 +167,7 @@ mod armed {
         }
     }
 
-    /// A test that is over holds nobody.
+    /// Reports a place and waits for the test to close the connection. If the test is over, this returns at once.
     fn hold(director: &OsString, place: &str) {
         let Ok(mut stream) = UnixStream::connect(director) else { return };
         let _ = stream.write_all(format!("{place}\n").as_bytes());

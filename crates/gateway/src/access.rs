@@ -1,11 +1,11 @@
-//! What agents with rules of their own may do, as of now: it is asked at each call, so what changes counts at once, also for whoever is in
-//! the middle of something.
+//! Permissions of agents under access rules. They are evaluated at each call, so changes take effect at once, also for agents
+//! that are at work.
 //!
 //! ```text
-//! rules of the house ─┐
-//! what was earned ────┼─► Access::standing ─► Judged ─┬─► allow
-//! who calls ──────────┘                               ├─► deny, with the least that would change it
-//!                                                     └─► escalate ─► an approval, or nobody to ask: deny
+//! configured rules ───┐
+//! earned trust ───────┼─► Access::standing ─► Judged ─┬─► allow
+//! caller ─────────────┘                               ├─► deny, with the minimal change that would allow it
+//!                                                     └─► escalate ─► an approval, or deny without an approver
 //! ```
 
 mod approver;
@@ -34,33 +34,33 @@ use belljar_tools::definition::Definition;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Knows what agents may do.
+/// Source of agents' permissions.
 pub trait Access: Debug + Send + Sync {
-    /// What this one may; nothing is asked where nobody has said which agent it is, or at which level it works.
+    /// Returns the caller's current standing; `None` if the caller has neither an agent nor a level.
     fn standing(&self, caller: &Caller) -> Option<Arc<Stood>>;
 
-    /// Where tools of that category work.
+    /// Returns where tools of that category run.
     fn works_in(&self, category: Category) -> WorksIn;
 }
 
-/// What an agent may do, by which rules.
+/// Standing of an agent under access rules.
 #[derive(Debug)]
 pub struct Stood {
     /// The rules.
     pub rules: Arc<AccessRules>,
-    /// What they say of the agent.
+    /// The agent's permissions under them.
     pub agent: AgentStanding,
-    /// Which rules they are, and what the agent had earned: the first digits of a digest.
+    /// Identifies the rules and the agent's trust: the first digits of a digest.
     pub generation: String,
 }
 
-/// A call, judged.
+/// A call and its judgement.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) judged: Judged,
     pub(crate) record: JudgedRecord,
     pub(crate) autonomy: AutonomyLevel,
-    /// Who would have to be given something.
+    /// Name of the agent, for proposals.
     agent: String,
 }
 
@@ -93,7 +93,8 @@ impl Case {
         Some(Self { judged, record, autonomy, agent })
     }
 
-    /// Has a person be asked, as the tool itself has it; what would change that is said in a configuration.
+    /// Escalates a call because the tool itself requires an approval; `change` is the configuration that would make it
+    /// unnecessary.
     pub(crate) fn asked_by_tool(&mut self, change: String, tool: &ToolName) {
         let proposal = Proposal::Call(Lasting::elsewhere(change));
         self.record.proposal = Some(proposal.in_configuration(&self.agent, tool));
@@ -102,17 +103,18 @@ impl Case {
         self.judged.proposal = Some(proposal);
     }
 
-    /// Whether a person's yes to this very call is enough.
+    /// Returns true if an approval of this call would suffice.
     pub(crate) fn can_be_approved(&self) -> bool {
         matches!(self.judged.proposal, Some(Proposal::Call(_)))
     }
 
-    /// Whether it takes one.
+    /// Returns true if the call requires an approval.
     pub(crate) fn escalates(&self) -> bool {
         self.judged.verdict == Verdict::Escalate
     }
 
-    /// What whoever called is told: which rule, and what would help. A person's yes to the one call would, where one can be asked.
+    /// Returns the explanation for the caller: the rule, and what would permit the call. It offers an approval of this one call
+    /// if an approver is available.
     pub(crate) fn explained(&self, decision: &uuid::Uuid, can_ask: bool) -> String {
         let why = format!("{} (rule {}, decision {decision})", self.judged.rule, self.judged.rule.code());
         match (&self.judged.proposal, &self.record.proposal) {
@@ -129,7 +131,7 @@ impl Case {
     }
 }
 
-/// Whether the tool is shown to that caller.
+/// Returns true if the tool is listed for that caller.
 pub(crate) fn shows(access: &dyn Access, caller: &Caller, definition: &Definition) -> bool {
     let Some(stood) = access.standing(caller) else { return true };
     let works_in = access.works_in(definition.category);

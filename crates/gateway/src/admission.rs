@@ -1,8 +1,9 @@
-//! Which connections of a server are open, and which of them is closed to make room for another.
+//! Connection limits of a server: tracks open connections, and closes one to make room for another.
 //!
-//! A client is unauthenticated until a request of it has shown a token. There is room for few of those, in total and for each
-//! peer: an address, and on this machine a user of it. A new connection is never made to wait: where there is no room, the oldest unauthenticated connection on which no
-//! request is under way is closed. So a flood of slow clients closes its own connections, and health checks are still answered.
+//! A client is unauthenticated until a request of it has presented a token. The number of unauthenticated connections is limited,
+//! in total and per peer: an address, and on this machine a user. A new connection never waits: at the limit, the oldest
+//! unauthenticated connection without a request under way is closed. So a flood of slow clients closes its own connections, and
+//! health checks are still answered.
 
 use belljar_trusted::tcp_server::client_user;
 use std::collections::BTreeMap;
@@ -12,21 +13,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How many connections there may be.
+/// Maximum numbers of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionLimits {
-    /// Of clients that have authenticated. What comes above it counts as unauthenticated.
+    /// Of authenticated clients. Further ones count as unauthenticated.
     pub authenticated: usize,
-    /// Of clients that have not.
+    /// Of unauthenticated clients.
     pub unauthenticated: usize,
-    /// Of clients of one peer that have not. An IPv6 address stands for its network of 64 bits; users of this machine are peers of
+    /// Of unauthenticated clients of one peer. IPv6 addresses count by their /64 network; users of this machine are peers of
     /// their own.
     pub unauthenticated_per_peer: usize,
-    /// A connection that has not authenticated by then is closed, unless a request is under way.
+    /// Time after which an unauthenticated connection without a request under way is closed.
     pub authenticate_within: Duration,
 }
 
-/// The open connections of one server.
+/// The open connections of a server.
 #[derive(Debug)]
 pub(crate) struct Admission {
     limits: ConnectionLimits,
@@ -48,15 +49,15 @@ struct Unauthenticated {
     closed: CancellationToken,
 }
 
-/// What clients share that can't be told from one another.
+/// Identity by which unauthenticated clients are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
     network: IpAddr,
-    /// Of a process on this machine that still holds its end.
+    /// User id of a process on this machine that still holds its end.
     user: Option<u32>,
 }
 
-/// The place of one connection; among the extensions of its requests. Dropping it frees the place.
+/// The slot of a connection, in the extensions of its requests. Dropping it frees the slot.
 #[derive(Debug)]
 pub struct Place {
     number: u64,
@@ -76,7 +77,7 @@ impl Admission {
         Arc::new(Self { limits, open: Mutex::default() })
     }
 
-    /// A place for a new connection. Another may be closed for it.
+    /// Returns a slot for a new connection. Another connection may be closed for it.
     pub(crate) fn enter(self: &Arc<Self>, peer: Peer) -> Arc<Place> {
         let (requests, closed) = (Arc::default(), CancellationToken::new());
         let mut open = self.locked();
@@ -94,13 +95,13 @@ impl Admission {
         Arc::new(Place { number, admission, is_authenticated: AtomicBool::new(false), requests, closed })
     }
 
-    /// Closes the oldest unauthenticated connection: there are no descriptors left.
+    /// Closes the oldest unauthenticated connection, because no descriptors are left.
     pub(crate) fn make_room(&self) {
         self.locked().close_oldest(|_| true);
     }
 
     fn locked(&self) -> MutexGuard<'_, Open> {
-        // Nothing in there is ever half done.
+        // Ignores poisoning: each change is complete.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -108,7 +109,7 @@ impl Admission {
 // === impl Peer ===
 
 impl Peer {
-    /// The peer that has made a connection to one of our addresses.
+    /// Returns the peer that has connected to one of our addresses.
     pub(crate) fn of(client: SocketAddr, server: Option<SocketAddr>) -> Self {
         let user = server.and_then(|server| client_user(client, server));
         Self { network: network(client.ip()), user }
@@ -131,7 +132,7 @@ impl Open {
 // === impl Place ===
 
 impl Place {
-    /// Notes that the client has authenticated. Above the limit for those the connection stays among the others.
+    /// Notes that the client has authenticated. Beyond the limit of authenticated clients the connection stays unauthenticated.
     pub fn authenticated(&self) {
         if self.is_authenticated.load(Ordering::SeqCst) {
             return;
@@ -145,7 +146,7 @@ impl Place {
         }
     }
 
-    /// A request begins, and is under way until what is returned is dropped.
+    /// Notes a request that is under way until the returned value is dropped.
     pub(crate) fn begin(&self) -> UnderWay<'_> {
         self.requests.fetch_add(1, Ordering::SeqCst);
         UnderWay(self)
@@ -182,7 +183,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// The network that a client can choose its address from.
+/// Returns the network within which a client can choose its address.
 fn network(peer: IpAddr) -> IpAddr {
     const HOST_BITS: u128 = u64::MAX as u128;
     match peer.to_canonical() {

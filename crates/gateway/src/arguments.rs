@@ -1,4 +1,4 @@
-//! What a call must say besides what its schema asks for, whether a person can be shown it, and what of it is recorded.
+//! Checks of arguments besides the schema, checks of whether they can be reviewed, and their form in audit records.
 
 use belljar_contract::approval::{
     CallScope, DEEPEST_ARGUMENTS, LARGEST_ARGUMENTS_BYTES, LARGEST_SCOPE_BYTES,
@@ -13,16 +13,16 @@ use belljar_tools::definition::{Definition, SECRET_MARK};
 use belljar_tools::{Arguments, canonical};
 use serde_json::{Map, Value, json};
 
-/// Arguments up to this length, in bytes of JSON as the log escapes it, are recorded whole; of longer ones the audit has a preview.
+/// Maximum length of arguments that are recorded whole, in bytes of JSON as the log escapes it. Longer ones get a preview.
 const LONGEST_RECORDED_BYTES: usize = 16 << 10;
 
-/// The length of a preview, as it stands in the log.
+/// Length of a preview, as escaped in the log.
 const PREVIEW_BYTES: usize = 4 << 10;
 
-/// The same of a call that was refused, whose arguments may be no longer to be recorded whole.
+/// Maximum recorded length for refused calls.
 const REFUSED_BYTES: usize = 1 << 10;
 
-/// Refuses ids of other tasks, jobs and projects than the caller is bound to, however they are spelled.
+/// Refuses ids of other tasks, jobs and projects than the caller is bound to, in any spelling.
 pub(crate) fn within_bounds(caller: &Caller, arguments: &Arguments) -> Result<(), &'static str> {
     let is_outside = |(name, bound): &(&'static str, &str)| {
         arguments
@@ -32,7 +32,7 @@ pub(crate) fn within_bounds(caller: &Caller, arguments: &Arguments) -> Result<()
     caller.bounds().find(is_outside).map_or(Ok(()), |(name, _)| Err(name))
 }
 
-/// Whether two ids are one. UUIDs are, in either case; two projects that differ in a letter's case are two.
+/// Returns true if two ids are equal. UUIDs are compared without case; project ids are case-sensitive.
 fn is_same(name: &str, text: &str, bound: &str) -> bool {
     match name {
         "project_id" => text == bound,
@@ -40,7 +40,7 @@ fn is_same(name: &str, text: &str, bound: &str) -> bool {
     }
 }
 
-/// Refuses what can't be undone without somebody who is known, a yes and a reason (`spec/3 §MCP Integration`, guardrails).
+/// Refuses an irreversible call without a known actor, a confirmation and a reason (`spec/3 §MCP Integration`, guardrails).
 pub(crate) fn guarded(
     caller: &Caller,
     definition: &Definition,
@@ -63,7 +63,7 @@ pub(crate) fn guarded(
     }
 }
 
-/// The schema as this caller is told it: what they are bound to has its one value.
+/// Returns the schema for this caller: ids that it is bound to are constants.
 pub(crate) fn told_schema(caller: &Caller, schema: &Value) -> Map<String, Value> {
     let mut told = schema.as_object().cloned().unwrap_or_default();
     if let Some(properties) = told.get_mut("properties").and_then(Value::as_object_mut) {
@@ -76,28 +76,28 @@ pub(crate) fn told_schema(caller: &Caller, schema: &Value) -> Map<String, Value>
     told
 }
 
-/// Why a call can't be put before a person: its arguments can't be shown to a person as they are.
+/// Reasons why a call can't be presented for approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unreviewable {
-    /// There is too much of them.
+    /// The arguments are too large.
     #[error(
         "its arguments are too large to be reviewed: {bytes} bytes as JSON, of at most {LARGEST_ARGUMENTS_BYTES}; make smaller calls"
     )]
     TooLarge { bytes: usize },
-    /// They are nested too deep.
+    /// The arguments are nested too deep.
     #[error("its arguments are nested too deep to be reviewed: at most {DEEPEST_ARGUMENTS} levels")]
     TooDeep,
-    /// What it acts on besides its arguments is too much to be shown.
+    /// The scope is too large.
     #[error("what it acts on besides its arguments is too large to be reviewed")]
     Scope,
-    /// They contain a secret of the host, which no approver may be shown.
+    /// They contain a secret of the host, which no approver may see.
     #[error(
         "it contains a secret that this host knows, which can't be shown to a person; make the call without it"
     )]
     Secret,
 }
 
-/// Whether a person can be shown the arguments whole: what can't be shown can't be approved.
+/// Checks that the arguments can be shown to a person completely; otherwise the call can't be approved.
 pub(crate) fn reviewable(secrets: &dyn KnownSecrets, arguments: &Arguments) -> Result<(), Unreviewable> {
     let text = canonical::text(arguments);
     if text.len() > LARGEST_ARGUMENTS_BYTES {
@@ -110,7 +110,7 @@ pub(crate) fn reviewable(secrets: &dyn KnownSecrets, arguments: &Arguments) -> R
     if is_clean { Ok(()) } else { Err(Unreviewable::Secret) }
 }
 
-/// Whether a person can be shown what a call acts on besides its arguments.
+/// Checks that the scope of a call can be shown to a person.
 pub(crate) fn showable(secrets: &dyn KnownSecrets, scope: &CallScope) -> Result<(), Unreviewable> {
     let text = canonical::text(scope);
     match text.len() {
@@ -120,31 +120,32 @@ pub(crate) fn showable(secrets: &dyn KnownSecrets, scope: &CallScope) -> Result<
     }
 }
 
-/// Arguments as the audit has them.
+/// Arguments in their recorded form.
 pub(crate) struct Recorded {
-    /// Whole, or the beginning of their JSON as a text.
+    /// The complete value, or the beginning of its JSON as a text.
     pub(crate) arguments: Value,
-    /// Their length as JSON, in bytes.
+    /// Length of the JSON, in bytes.
     pub(crate) bytes: u64,
-    /// The digest of that JSON ([`canonical::digest`]).
+    /// Digest of that JSON ([`canonical::digest`]).
     pub(crate) sha256: String,
     pub(crate) is_preview: bool,
 }
 
-/// What is left out of records.
+/// Redaction of recorded arguments.
 pub(crate) struct LeftOut<'a> {
     /// Secrets that the host knows.
     pub(crate) secrets: &'a dyn KnownSecrets,
-    /// What has the precise form of a token.
+    /// Redactor of texts with the precise form of a token.
     pub(crate) tokens: &'a Redactor,
-    /// The schema of the tool; values that it marks are left out, their names are not.
+    /// Schema of the tool; values that it marks as secret are left out, their names are not.
     pub(crate) schema: Option<&'a Value>,
 }
 
 // === impl LeftOut ===
 
 impl LeftOut<'_> {
-    /// What of arguments is recorded: all of them, or a preview that is marked as one. In it `***` stands for known secrets and tokens.
+    /// Returns the recorded form of arguments: the complete value, or a preview that is marked as one. `***` stands for known
+    /// secrets and tokens.
     pub(crate) fn recorded(&self, arguments: &Arguments) -> Recorded {
         let text = canonical::text(arguments);
         let (bytes, sha256) = (text.len() as u64, canonical::digest_of(&text));
@@ -152,11 +153,11 @@ impl LeftOut<'_> {
         let is_preview = is_deep || escaped_length(&text) > LONGEST_RECORDED_BYTES;
         let shorten = |left: &str| Value::from(preview(left, PREVIEW_BYTES, (bytes, &sha256)));
         let arguments = match (is_deep, is_preview) {
-            // Nothing so deep is walked through; of its text the forms of secrets are found all the same.
+            // A deeply nested value isn't traversed; its text is redacted instead.
             (true, _) => shorten(&self.text(&text)),
             (false, true) => {
                 drop(text);
-                // More than that isn't shown, so it isn't looked through and copied either.
+                // Only as much as the preview shows is redacted and copied.
                 let left = self.members(self.schema, arguments, &mut { PREVIEW_BYTES });
                 shorten(&Value::Object(left).to_string())
             }
@@ -169,7 +170,7 @@ impl LeftOut<'_> {
         self.tokens.text(&secret::hide(self.secrets, text))
     }
 
-    /// Members, as far as there is room: those behind what fills it are missing.
+    /// Redacts members until `room` is used up; further ones are left out.
     fn members(&self, schema: Option<&Value>, members: &Arguments, room: &mut usize) -> Map<String, Value> {
         let mut left = Map::new();
         for (name, member) in members {
@@ -216,7 +217,7 @@ impl LeftOut<'_> {
     }
 }
 
-/// A marked value: its members by name, each without its content.
+/// Redacts a marked value: keeps the names of its members.
 fn marked(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -227,10 +228,10 @@ fn marked(value: &Value) -> Value {
     }
 }
 
-/// Leaves of the arguments of a refused call a preview, unless they are short.
+/// Reduces the arguments of a refused call to a preview, unless they are short.
 pub(crate) fn shorten(record: &mut ToolCallRecord) {
     let text = match &record.arguments {
-        // It is one already, with what a preview ends with.
+        // It is a preview already: its suffix is removed first.
         Value::String(text) if record.is_preview => {
             text.rsplit_once(CUT).map_or(text.as_str(), |(shown, _)| shown).to_owned()
         }
@@ -244,7 +245,7 @@ pub(crate) fn shorten(record: &mut ToolCallRecord) {
     record.is_preview = true;
 }
 
-/// What stands behind the text of a preview.
+/// Separates a preview's text from its suffix.
 const CUT: char = '…';
 
 fn preview(text: &str, longest: usize, (bytes, digest): (u64, &str)) -> String {
@@ -351,7 +352,7 @@ mod tests {
         }
     }
 
-    /// Counts the texts that are looked through.
+    /// Counts the texts that are scanned.
     #[derive(Debug, Default)]
     struct Counting(std::sync::atomic::AtomicUsize);
 
@@ -374,7 +375,7 @@ mod tests {
         };
         let (looked, is_preview, shown) = looked_through(100_000);
         assert!(is_preview && looked <= PREVIEW_BYTES && shown >= PREVIEW_BYTES, "{looked} {shown}");
-        // The control: what is recorded whole is looked through whole.
+        // Control: arguments that are recorded whole are scanned completely.
         assert_eq!(looked_through(100).0, 201);
     }
 

@@ -1,4 +1,4 @@
-//! Calls that are not simply made: refused with what would help, or put before a person; and the yes of one, used once.
+//! Calls that need an approval or are refused: requests approvals, consumes them, and explains refusals.
 
 mod tool;
 
@@ -22,34 +22,34 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// Who is asked, and what they could be asked about.
+/// The approver, and recently refused calls that it could be asked about.
 #[derive(Debug)]
 pub(crate) struct Asking {
     approver: Arc<dyn Approver>,
-    /// The host's own secrets, which no approver is shown.
+    /// The host's secrets, which no approver may see.
     secrets: Arc<dyn KnownSecrets>,
-    /// What all calls act on.
+    /// Scope of all calls.
     scopes: Option<Arc<dyn ScopeSource>>,
-    /// By whose rules agents are judged.
+    /// Access rules, for their action types.
     access: Option<Arc<dyn Access>>,
     refused: Refused,
 }
 
-/// Why no approval is looked for or asked for.
+/// Reasons why an approval is neither looked up nor requested.
 enum NotAskable {
-    /// A person can't be shown the call.
+    /// The call can't be shown to a person.
     Unreviewable(Unreviewable),
     /// The call can't be made.
     Failed(Failure),
 }
 
-/// Calls that were refused lately, and that a person could say yes to.
+/// Recently refused calls that an approval would permit.
 #[derive(Debug, Default)]
 struct Refused {
     calls: Mutex<Kept>,
 }
 
-/// The calls with the sum of the lengths of their arguments, the latest last.
+/// The calls with the lengths of their arguments, the latest last.
 #[derive(Debug, Default)]
 struct Kept {
     calls: VecDeque<(usize, ExactCall)>,
@@ -59,13 +59,14 @@ struct Kept {
 /// Maximum number of refused calls that are kept in memory.
 const MOST_KEPT: usize = 1_024;
 
-/// Maximum length of all their arguments together, in bytes. The oldest make room.
+/// Maximum length of all their arguments together, in bytes. The oldest are dropped.
 const MOST_KEPT_BYTES: usize = 16 << 20;
 
 // === impl Gateway ===
 
 impl Gateway {
-    /// Looks for a person's yes to that call, and uses it up. Without one the call is refused, or a person is asked, and either is recorded.
+    /// Looks for an approval of that call, and consumes it. Without one the call is refused, or an approval is requested; either
+    /// is recorded.
     pub(crate) async fn approved(
         &self,
         seat: &Seat,
@@ -86,7 +87,7 @@ impl Gateway {
                 Err(NotAskable::Failed(failure)) if case.escalates() => {
                     return self.finish(Some(Err(failure)), recording).await.map(Err);
                 }
-                // It is refused whatever a person could be shown.
+                // It is refused anyway.
                 Err(_) => {}
             }
         }
@@ -128,10 +129,10 @@ impl Gateway {
         }
     }
 
-    /// Asks for a yes to a call that was refused lately, for whoever made it. The question's id.
+    /// Requests an approval of a recently refused call, for its caller. Returns the request's id.
     ///
     /// # Errors
-    /// [`Failure`] when there was no such call of theirs, or nobody can be asked.
+    /// [`Failure`] when the caller had no such call, or there is no approver.
     pub async fn ask_about(&self, caller: &Caller, decision: Uuid) -> Result<Uuid, Failure> {
         match &self.asking {
             Some(asking) => asking.ask_about(caller, decision).await,
@@ -151,12 +152,12 @@ impl Asking {
         Self { approver, secrets, scopes, access: None, refused: Refused::default() }
     }
 
-    /// The same, where these rules say which action types there are.
+    /// Sets the access rules that define the action types.
     pub(crate) fn judged_by(self, access: Option<Arc<dyn Access>>) -> Self {
         Self { access, ..self }
     }
 
-    /// What a call acts on besides its arguments, if a person can be shown all of it. It takes no longer than the call may.
+    /// Returns the scope of a call, if a person can be shown all of it. The call's time limit applies.
     async fn scope(
         &self,
         seat: &Seat,

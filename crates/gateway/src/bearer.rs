@@ -1,4 +1,4 @@
-//! Whose a request is, by the token that it shows: once, in the one header for it, and nowhere else.
+//! Authentication by a bearer token, which a request must present exactly once, in the `Authorization` header.
 
 use crate::admission::Place;
 use crate::seat::Seat;
@@ -13,62 +13,62 @@ use std::future::Future;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// Those who may come, by their tokens.
+/// Store of callers' tokens.
 pub trait Tokens: Send + Sync + 'static {
-    /// The seat of whoever has this token. It is looked up for each request.
+    /// Returns the caller slot of a token. Called for each request.
     ///
     /// # Errors
     /// [`NoSeat`].
     fn seat(&self, token: &str) -> impl Future<Output = Result<Seat, NoSeat>> + Send;
 }
 
-/// There is no seat for a token.
+/// Reasons why a token has no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoSeat {
-    /// Nobody has that token, or not any more.
+    /// The token is unknown or no longer valid.
     #[error("nobody has that token")]
     Unknown,
-    /// Nobody knows just now whose it is: who has it may come again.
+    /// The token can't be looked up at the moment; the client may retry.
     #[error("it can't be told just now whose a token is")]
     NotKnown,
 }
 
-/// One token, for one seat. What is kept of it is its hash.
+/// A single token with its slot. Only the token's hash is kept.
 pub struct OneToken {
     hash: [u8; 32],
     seat: Seat,
 }
 
-/// The text is no token.
+/// The text is not a valid token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a token: {SHORTEST} to {LONGEST} visible characters of ASCII")]
 pub struct InvalidTokenError;
 
-/// What is shorter can be guessed.
+/// Minimum and maximum length in bytes. A shorter token could be guessed.
 const SHORTEST: usize = 32;
 const LONGEST: usize = 4_096;
 
-/// Why a request is nobody's.
+/// Reasons why a request is not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refused {
-    /// It shows no token.
+    /// It has no token.
     Missing,
-    /// It shows one otherwise than it should, or more than one.
+    /// It has a malformed token, or several.
     Malformed,
-    /// It shows one for which there is no seat.
+    /// Its token has no slot.
     NoSeat(NoSeat),
 }
 
-/// Who may come again waits so long, in seconds.
+/// `Retry-After`, in seconds.
 const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 // === impl OneToken ===
 
 impl OneToken {
-    /// Has whoever shows this token sit there.
+    /// Returns a store with only this token.
     ///
     /// # Errors
-    /// [`InvalidTokenError`] for a text that is none.
+    /// [`InvalidTokenError`] for a text that is not a valid token.
     pub fn new(token: &str, seat: Seat) -> Result<Self, InvalidTokenError> {
         let is_token =
             (SHORTEST..=LONGEST).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -78,7 +78,7 @@ impl OneToken {
 
 impl Tokens for OneToken {
     async fn seat(&self, token: &str) -> Result<Seat, NoSeat> {
-        // Hashes are compared, and in a time that says nothing of where they differ.
+        // Hashes are compared, in constant time.
         let hash: [u8; 32] = Sha256::digest(token).into();
         bool::from(hash.ct_eq(&self.hash)).then(|| self.seat.clone()).ok_or(NoSeat::Unknown)
     }
@@ -87,8 +87,8 @@ impl Tokens for OneToken {
 // === impl Refused ===
 
 impl Refused {
-    /// What is said of it (RFC 6750, section 3): to whoever shows nothing, no more than what to show. Nothing is wrong with a token of
-    /// which nobody knows.
+    /// Returns the challenge (RFC 6750, section 3). Without a token it has no error code. A token that can't be looked up gets no
+    /// challenge, as it may be valid.
     fn challenge(self) -> Option<HeaderValue> {
         let said = match self {
             Self::Missing => "Bearer realm=\"belljar\"",
@@ -117,7 +117,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// These routes, for those who have a token: each request that comes so far has its [`Seat`] among its extensions.
+/// Requires a token for these routes: each admitted request has its [`Seat`] among its extensions.
 pub fn guarded(routes: Router, tokens: Arc<impl Tokens>) -> Router {
     routes.layer(middleware::from_fn(move |request, next| {
         let tokens = Arc::clone(&tokens);
@@ -135,7 +135,7 @@ async fn admitted(tokens: &impl Tokens, mut request: Request, next: Next) -> Res
     };
     match seat {
         Ok(seat) => {
-            // What is behind this needs no token, and so gets none to pass on.
+            // The inner routes don't need the token, so they must not be able to leak it.
             request.headers_mut().remove(AUTHORIZATION);
             if let Some(place) = request.extensions().get::<Arc<Place>>() {
                 place.authenticated();
@@ -147,9 +147,9 @@ async fn admitted(tokens: &impl Tokens, mut request: Request, next: Next) -> Res
     }
 }
 
-/// The token that a request shows.
+/// Returns the token of a request.
 fn shown<'a>(uri: &Uri, headers: &'a HeaderMap) -> Result<&'a str, Refused> {
-    // Addresses are written down on the way: whoever says anything there may have said a token.
+    // URLs are logged on the way, so a query could leak a token.
     if uri.query().is_some() {
         return Err(Refused::Malformed);
     }

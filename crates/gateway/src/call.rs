@@ -1,4 +1,4 @@
-//! The way of one call.
+//! The processing of a call.
 
 use crate::Gateway;
 use crate::access::Case;
@@ -17,72 +17,72 @@ use futures_util::FutureExt;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 
-/// What comes of a call.
+/// Result of a call.
 #[derive(Debug)]
 pub enum Called {
-    /// The tool has answered, or was not called because of its arguments.
+    /// The tool has answered, or the call was rejected because of its arguments.
     Answered(Answered),
-    /// It was not called.
+    /// The tool was not called.
     Refused(Refusal),
 }
 
-/// What a tool has answered.
+/// Answer of a tool.
 #[derive(Debug)]
 pub struct Answered {
-    /// Its answer.
+    /// The answer's envelope.
     pub envelope: Envelope,
-    /// What can't be said in there.
+    /// Attachments, which the envelope can't contain.
     pub attachments: Vec<Attachment>,
 }
 
-/// Why no tool was called.
+/// Reasons why no tool was called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// There is none of that name.
+    /// There is no tool of that name.
     #[error("there is no tool {name:?}; there are: {}", Names(.known))]
     Unknown {
-        /// What was given for a name.
+        /// The given name.
         name: String,
         /// The tools that the caller may call.
         known: Vec<ToolName>,
     },
-    /// This caller may not call it.
+    /// The caller may not call it.
     #[error("{denied}")]
     Denied {
-        /// Why.
+        /// The reason.
         denied: Denied,
     },
-    /// It is about what isn't the caller's.
+    /// An argument names a task, job or project that the caller is not bound to.
     #[error("{argument} is not the one that this agent works on")]
     OutOfBounds {
-        /// The argument that says so.
+        /// The argument.
         argument: &'static str,
     },
-    /// As many calls as may be were made from there.
+    /// The run has used up its quota of calls.
     #[error("this run has made as many calls of tools as it may")]
     AuditQuota,
-    /// Nobody sits there any more: the run is over.
+    /// The run is over.
     #[error("the run is over")]
     Over,
-    /// It can't be recorded, and what can't be isn't done; or it was done, and its record is lost.
+    /// The call can't be recorded. It was not made, or it was made and its record is lost.
     #[error("calls can't be recorded")]
     Unrecorded,
 }
 
-/// Names of tools, as they are told.
+/// Names of tools, for messages.
 struct Names<'a>(&'a [ToolName]);
 
-/// As many names are told.
+/// Maximum number of names in a message.
 const MOST_TOLD: usize = 100;
 
-/// The longest answer, as JSON, in bytes.
+/// Maximum size of an answer as JSON, in bytes.
 const LARGEST_ANSWER_BYTES: usize = 1 << 20;
 
-/// What a record says of a call that its tool has refused, or for which a guard has missed something.
+/// `denied_by` of calls that their tool or a guard has refused.
 const BY_TOOL: &str = "tool";
 const BY_GUARDRAIL: &str = "guardrail";
 
-/// As much of what was given for a name is repeated.
+/// Maximum length of a given name that is repeated, in bytes.
 const LONGEST_REPEATED: usize = 128;
 
 // === impl Names ===
@@ -101,7 +101,7 @@ impl fmt::Display for Names<'_> {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Calls the tool of that name, if whoever sits there may. It is given up when the seat is taken away.
+    /// Calls the tool of that name, if the caller may. The call is canceled when its slot is removed.
     pub async fn call(&self, seat: &Seat, name: &str, arguments: Arguments) -> Called {
         match self.called(seat, name, arguments).await {
             Ok(answered) => Called::Answered(answered),
@@ -112,7 +112,7 @@ impl Gateway {
     async fn called(&self, seat: &Seat, name: &str, arguments: Arguments) -> Result<Answered, Refusal> {
         let caller = seat.caller();
         if let Err(used_up) = seat.turn().await {
-            // The first, the second, the fourth and so on stand for all of them.
+            // Only the first, second, fourth and so on are recorded.
             if used_up.beyond.is_power_of_two() {
                 self.recording(seat, (name, None), &arguments)
                     .deny("audit_quota")
@@ -122,9 +122,9 @@ impl Gateway {
             return Err(Refusal::AuditQuota);
         }
         let entry = ToolName::parse(name).ok().and_then(|name| self.registry.find(&name));
-        // Nothing is refused those without rules that a person could say yes to.
+        // Callers without access rules can't use the approval tool: no rule denies them a call that an approval would permit.
         let entry = entry.filter(|entry| !is_asking(entry.name()) || caller.identity.is_some());
-        // What another server marks as secret in its schema is recorded: it would hide from the audit what its tools are told.
+        // Secret marks in another server's schema are ignored: they would hide its tools' arguments from the audit log.
         let own = entry.as_ref().map(|entry| entry.tool.definition()).filter(|own| !own.is_installed);
         let schema = own.map(|definition| &definition.input);
         let mut recording = self.recording(seat, (name, schema), &arguments);
@@ -145,7 +145,7 @@ impl Gateway {
             recording.deny(by).await.map_err(unrecorded)?;
             return Err(refusal);
         }
-        // To ask takes no yes.
+        // The approval tool itself requires no approval.
         let access = self.access.as_deref().filter(|_| !is_asking(entry.name()));
         let mut case = access.and_then(|access| Case::judge(access, caller, entry.tool.definition()));
         let checked = checked(seat, &entry, &arguments);
@@ -159,7 +159,7 @@ impl Gateway {
             recording.verbatim();
         }
         if let Some(case) = case.filter(|case| case.judged.verdict != Verdict::Allow) {
-            // Nobody is asked about a call that could not be made.
+            // No approval is requested for a call that could not be made.
             match checked {
                 Err(failure) if case.can_be_approved() => {
                     return self.finish(Some(Err(failure)), recording).await;
@@ -179,20 +179,20 @@ impl Gateway {
         self.finish(answer, recording).await
     }
 
-    /// Has a person be asked about a call that no rule asks about, where the tool itself does, and somebody can be asked.
+    /// Escalates an allowed call if the tool itself requires an approval, and there is an approver.
     async fn ask_for_tool(&self, case: &mut Case, caller: &Caller, (entry, arguments): (&Entry, &Arguments)) {
         if self.asking.is_none() || case.judged.verdict != Verdict::Allow {
             return;
         }
         let asks = entry.tool.takes_approval(caller, arguments.clone());
-        // A tool that can't say so says why when it is called.
+        // If the tool can't determine this, it reports the reason when it is called.
         let asks = tokio::time::timeout(entry.tool.definition().within, asks).await;
         if let Ok(Ok(Some(change))) = asks {
             case.asked_by_tool(change, entry.name());
         }
     }
 
-    /// Has the tool do it. Nothing when the seat was taken away meanwhile.
+    /// Runs the tool. Returns `None` if the slot is removed meanwhile.
     async fn run(
         &self,
         seat: &Seat,
@@ -210,7 +210,7 @@ impl Gateway {
                 None => entry.tool.call(seat.caller(), arguments).await,
             }
         };
-        // A tool that panics has its call answered and recorded like any other.
+        // A panic of a tool is answered and recorded as any failure.
         let call = AssertUnwindSafe(call).catch_unwind().map(|answer| {
             answer.unwrap_or_else(|_| {
                 tracing::error!(tool = %entry.name(), "a tool has panicked");
@@ -260,7 +260,7 @@ impl Gateway {
     }
 }
 
-/// What has refused a call that an agent of this kind may make in general: a guard of the tool, or the tool itself.
+/// Returns `denied_by` for a refusal by a guard or by the tool itself.
 fn refused_by(code: DomainCode) -> Option<&'static str> {
     match code {
         DomainCode::PermissionDenied => Some(BY_TOOL),
@@ -269,13 +269,13 @@ fn refused_by(code: DomainCode) -> Option<&'static str> {
     }
 }
 
-/// Whether the arguments are what the tool takes.
+/// Checks the arguments against the guards and the schema.
 fn checked(seat: &Seat, entry: &Entry, arguments: &Arguments) -> Result<(), Failure> {
     arguments::guarded(seat.caller(), entry.tool.definition(), arguments)?;
     entry.schema.check(arguments).map_err(|mistakes| Failure::argument(mistakes.join("; ")))
 }
 
-/// The answer, unless it is too long for whoever asked.
+/// Replaces an answer that is too large by a failure.
 fn bounded(answer: Answer) -> Answer {
     let success = answer?;
     let of_data = serde_json::to_vec(&success.data).map_or(usize::MAX, |data| data.len());

@@ -1,8 +1,8 @@
-//! Clients that close their sending side once they have asked (`printf '…' | nc -N`), and wait for the answer.
+//! Clients that close their sending side after a request (`printf '…' | nc -N`), and wait for the response.
 //!
-//! hyper takes the end of what a client sends for a client that is gone, and gives its request up; told not to, it doesn't notice at
-//! all that one is gone, and what it has asked for would go on in vain. On TCP the two look the same. So the end is kept from hyper
-//! for a while as long as a request is under way. A client that is gone is noticed then; where nothing is under way, at once.
+//! hyper takes the end of a client's input for a disconnect, and drops the request. With half-close enabled it notices no
+//! disconnect at all, and the request would continue in vain. On TCP the two look the same. So the end of input is withheld from
+//! hyper for [`PATIENCE`] while a request is under way, and passed on at once otherwise.
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -15,17 +15,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// How long a client that sends nothing more is waited for.
+/// Maximum time for which the end of a client's input is withheld.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is known of the request of a connection that is under way.
+/// State of a connection's request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Exchange(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     phase: Phase,
-    /// What reads the connection, if it waits for the end to count.
+    /// Waker of the connection's reader, while the end of input is withheld.
     reader: Option<Waker>,
 }
 
@@ -34,9 +34,9 @@ enum Phase {
     /// No request is under way.
     #[default]
     Idle,
-    /// One is being received or answered.
+    /// A request is being received or answered.
     UnderWay,
-    /// The answer is made, and not all of it is sent.
+    /// The response is complete, but not completely sent.
     Answered,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct HalfClosed<S> {
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// The body of an answer, which notes when all of it is made.
+/// The body of a response, which notes its completion when it is dropped.
 struct Answer {
     body: Body,
     exchange: Exchange,
@@ -58,12 +58,12 @@ struct Answer {
 // === impl Exchange ===
 
 impl Exchange {
-    /// Notes that a request has come.
+    /// Notes that a request has been received.
     pub(crate) fn begin(&self) {
         self.state().phase = Phase::UnderWay;
     }
 
-    /// Notes its answer.
+    /// Notes its response.
     pub(crate) fn answer(&self, response: Response) -> Response {
         response.map(|body| Body::new(Answer { body, exchange: self.clone() }))
     }
@@ -75,7 +75,7 @@ impl Exchange {
         }
     }
 
-    /// Everything that was written is sent. The end counts from here on, if that was an answer.
+    /// Notes that all written bytes are sent. After a response the end of input is passed on again.
     fn flushed(&self) {
         let mut state = self.state();
         if state.phase == Phase::Answered {
@@ -84,7 +84,7 @@ impl Exchange {
         }
     }
 
-    /// Whether something is under way for which the connection stays open. The waker is called when it is over.
+    /// Returns true if a request is under way, so that the connection stays open. The waker is called when it is over.
     fn is_under_way(&self, waker: &Waker) -> bool {
         let mut state = self.state();
         let is_under_way = state.phase != Phase::Idle;
@@ -93,7 +93,7 @@ impl Exchange {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in there is ever half done.
+        // Ignores poisoning: each change is complete.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

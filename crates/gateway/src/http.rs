@@ -1,4 +1,4 @@
-//! MCP over HTTP: one path, by which messages come one at a time.
+//! MCP over HTTP: one path, one message per request.
 
 use crate::Gateway;
 use crate::long::{LARGEST_SHORT_BYTES, LONG_MESSAGES};
@@ -23,17 +23,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// By which way callers come.
+/// Kind of endpoint.
 #[derive(Debug, Clone)]
 pub enum Door {
-    /// By sockets that one caller alone has.
+    /// Sockets that only one caller has.
     Hatch(Seat),
-    /// By one that others can reach, too: whose a request is was looked up before ([`Seat`] among its extensions). The names under
-    /// which it is reached.
+    /// An endpoint that several callers can reach: authentication has put the [`Seat`] into the request's extensions. Contains
+    /// the endpoint's host names.
     Remote(Vec<String>),
 }
 
-/// What MCP says in headers.
+/// Headers of MCP.
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
@@ -42,30 +42,30 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Origins of pages that this machine itself serves.
 const SAME_MACHINE: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
-/// The largest message, in bytes.
+/// Maximum size of a message, in bytes.
 const LARGEST_MESSAGE_BYTES: usize = 4 << 20;
 
-/// Time for a client to send a long message, from its turn on.
+/// Maximum time for receiving a long message, from its turn on.
 const LONG_WITHIN: Duration = Duration::from_secs(60);
 
-/// How much of a larger one is read, and for how long, before it is refused.
+/// Maximum size of a too large message that is read before the refusal, and maximum time for it.
 const LARGEST_DISCARD_BYTES: usize = 64 << 20;
 const LONGEST_DISCARD: Duration = Duration::from_secs(5);
 
-/// `POST /mcp`, for callers who come by that way.
+/// `POST /mcp`, for the callers of that endpoint.
 pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> Router {
     let config = StreamableHttpServerConfig::default()
-        // Nothing is kept between requests: whose one is, it says by itself.
+        // No session state is kept between requests.
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(LARGEST_MESSAGE_BYTES)
         .with_cancellation_token(stopped)
-        // A page that somebody has been lured to has an origin; clients have none.
+        // Requests from web pages have an origin; a malicious page's is rejected. Other clients send none.
         .enforce_origin_validation();
     let (seat, config) = match door {
-        // A tool in the same sandbox may be a page.
+        // A page may be served by a tool in the same sandbox.
         Door::Hatch(seat) => (Some(seat), config.with_allowed_origins(SAME_MACHINE)),
-        // No names would be taken for any name; so those of loopback stay.
+        // An empty list would accept any host name, so the default loopback names stay.
         Door::Remote(hosts) if hosts.is_empty() => (None, config),
         Door::Remote(hosts) => (None, config.with_allowed_hosts(hosts)),
     };
@@ -81,9 +81,9 @@ pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> 
     service.layer(read).layer(middleware::from_fn(said_once))
 }
 
-/// Reads the message before anything is answered. A connection that is closed on a client that still sends loses the answer.
+/// Reads the message before anything is answered: closing a connection while the client still sends would lose the response.
 ///
-/// Long messages of one caller are handled one at a time, each from its first bytes beyond a short one until it is answered
+/// Long messages of one caller are handled one at a time, from the first bytes beyond a short message until the response
 /// ([`LONG_MESSAGES`]).
 async fn read_whole(seat: Option<Seat>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
@@ -99,13 +99,13 @@ async fn read_whole(seat: Option<Seat>, request: Request, next: Next) -> Respons
         return (StatusCode::BAD_REQUEST, Json(answer)).into_response();
     }
     if let Some(turn) = turn {
-        // It lasts as long as the call, whether or not the client waits for that.
+        // The turn is held until the call ends, even if the client doesn't wait for it.
         parts.extensions.insert(turn);
     }
     next.run(Request::from_parts(parts, Body::from(message))).await
 }
 
-/// Reads a message to its end, and for a long one waits for its turn.
+/// Reads a message to its end; waits for a turn if it is long.
 async fn collect(
     mut chunks: BodyDataStream,
     seat: Option<&Seat>,
@@ -126,7 +126,7 @@ async fn collect(
         let bytes = message.len() + chunk.len();
         if bytes > LARGEST_MESSAGE_BYTES {
             drop(message);
-            // What can't be read to its end in that time is cut off.
+            // If the rest can't be read in that time, the connection is closed.
             let _ = tokio::time::timeout(LONGEST_DISCARD, discard(chunks)).await;
             let reason = format!("a message may have {LARGEST_MESSAGE_BYTES} bytes");
             return Err((StatusCode::PAYLOAD_TOO_LARGE, reason));
@@ -145,7 +145,7 @@ async fn long_turn(seat: Option<&Seat>) -> Result<Turn, (StatusCode, String)> {
     turn.map_err(|error| (StatusCode::TOO_MANY_REQUESTS, error.to_string()))
 }
 
-/// Reads a message strictly; a long one on another thread.
+/// Parses a message strictly; a long one on another thread.
 async fn checked(message: Bytes, turn: Option<&Turn>) -> Result<(), ErrorData> {
     match turn {
         None => strict::read(&message).map(drop),
@@ -156,7 +156,7 @@ async fn checked(message: Bytes, turn: Option<&Turn>) -> Result<(), ErrorData> {
     }
 }
 
-/// Reads what is left of a body that is too large, up to a limit.
+/// Reads and drops the rest of a too large body, up to a limit.
 async fn discard(mut chunks: BodyDataStream) {
     let mut left = LARGEST_DISCARD_BYTES;
     while let Some(Ok(chunk)) = chunks.next().await {
@@ -167,8 +167,8 @@ async fn discard(mut chunks: BodyDataStream) {
     }
 }
 
-/// Refuses a request that says twice what it is judged by, or a host that can be read in two ways: whoever reads it otherwise would judge
-/// otherwise.
+/// Refuses a request with a duplicate of a header that decisions depend on, or with an ambiguous host: another program on the way
+/// could interpret it differently.
 async fn said_once(request: Request, next: Next) -> Response {
     let refuse = |reason: String| (StatusCode::BAD_REQUEST, reason).into_response();
     if let Some(name) = said_twice(request.headers()) {
@@ -180,20 +180,20 @@ async fn said_once(request: Request, next: Next) -> Response {
     }
 }
 
-/// Whether `Host` is a host with a port or without one, and a target that names a host names that one.
+/// Returns true if `Host` is a host with or without a port, and a target with a host names the same one.
 fn is_of_one_host(request: &Request) -> bool {
     let named = match request.headers().get(HOST).map(HeaderValue::to_str) {
         Some(Ok(named)) => named,
         Some(Err(_)) => return false,
-        // Whether there has to be one isn't decided here.
+        // The MCP library decides whether a `Host` is required.
         None => return request.uri().authority().is_none_or(|target| is_host(target.as_str())),
     };
     is_host(named)
         && request.uri().authority().is_none_or(|target| target.as_str().eq_ignore_ascii_case(named))
 }
 
-/// Whether a text is a host, and what stands behind it a port: some readers of `127.0.0.1:80.other.example` pass over what follows the
-/// digits.
+/// Returns true if a text is a host, optionally with a port: some parsers of `127.0.0.1:80.other.example` ignore the text behind
+/// the digits.
 fn is_host(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {
         // A colon within brackets belongs to an address.

@@ -1,13 +1,13 @@
-//! The gateway by which agents call tools, whatever they speak to it.
+//! The gateway by which agents call tools, over any protocol.
 //!
 //! ```text
-//! caller, name, arguments ─► found? ─► policy::tool::decide ─► bounds ─► access ─► guards ─► schema ─► a yes, where it takes one
+//! caller, name, arguments ─► found? ─► policy::tool::decide ─► bounds ─► access ─► guards ─► schema ─► an approval, if required
 //!                                            ▲                      ▲                                    │
 //!                  list ─────────────────────┴──────────────────────┘                 recorded, if it changes anything
-//!                                       Envelope ◄─ recorded ◄─ looked through ◄─ call ◄──┘
+//!                                       Envelope ◄─ recorded ◄─ scanned ◄──────── call ◄──┘
 //! ```
-//! Who calls is known by the socket or the token by which the call came ([`seat::Seat`]), never by anything it says. What lists tools
-//! and what calls one asks the same function.
+//! The socket or the token of a call identifies the caller ([`seat::Seat`]), never the call's content. Listing tools and calling
+//! them use the same decision.
 
 #![forbid(unsafe_code)]
 
@@ -52,24 +52,24 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub struct Gateway {
     registry: Arc<Registry>,
     audit: Arc<AuditLog>,
-    /// What is left out of records, answers and messages of failures besides `secrets`: precise forms of tokens.
+    /// Redactor of texts with the precise form of a token, for records, answers and failure messages, besides `secrets`.
     token_forms: Redactor,
     /// The host's own secrets.
     secrets: Arc<dyn KnownSecrets>,
     disabled: RwLock<BTreeSet<ToolName>>,
-    /// For whose agents tools are, in the place of what they say themselves.
+    /// Scopes of tools that replace their own.
     tool_scopes: RwLock<BTreeMap<ToolName, ToolScope>>,
-    /// What is there to be said to whoever begins.
+    /// Instructions for a client at the begin of a session.
     instructions: Cow<'static, str>,
-    /// By whose rules agents are judged; nothing where there are none.
+    /// Access rules of agents, if there are any.
     access: Option<Arc<dyn Access>>,
-    /// What all calls act on besides their arguments.
+    /// Scope of all calls.
     scopes: Option<Arc<dyn ScopeSource>>,
-    /// Who is asked where a person has to say yes; nobody, where there is none.
+    /// Approvals, if there is an approver.
     asking: Option<Arc<Asking>>,
 }
 
-/// Under which its own tool is among those of others.
+/// Source name of the gateway's own tool.
 const OF_GATEWAY: &str = "gateway";
 
 const INSTRUCTIONS: &str = "Tools of the host. Each answers with an envelope: {\"status\":\"ok\",\"data\":…} or \
@@ -78,7 +78,7 @@ const INSTRUCTIONS: &str = "Tools of the host. Each answers with an envelope: {\
 // === impl Gateway ===
 
 impl Gateway {
-    /// One for these tools, which records into that audit.
+    /// Returns a gateway for these tools, which records into that audit log.
     pub fn new(registry: Arc<Registry>, audit: Arc<AuditLog>) -> Self {
         let instructions = INSTRUCTIONS.into();
         Self {
@@ -95,23 +95,22 @@ impl Gateway {
         }
     }
 
-    /// The same, which judges agents by these rules.
+    /// Sets the access rules of agents.
     pub fn judging_by(self, access: Arc<dyn Access>) -> Self {
         Self { access: Some(access), ..self }
     }
 
-    /// Returns the gateway with the host's own secrets: they are left out of records, and calls whose arguments contain one can't be
-    /// approved.
+    /// Sets the host's secrets: they are redacted in records, and calls with one in their arguments can't be approved.
     pub fn knowing(self, secrets: Arc<dyn KnownSecrets>) -> Self {
         Self { secrets, ..self }
     }
 
-    /// Returns the gateway with what all calls act on besides their arguments. It comes before [`Gateway::asking`].
+    /// Sets the scope of all calls. Must precede [`Gateway::asking`].
     pub fn scoped_by(self, scopes: Arc<dyn ScopeSource>) -> Self {
         Self { scopes: Some(scopes), ..self }
     }
 
-    /// The same, which asks there where a person has to say yes; it comes after [`Gateway::judging_by`]. Agents with rules of their own are shown a tool that asks, too.
+    /// Sets the approver; must follow [`Gateway::judging_by`]. Agents with access rules get a tool that requests approvals.
     ///
     /// # Errors
     /// [`RegisterError`] when another tool has its name.
@@ -125,32 +124,32 @@ impl Gateway {
         }
     }
 
-    /// The same, which says this to whoever begins, after what holds for every gateway.
+    /// Adds instructions for clients, after the general ones.
     pub fn instructing(self, instructions: &str) -> Self {
         Self { instructions: format!("{INSTRUCTIONS} {instructions}").into(), ..self }
     }
 
-    /// What is said to whoever begins.
+    /// Returns the instructions for clients.
     pub(crate) fn instructions(&self) -> &str {
         &self.instructions
     }
 
-    /// The tools that it has.
+    /// Returns the registry of its tools.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// Has these tools be switched off, and all others on. Whoever lists or calls from now on is told so.
+    /// Disables these tools, and enables all others. Takes effect for the next list or call.
     pub fn disable(&self, names: impl IntoIterator<Item = ToolName>) {
         *self.disabled.write().unwrap_or_else(PoisonError::into_inner) = names.into_iter().collect();
     }
 
-    /// Has these tools be for the agents of these scopes, and all others for those of their own.
+    /// Sets the scopes of these tools; all others have their own.
     pub fn rescope(&self, scopes: impl IntoIterator<Item = (ToolName, ToolScope)>) {
         *self.tool_scopes.write().unwrap_or_else(PoisonError::into_inner) = scopes.into_iter().collect();
     }
 
-    /// The tools that this caller may call, by name: those, and no others.
+    /// Returns the tools that this caller may call, by name.
     pub fn listed(&self, caller: &Caller) -> Vec<Arc<Entry>> {
         let is_shown = |entry: &Arc<Entry>| {
             let access = self.access.as_deref();
@@ -168,7 +167,7 @@ impl Gateway {
     /// Decides whether this caller may call that tool.
     ///
     /// # Errors
-    /// [`Denied`] with the first reason there is.
+    /// [`Denied`] with the first reason.
     pub fn decide(&self, caller: &Caller, entry: &Entry) -> Result<Permitted, Denied> {
         let definition = entry.tool.definition();
         let is_disabled =

@@ -1,24 +1,23 @@
-//! Long messages of callers and reports of jobs: what is parsed takes many times its length in memory, and takes a processor.
+//! Long messages of callers and long reports of jobs: parsing takes many times their length in memory, and much processor time.
 //!
-//! A run has one long call and one long report under way. They are read on threads that may wait, never on one that answers other
-//! runs or the Worker API, and one at a time for all runs.
+//! A run has at most one long call and one long report under way. They are parsed on blocking threads, which serve neither other
+//! runs nor the Worker API, and one at a time for all runs.
 
 use belljar_tools::turns::Turns;
 use std::sync::LazyLock;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
 
-/// Messages up to this length, in bytes, are short.
+/// Maximum length of a short message, in bytes.
 pub const LARGEST_SHORT_BYTES: usize = 64 << 10;
 
-/// Long messages of one run that wait or are under way. Its hatch has fewer connections.
+/// Maximum number of long messages of one run that wait or are under way. Its hatch has fewer connections.
 const MOST_OF_RUN: usize = 32;
 
-/// Where long messages are read, one at a time.
+/// Queue of long messages, which are parsed one at a time.
 pub static LONG_MESSAGES: LazyLock<Turns> = LazyLock::new(|| Turns::new(1, MOST_OF_RUN));
 
-/// Awaits work on a thread of its own: what is made of something long takes a processor, and the threads of the runtime are there for
-/// everybody.
+/// Runs a future on a blocking thread, so that processor-intensive work doesn't occupy the runtime's threads.
 ///
 /// # Errors
 /// [`JoinError`] when the work has panicked.

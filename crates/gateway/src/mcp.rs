@@ -1,5 +1,5 @@
-//! MCP, by the library of its authors: the one module that knows it. Both families of revisions come by one way: what is stateless
-//! (2026-07-28), and what begins with a handshake, which leaves nothing behind here either.
+//! MCP, by the library of its authors; this is the only module that uses it. It serves both families of revisions: the stateless
+//! one (2026-07-28), and those with a handshake, for which it keeps no state either.
 
 use crate::Gateway;
 use crate::arguments;
@@ -23,31 +23,31 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Serves one caller, or whoever a request is of.
+/// A server for one caller, or for the authenticated caller of each request.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) gateway: Arc<Gateway>,
-    /// Nothing where each request says by its token whose it is.
+    /// `None` if each request is authenticated by its token.
     pub(crate) seat: Option<Seat>,
 }
 
-/// So many tools are told at once.
+/// Maximum number of tools per page.
 const TOOLS_AT_ONCE: usize = 100;
 
-/// The error of a call that may not be made.
+/// Error code of a call that is not permitted.
 const DENIED: ErrorCode = ErrorCode(-32_001);
 
-/// The error of one that can't be recorded.
+/// Error code of a call that can't be recorded.
 const UNAVAILABLE: ErrorCode = ErrorCode(-32_002);
 
 // === impl Server ===
 
 impl Server {
-    /// Who asks.
+    /// Returns the caller slot of a request.
     fn seat<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> Result<&'a Seat, ErrorData> {
         let of_request = || context.extensions.get::<Parts>()?.extensions.get::<Seat>();
         let seat = self.seat.as_ref().or_else(of_request);
-        // A request without anybody can't come so far; if it does, nobody may do anything.
+        // Authentication rejects requests without a slot; should one get here, it is refused.
         seat.filter(|seat| !seat.is_over()).ok_or_else(|| refused(&Refusal::Over))
     }
 }
@@ -142,7 +142,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// Makes a call, unless its client gives it up.
+/// Makes a call; it ends if the client cancels it.
 async fn call(
     gateway: Arc<Gateway>,
     seat: Seat,
@@ -156,7 +156,7 @@ async fn call(
     };
     match called {
         Called::Answered(answered) => Ok(result(answered).into()),
-        // A model that has misread a name can go on by the names that there are.
+        // The answer lists the existing names, so that a model can correct a misread one.
         Called::Refused(refusal @ Refusal::Unknown { .. }) => {
             let failure = Failure::new(DomainCode::NotFound, refusal.to_string());
             Ok(result(Answered { envelope: envelope(Err(failure)), attachments: Vec::new() }).into())
@@ -165,13 +165,13 @@ async fn call(
     }
 }
 
-/// Where somebody was with a list.
+/// Parses the cursor of a list.
 fn cursor(request: Option<PaginatedRequestParams>) -> Result<usize, ErrorData> {
     let Some(cursor) = request.and_then(|request| request.cursor) else { return Ok(0) };
     cursor.parse().map_err(|_| ErrorData::invalid_params("not a cursor that this server gave", None))
 }
 
-/// A tool as this caller is told of it.
+/// Returns a tool's description for this caller.
 fn told(seat: &Seat, definition: &Definition) -> Tool {
     let schema: JsonObject = arguments::told_schema(seat.caller(), &definition.input);
     let effect = definition.effect;
@@ -201,7 +201,7 @@ fn told_resource(definition: &Definition, resource: &Resource) -> McpResource {
     told
 }
 
-/// An answer as MCP says it: the envelope as a value, and as text for those who read no values.
+/// Converts an answer to MCP: the envelope as a value, and as text for clients that don't read values.
 fn result(Answered { envelope, attachments }: Answered) -> CallToolResult {
     let is_error = matches!(envelope, Envelope::Error { .. });
     let value = serde_json::to_value(&envelope).unwrap_or(Value::Null);

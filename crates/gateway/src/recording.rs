@@ -1,4 +1,4 @@
-//! The record of each call, on the disk before its answer is given.
+//! The audit record of each call, which is on the disk before the call is answered.
 
 use crate::Gateway;
 use crate::access::{Case, ExactCall};
@@ -19,20 +19,20 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// A call that is under way. However it ends, that is recorded; if it is merely dropped, as cancelled.
+/// A call that is under way. Its end is always recorded; if it is dropped, as cancelled.
 pub(crate) struct Recording {
     audit: Arc<AuditLog>,
-    /// What counts its records.
+    /// Counter of its records.
     counter: Option<Arc<Turn>>,
-    /// Nothing once it has been recorded.
+    /// `None` once it has been recorded.
     record: Option<ToolCallRecord>,
     since: Instant,
     autonomy: Option<AutonomyLevel>,
-    /// The scope in which a person has approved it, if one has.
+    /// The scope of the approval, if the call was approved.
     approved_scope: Option<CallScope>,
 }
 
-/// A call can't be recorded.
+/// Reasons why a call can't be recorded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordError {
     #[error(transparent)]
@@ -41,13 +41,13 @@ pub(crate) enum RecordError {
     Event(#[from] EventError),
 }
 
-/// As much of what was given for a name is recorded.
+/// Maximum length of a given name that is recorded, in bytes.
 const LONGEST_NAME: usize = 128;
 
 // === impl Gateway ===
 
 impl Gateway {
-    /// Begins the record of a call of whatever was named.
+    /// Begins the record of a call of the named tool.
     pub(crate) fn recording(
         &self,
         seat: &Seat,
@@ -98,14 +98,14 @@ pub(crate) fn subject(caller: &Caller) -> ToolSubject {
 // === impl Recording ===
 
 impl Recording {
-    /// It is allowed.
+    /// Notes that the call is allowed.
     pub(crate) fn allow(&mut self) {
         if let Some(record) = &mut self.record {
             record.decision = ToolDecision::Allow;
         }
     }
 
-    /// It was refused after that, by its tool or a guard.
+    /// Notes that the allowed call was refused by its tool or a guard.
     pub(crate) fn refused(&mut self, by: &str) {
         if let Some(record) = &mut self.record {
             record.decision = ToolDecision::Deny;
@@ -113,7 +113,7 @@ impl Recording {
         }
     }
 
-    /// By what it was judged.
+    /// Notes the judgement.
     pub(crate) fn judged(&mut self, case: &Case) {
         if let Some(record) = &mut self.record {
             record.judged = Some(case.record.clone());
@@ -121,7 +121,7 @@ impl Recording {
         self.autonomy = Some(case.autonomy);
     }
 
-    /// A person has said yes to it, or is asked.
+    /// Notes the approval, given or requested.
     pub(crate) fn approval(&mut self, id: Uuid, rule: Option<&Rule>) {
         let judged = self.record.as_mut().and_then(|record| record.judged.as_mut());
         let Some(judged) = judged else { return };
@@ -131,46 +131,46 @@ impl Recording {
         }
     }
 
-    /// A person has approved it in that scope.
+    /// Notes the scope of the approval.
     pub(crate) fn approved_in(&mut self, scope: CallScope) {
         self.approved_scope = Some(scope);
     }
 
-    /// The scope in which a person has approved it; `None` where it takes no approval.
+    /// Returns the scope of the approval; `None` if none was required.
     pub(crate) fn approved_scope(&self) -> Option<&CallScope> {
         self.approved_scope.as_ref()
     }
 
-    /// Another rule has the last word.
+    /// Notes another rule as the decisive one.
     pub(crate) fn ruled(&mut self, rule: &Rule) {
         if let Some(judged) = self.record.as_mut().and_then(|record| record.judged.as_mut()) {
             (judged.rule, judged.reason) = (rule.code(), rule.to_string());
         }
     }
 
-    /// Its answer is passed on as it is: it shows a person's decisions and what they are about, which is whole or useless.
+    /// Exempts the answer from redaction: it shows approvals and their arguments, which must be complete.
     pub(crate) fn verbatim(&mut self) {
         self.autonomy = None;
     }
 
-    /// How much the agent does by itself; nothing where it has no rules of its own.
+    /// Returns the agent's autonomy; `None` without access rules.
     pub(crate) fn autonomy(&self) -> Option<AutonomyLevel> {
         self.autonomy
     }
 
-    /// So much in its answer looked like a secret.
+    /// Notes the number of texts with secrets in its answer.
     pub(crate) fn secrets(&mut self, found: u64) {
         if let Some(judged) = self.record.as_mut().and_then(|record| record.judged.as_mut()) {
             judged.secrets_found = Some(found);
         }
     }
 
-    /// This decision.
+    /// Returns the id of this decision.
     pub(crate) fn id(&self) -> Uuid {
         self.record.as_ref().map(|record| record.call_id).unwrap_or_default()
     }
 
-    /// The call, as exactly as a person has to be asked about it: with all of its arguments, and what it acts on besides.
+    /// Returns the call in all details that an approval covers.
     pub(crate) fn exact(
         &self,
         tool: &ToolName,
@@ -192,7 +192,7 @@ impl Recording {
         })
     }
 
-    /// Records that a person is asked.
+    /// Records that an approval is requested.
     pub(crate) async fn escalate(mut self) -> Result<(), RecordError> {
         if let Some(record) = &mut self.record {
             record.decision = ToolDecision::Escalate;
@@ -200,7 +200,7 @@ impl Recording {
         self.end(ToolStatus::Error, Some(DomainCode::ApprovalRequired)).await
     }
 
-    /// Records that it is about to be made, and waits until that is on the disk.
+    /// Records that the call is about to be made, and waits for the disk.
     pub(crate) async fn begin(&self) -> Result<(), RecordError> {
         match &self.record {
             Some(record) => self.put(TOOL_BEGUN, record).await,
@@ -208,17 +208,17 @@ impl Recording {
         }
     }
 
-    /// Records that it was refused, and why.
+    /// Records that the call was refused, and why.
     pub(crate) async fn deny(mut self, by: &str) -> Result<(), RecordError> {
         if let Some(record) = &mut self.record {
             record.denied_by = Some(by.to_owned());
-            // A refused call costs whoever makes it nothing; of its arguments a little is enough.
+            // Refused calls cost their caller nothing, so only a preview of their arguments is kept.
             arguments::shorten(record);
         }
         self.end(ToolStatus::Error, Some(DomainCode::PermissionDenied)).await
     }
 
-    /// Records what came of it.
+    /// Records the result.
     pub(crate) async fn end(
         mut self,
         status: ToolStatus,
@@ -228,7 +228,7 @@ impl Recording {
         self.put(TOOL_CALLED, &record).await
     }
 
-    /// Has a record be on the disk.
+    /// Writes a record, and waits for the disk.
     async fn put(&self, kind: &str, record: &ToolCallRecord) -> Result<(), RecordError> {
         let event = self.event(kind, record)?;
         let (done, outcome) = oneshot::channel();
@@ -237,7 +237,7 @@ impl Recording {
         Ok(())
     }
 
-    /// A record in its final form, counted.
+    /// Returns the record in its final form, and counts its bytes.
     fn event(&self, kind: &str, record: &ToolCallRecord) -> Result<Event, EventError> {
         let event = Event::new(kind, record.subject.run_id.as_ref(), record)?;
         if let Some(counter) = &self.counter {
@@ -250,7 +250,7 @@ impl Recording {
         let mut record = self.record.take()?;
         record.status = Some(status);
         record.error_type = error_type;
-        // To a microsecond: what is finer is noise.
+        // Rounded to microseconds.
         record.duration_ms = Some((self.since.elapsed().as_secs_f64() * 1e6).round() / 1e3);
         Some(record)
     }
@@ -260,7 +260,7 @@ impl Drop for Recording {
     fn drop(&mut self) {
         let Some(record) = self.finished(ToolStatus::Cancelled, None) else { return };
         match self.event(TOOL_CALLED, &record) {
-            // Nobody waits for it any more.
+            // No task waits for this record.
             Ok(event) => self.audit.submit(event, drop),
             Err(error) => tracing::error!(%error, "a call of a tool can't be recorded"),
         }

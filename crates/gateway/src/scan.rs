@@ -1,8 +1,8 @@
-//! Scans what tools have answered for secrets. What becomes of a secret depends on how much the agent does by itself.
+//! Scans answers of tools for secrets. The agent's autonomy decides how a secret is handled.
 //!
-//! An answer is something that an agent works with: source code, settings, output of programs. So only the bytes of secrets that the
-//! host knows and texts with the precise form of a token count, and never a name beside a value: an agent that reads `token: int = 3`
-//! must be able to edit it. What was taken out is said beside the data.
+//! Answers contain what agents work with: source code, settings, program output. So only known secrets of the host and texts with
+//! the precise form of a token are detected, never a name beside a value: an agent that reads `token: int = 3` must be able to
+//! edit it. Redactions are listed beside the data.
 
 use crate::Gateway;
 use crate::recording::Recording;
@@ -14,43 +14,43 @@ use belljar_tools::answer::{Answer, Failure};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// What becomes of an answer in which something was found.
+/// Handling of an answer with secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Handling {
-    /// It is passed on as it is; that is recorded.
+    /// It is passed on unchanged, and the finding is recorded.
     Record,
-    /// What was found is taken out.
+    /// The secrets are redacted.
     Redact,
     /// It is not passed on.
     Withhold,
 }
 
-/// Takes secrets out of a value, and notes where they were.
+/// Redacts a value, and notes the places.
 struct Scan<'g> {
     secrets: &'g dyn KnownSecrets,
     tokens: &'g Redactor,
-    /// The JSON pointer to what is looked at.
+    /// JSON pointer to the current value.
     place: String,
-    /// Number of texts that something was found in.
+    /// Number of texts with secrets.
     texts: u64,
-    /// The pointers to the first of them.
+    /// Pointers to the first of them.
     at: Vec<String>,
 }
 
-/// Number of places that an answer names.
+/// Maximum number of places that an answer lists.
 const MOST_PLACES: usize = 32;
 
-/// What a caller is told of a redacted answer.
+/// Notice in a redacted answer.
 const NOTICE: &str = "`***` stands for a secret that is not passed on. It is not in the original: don't write it back, and don't \
     use a text with it as `old_text`.";
 
-/// What stands behind the message of a failure that something was taken out of.
+/// Suffix of a redacted failure message.
 const NOTICE_OF_MESSAGE: &str = " (`***` stands for a secret)";
 
 // === impl Gateway ===
 
 impl Gateway {
-    /// The answer as the agent may have it. Only what agents with rules of their own get is looked at.
+    /// Returns the answer as the agent may have it. Only answers for agents with access rules are scanned.
     pub(crate) fn scanned(&self, answer: Answer, recording: &mut Recording) -> Answer {
         let Some(level) = recording.autonomy() else { return answer };
         let mut success = answer?;
@@ -72,15 +72,15 @@ impl Gateway {
         }
     }
 
-    /// The message of a failure, without secrets (`spec/3 §MCP Integration`, SEC-1). It is an answer like others: an agent that is told
-    /// which names there are (`code:write`) must be able to use them.
+    /// Returns a failure message without secrets (`spec/3 §MCP Integration`, SEC-1). Names such as `code:write` are kept, as
+    /// agents must be able to use them.
     pub(crate) fn scrubbed(&self, message: &str) -> String {
         let scrubbed = self.token_forms.text(&hide(self.secrets.as_ref(), message));
         if scrubbed == message { scrubbed } else { scrubbed + NOTICE_OF_MESSAGE }
     }
 }
 
-/// Where something was found, for a message.
+/// Returns the places of secrets, for a message.
 fn places(found: &Redacted) -> String {
     let at = found.at.iter().map(|place| if place.is_empty() { "the top" } else { place.as_str() });
     format!("at {}", at.collect::<Vec<_>>().join(", "))
@@ -105,7 +105,7 @@ impl<'g> Scan<'g> {
         Self { secrets, tokens, place: String::new(), texts: 0, at: Vec::new() }
     }
 
-    /// The value without secrets, in texts and in the names of members.
+    /// Returns the value without secrets, in texts and in member names.
     fn value(&mut self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text)),
@@ -117,7 +117,7 @@ impl<'g> Scan<'g> {
                 let mut left = Map::new();
                 for (name, member) in members {
                     let mut shown = self.text(name);
-                    // Two names may be the same without their secrets.
+                    // Two names may be equal after redaction.
                     while left.contains_key(&shown) {
                         shown.push('*');
                     }
@@ -141,7 +141,7 @@ impl<'g> Scan<'g> {
         left
     }
 
-    /// Looks at what has that name or number where it is now.
+    /// Visits the member or element with that name or index.
     fn within<T>(&mut self, name: &str, look: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.place.len();
         self.place.push('/');
@@ -151,7 +151,7 @@ impl<'g> Scan<'g> {
         seen
     }
 
-    /// What was taken out; `None` if nothing was.
+    /// Returns what was redacted; `None` if nothing was.
     fn found(self) -> Option<Redacted> {
         (self.texts > 0).then_some(Redacted { texts: self.texts, at: self.at, notice: Cow::Borrowed(NOTICE) })
     }

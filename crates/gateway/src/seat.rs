@@ -1,4 +1,4 @@
-//! The place from which somebody calls: it is theirs until it is taken away, and what they call ends with it.
+//! The slot of a caller: it is valid until it is removed, which cancels the caller's calls.
 
 use belljar_policy::audit_pace::{AuditLimits, AuditUse, FRAME_BYTES};
 use belljar_tools::caller::Caller;
@@ -8,18 +8,18 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// A caller, for as long as they may call.
+/// A caller, for as long as it may call.
 #[derive(Debug, Clone)]
 pub struct Seat {
     caller: Arc<Caller>,
     ended: CancellationToken,
-    /// Nothing where nobody counts.
+    /// `None` if calls are not counted.
     turn: Option<Arc<Turn>>,
-    /// The same.
+    /// `None` if concurrent requests are not limited.
     room: Option<Arc<Semaphore>>,
 }
 
-/// How often the caller has called, and how much of that was recorded.
+/// Number of the caller's calls, and size of their records.
 #[derive(Debug)]
 pub(crate) struct Turn {
     unpaced: u32,
@@ -32,50 +32,50 @@ pub(crate) struct Turn {
 #[derive(Debug, Default)]
 struct Calls {
     count: u32,
-    /// Those that were refused because of the quota.
+    /// Number of calls that were refused because of the quota.
     beyond: u32,
 }
 
-/// As many requests are under way as may be.
+/// The maximum number of concurrent requests is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests are under way")]
 pub struct NoRoom;
 
-/// As many calls were made from a seat that is counted as may be, or their records are as long as they may be: each has two records in
-/// the audit log.
+/// The quota of a slot is used up: the number of its calls, or the size of their records. Each call has two records in the audit
+/// log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UsedUp {
-    /// Which call beyond those it is, from 1.
+    /// Number of refused calls so far, from 1.
     pub(crate) beyond: u32,
 }
 
-/// So long each further call takes at least, one after the other.
+/// Minimum duration of each throttled call; they are served one after the other.
 const PACE: Duration = Duration::from_millis(20);
-/// Behind so many calls a further one takes this long.
+/// Number of calls from which on each takes at least [`SLOW_PACE`].
 const SLOW_AFTER: u32 = 20_000;
 const SLOW_PACE: Duration = Duration::from_millis(500);
-/// Calls that are made from one seat.
+/// Maximum number of calls of one slot.
 const MOST_CALLS: u32 = 100_000;
 
 // === impl Seat ===
 
 impl Seat {
-    /// A seat of that caller's. Whoever holds the token takes it away.
+    /// Returns a slot for that caller. Cancelling the token removes it.
     pub fn new(caller: Caller, ended: CancellationToken) -> Self {
         Self { caller: Arc::new(caller), ended, turn: None, room: None }
     }
 
-    /// The same, from which calls take their time after so many: each fills a line of the audit.
+    /// Throttles calls after the first `unpaced` ones: each call takes up space in the audit log.
     pub fn paced_after(self, unpaced: u32) -> Self {
         Self { turn: Some(Arc::new(Turn::new(unpaced, AuditLimits::USUAL))), ..self }
     }
 
-    /// The same, from which so many requests may be under way at once.
+    /// Limits the number of concurrent requests.
     pub fn with_room_for(self, most: usize) -> Self {
         Self { room: Some(Arc::new(Semaphore::new(most))), ..self }
     }
 
-    /// Leave for a request, for as long as it is under way; nothing to be held where nobody counts.
+    /// Returns a permit for a request, to be held until its end; `None` if requests are not limited.
     ///
     /// # Errors
     /// [`NoRoom`].
@@ -84,22 +84,22 @@ impl Seat {
         permit.transpose().map_err(|_| NoRoom)
     }
 
-    /// Whether nobody has a clone of it: nothing is under way, and nothing will be.
+    /// Returns true if there is no clone of the slot: no request is under way.
     pub fn is_unused(&self) -> bool {
         Arc::strong_count(&self.caller) == 1
     }
 
-    /// Who sits there.
+    /// Returns the caller.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Whether it has been taken away.
+    /// Returns true if the slot was removed.
     pub fn is_over(&self) -> bool {
         self.ended.is_cancelled()
     }
 
-    /// Waits until it is.
+    /// Waits until the slot is removed.
     pub async fn over(&self) {
         self.ended.cancelled().await;
     }
@@ -107,7 +107,7 @@ impl Seat {
     /// Waits until the next call may be made.
     ///
     /// # Errors
-    /// [`UsedUp`] when no more may be.
+    /// [`UsedUp`] when the quota is used up.
     pub(crate) async fn turn(&self) -> Result<(), UsedUp> {
         let Some(turn) = &self.turn else { return Ok(()) };
         let mut calls = turn.calls.lock().await;
@@ -124,7 +124,7 @@ impl Seat {
         Err(UsedUp { beyond: calls.beyond })
     }
 
-    /// What counts the records of its calls; nothing where nobody counts.
+    /// Returns the counter of its records; `None` if calls are not counted.
     pub(crate) fn counter(&self) -> Option<Arc<Turn>> {
         self.turn.clone()
     }
@@ -138,14 +138,14 @@ impl Turn {
         Self { unpaced, calls: Mutex::default(), limits, since: Instant::now(), recorded }
     }
 
-    /// Counts a record of so many bytes, without what the log adds to it.
+    /// Counts a record of the given size, to which the log's framing is added.
     pub(crate) fn count_record(&self, bytes: usize) {
         let bytes = FRAME_BYTES.saturating_add(bytes as u64);
         self.recorded().count(&self.limits, bytes, self.since.elapsed());
     }
 
     fn recorded(&self) -> std::sync::MutexGuard<'_, AuditUse> {
-        // Nothing in there is ever half done.
+        // Ignores poisoning: each change is complete.
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -174,7 +174,7 @@ mod tests {
         assert!(since.elapsed() >= least, "{:?}", since.elapsed());
         assert_eq!(seat.turn().await, Err(UsedUp { beyond: 1 }));
         assert_eq!(seat.turn().await, Err(UsedUp { beyond: 2 }));
-        // The control: a seat that isn't counted has no quota.
+        // Control: a slot without counting has no quota.
         let free = Seat::new(Caller::of(AgentKind::Sandbox), CancellationToken::new());
         for _ in 0..=MOST_CALLS {
             assert_eq!(free.turn().await, Ok(()));
@@ -198,7 +198,7 @@ mod tests {
         let (calls, seconds) = large_after(50_000).await;
         assert_eq!(calls, (1_usize << 20).div_ceil(50_000 + FRAME_BYTES as usize));
         assert!((20..=30).contains(&seconds), "{seconds}");
-        // The control: short records.
+        // Control: short records.
         assert_eq!(large_after(200).await, (1_000, 9));
     }
 }

@@ -1,4 +1,4 @@
-//! Connections of HTTP: as many as there is room for, each with a bound on how long its client may take to send a request.
+//! HTTP connections: limited in number, and each with a time limit for sending a request.
 
 use crate::admission::{Admission, ConnectionLimits, Peer, Place};
 use crate::half_closed::{Exchange, HalfClosed};
@@ -23,34 +23,34 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How much is served at once, and how long what is under way may take when it stops.
+/// Connection limits, and grace period of the shutdown.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
-    /// Connections at once.
+    /// Limits of concurrent connections.
     pub connections: ConnectionLimits,
-    /// For requests that are under way.
+    /// Grace period for requests that are under way.
     pub grace: Duration,
 }
 
-/// A request that is being answered.
+/// The future of a response.
 type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-/// A future that finds that runtime's reactor and clock, whichever thread polls it.
+/// A future that uses that runtime's reactor and clock, on any thread that polls it.
 struct Within {
     runtime: Handle,
     answering: Option<Answering>,
 }
 
-/// Time for a client to send the head of a request.
+/// Maximum time for receiving the head of a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 
-/// The largest head of a request, in bytes.
+/// Maximum size of a request's head, in bytes.
 const LARGEST_HEAD_BYTES: usize = 64 << 10;
 
-/// Pause after a failed accept, which most likely lacks descriptors.
+/// Pause after a failed accept, most likely because of missing descriptors.
 const AFTER_FAILURE: Duration = Duration::from_millis(10);
 
-/// Serves until it is stopped, and what is under way to its end.
+/// Serves until it is stopped; then finishes requests that are under way, within the grace period.
 pub async fn serve(routes: Router, listener: TcpListener, room: Room, stop: CancellationToken) {
     let admission = Admission::new(room.connections);
     let mut connections = JoinSet::new();
@@ -79,8 +79,8 @@ pub async fn serve(routes: Router, listener: TcpListener, room: Room, stop: Canc
     let _ = tokio::time::timeout(room.grace, all).await;
 }
 
-/// Serves a client that comes from elsewhere, also one that closes its sending side behind its request. Each request knows its address
-/// and its [`Place`].
+/// Serves a TCP client, which may close its sending side after its request. Each request has its peer address and its [`Place`]
+/// among its extensions.
 async fn of_peer(
     (stream, peer): (TcpStream, SocketAddr),
     routes: Router,
@@ -104,9 +104,9 @@ async fn of_peer(
     speak(stream, answer, HEAD_WITHIN, stop).await;
 }
 
-/// Serves a connection by a hatch of a sandbox, until it is closed. It is read and answered on the thread that polls this; what
-/// the answer takes of a runtime, like connections of a database, is of the runtime that is handed in. Without `head_within` the
-/// client may be silent for as long as it likes.
+/// Serves a connection of a sandbox's hatch, until it is closed. It is read and answered on the thread that polls this; resources
+/// of a runtime, such as database connections, are the given runtime's. Without `head_within` the client may be silent
+/// indefinitely.
 pub async fn hatch_connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     routes: Router,
@@ -139,7 +139,7 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     });
     let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
-    // How a connection ends is its client's business: what it wanted is recorded, or was refused.
+    // Errors of a connection are ignored: its requests are recorded, or were refused.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
@@ -147,8 +147,8 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let _ = connection.await;
 }
 
-/// How long a head is, without blanks that mean nothing. The parser's buffer bounds it only roughly: it may end in the middle of what
-/// was read last.
+/// Returns the size of a head, without insignificant white space. The parser's buffer limits it only roughly, as the head may end
+/// within the last read.
 fn head_bytes<T>(request: &hyper::Request<T>) -> usize {
     const LINE: usize = "  HTTP/1.1\r\n\r\n".len();
     const FIELD: usize = ": \r\n".len();
@@ -180,7 +180,7 @@ impl Future for Within {
 
 impl Drop for Within {
     fn drop(&mut self) {
-        // What is given back, like connections of a database, is given back there, too.
+        // Resources that are released, such as database connections, need the runtime, too.
         let _inside = self.runtime.enter();
         self.answering = None;
     }
@@ -202,7 +202,7 @@ mod tests {
         String::from_utf8(answer).unwrap()
     }
 
-    /// Serves a route that answers when it is told to, and notes when its caller is given up.
+    /// Serves a route that answers on request, and notes when its caller gives up.
     async fn served() -> (SocketAddr, Arc<tokio::sync::Notify>, Arc<tokio::sync::Notify>) {
         struct GivenUp(Arc<tokio::sync::Notify>);
         impl Drop for GivenUp {
@@ -252,7 +252,7 @@ mod tests {
         stream.read_exact(&mut first).await.unwrap();
         go.notify_one();
         let mut rest = String::new();
-        // The connection is closed behind the last answer.
+        // The connection is closed after the last response.
         stream.read_to_string(&mut rest).await.unwrap();
         assert_eq!(&first, b"HTTP/1.1 200");
         assert!(rest.contains("hiyyy") && rest.len() > 4 << 20, "{}", rest.len());

@@ -1,5 +1,5 @@
-//! MCP by standard input and output: one client, which is whoever has started this process. Standard output carries messages and
-//! nothing else.
+//! MCP over standard input and output: the only client is the process that started this one. Standard output carries only
+//! messages.
 
 mod lines;
 
@@ -13,30 +13,30 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-/// A client can't be served.
+/// Reasons why the client can't be served.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// What it says first is not how MCP begins.
+    /// The first message is not how MCP begins.
     #[error("what came by standard input is not how MCP begins")]
     Beginning {
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<ServerInitializeError>,
     },
-    /// The task that serves it has failed.
+    /// The serving task has failed.
     #[error("the connection broke off")]
     Broken {
-        /// How.
+        /// The cause.
         #[source]
         source: tokio::task::JoinError,
     },
 }
 
-/// Serves whoever is at the other end of standard input and output, until it closes the one or everything stops. What it has asked for
-/// by then is answered, if that doesn't take long.
+/// Serves the client on standard input and output, until it closes the input or the server is stopped. Requests that are under
+/// way then are answered, if that doesn't take long.
 ///
 /// # Errors
-/// [`StdioError`] when what is said there is no MCP.
+/// [`StdioError`] when the client doesn't speak MCP.
 pub async fn stdio(gateway: Arc<Gateway>, seat: Seat, stopped: CancellationToken) -> Result<(), StdioError> {
     serve(Server { gateway, seat: Some(seat) }, stdio_pipes(), stopped).await
 }
@@ -48,7 +48,7 @@ async fn serve(
 ) -> Result<(), StdioError> {
     let running = match serve_server_with_ct(server, Lines::new(input, output), stopped).await {
         Ok(running) => running,
-        // It has gone before it wanted anything.
+        // The client has closed the connection before its first request.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
         Err(source) => return Err(StdioError::Beginning { source: Box::new(source) }),
     };

@@ -1,17 +1,17 @@
-//! Messages are read strictly before the library of MCP reads them: a member that is twice is read otherwise by others, who judge or
-//! record the call.
+//! Parses messages strictly before the MCP library does: other programs, which judge or record the call, could interpret a
+//! duplicate member differently.
 
 use belljar_contract::json::{self, Bounds, MAX_DEPTH, MAX_MESSAGE_VALUES, Node};
 use belljar_contract::problem::Problem;
 use rmcp::model::ErrorData;
 
-/// How much of a name is repeated.
+/// Maximum length of a member's name that is repeated, in bytes.
 const LONGEST_REPEATED: usize = 128;
 
-/// Reads a message as JSON.
+/// Parses a message as JSON.
 ///
 /// # Errors
-/// The error to answer with, when it is no JSON, has too many values or has a member twice.
+/// The error to answer with, when it isn't JSON, has too many values or has a duplicate member.
 pub(crate) fn read(message: &[u8]) -> Result<Node, ErrorData> {
     let node = json::parse_within(message, &Bounds { values: MAX_MESSAGE_VALUES, depth: MAX_DEPTH })
         .map_err(|Problem { found, expected, .. }| {

@@ -1,5 +1,5 @@
-//! The Worker API, as a server: a resource a file, and around all of them who may ask, how much is read, and what is
-//! answered when something is wrong.
+//! The Worker API server: one file per resource. Around all of them: authentication, request size limits, and the error
+//! responses.
 
 mod acknowledgement;
 mod agent_tokens;
@@ -54,7 +54,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// What the endpoints work with.
+/// State of the endpoints.
 pub(crate) struct Api {
     pub(crate) workplace: Arc<Workplace>,
     pub(crate) dispatcher: Arc<Dispatcher>,
@@ -65,7 +65,7 @@ pub(crate) struct Api {
 
 type Shared = Arc<Api>;
 
-/// How much of them is served at once (docs/node.md has these numbers).
+/// Connection limits of the Worker API (docs/node.md has these numbers).
 const ROOM: Room = Room {
     connections: ConnectionLimits {
         authenticated: 1_024,
@@ -76,12 +76,12 @@ const ROOM: Room = Room {
     grace: Duration::from_secs(5),
 };
 
-/// Serves them until it is stopped, and what is under way to its end.
+/// Serves the Worker API until it is stopped, and finishes requests that are under way.
 pub(crate) async fn serve(api: Shared, listener: TcpListener, stop: CancellationToken) {
     belljar_gateway::serve(router(api), listener, ROOM, stop).await;
 }
 
-/// Every endpoint, made from the list of operations that is also what the OpenAPI document is made from.
+/// Every endpoint, made from the list of operations that the OpenAPI document is made from, too.
 pub(crate) fn router(api: Shared) -> Router {
     let (open, guarded): (Vec<_>, Vec<_>) = Operation::ALL.into_iter().partition(|one| one.is_open());
     let guarded = routed(&guarded)
@@ -93,7 +93,7 @@ pub(crate) fn router(api: Shared) -> Router {
     worker.merge(tools).layer(counted)
 }
 
-/// The endpoints that take the node's token, for those of this process who need none.
+/// The endpoints that require the node's token, for callers in this process, which need none.
 pub(crate) fn unguarded(api: Shared) -> Router {
     let guarded: Vec<_> = Operation::ALL.into_iter().filter(|one| !one.is_open()).collect();
     routed(&guarded).fallback(nothing_here).layer(middleware::from_fn(answer::told)).with_state(api)
@@ -103,7 +103,7 @@ fn routed(operations: &[Operation]) -> Router<Shared> {
     let mut by_path = BTreeMap::<&str, MethodRouter<Shared>>::new();
     for operation in operations {
         let (_, path) = operation.route();
-        // What stands behind a parameter is no matter for the router.
+        // The verb behind a path parameter is not part of the route: the handler reads it.
         let path = path.rfind('}').filter(|at| path[*at..].starts_with("}:")).map_or(path, |at| &path[..=at]);
         let methods = by_path.remove(path).unwrap_or_default().merge(handler(*operation));
         by_path.insert(path, methods);
@@ -124,7 +124,7 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
         Operation::ShowJob => get(show_job),
         Operation::FollowJob => get(events::events),
         Operation::CancelJob => post(act_on_job),
-        // The same place as the one above.
+        // Served by the handler above.
         Operation::AcknowledgeJob => MethodRouter::new(),
         Operation::FetchArtifact => get(artifacts::content),
         Operation::OpenSession => post(sessions::open),
@@ -149,13 +149,13 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
         Operation::ListApprovals => get(approvals::list),
         Operation::ShowApproval => get(show_approval),
         Operation::ApproveCall => post(answer_approval),
-        // The same place as the one above.
+        // Served by the handler above.
         Operation::DenyCall => MethodRouter::new(),
         Operation::ListTrust => get(trust::list),
         Operation::ShowTrust => get(trust::show),
         Operation::RecordTrustEvent => post(trust::record),
         Operation::ApprovePromotion => post(answer_promotion),
-        // The same place as the one above.
+        // Served by the handler above.
         Operation::DenyPromotion => MethodRouter::new(),
         Operation::SetTrustLevel => post(trust::set_level),
         Operation::VerifyAgent => post(trust::verify),
@@ -178,7 +178,7 @@ async fn description() -> Response {
     answer::json(StatusCode::OK, &openapi::document())
 }
 
-/// An endpoint that has no other methods.
+/// An endpoint that answers other methods with 405.
 fn only(methods: MethodRouter<Shared>) -> MethodRouter<Shared> {
     methods.fallback(no_such_method)
 }
@@ -233,7 +233,7 @@ async fn answer_promotion(
     }
 }
 
-/// Counts what is answered, and writes down what is denied.
+/// Counts responses, and records denials in the audit log.
 async fn count(State(api): State<Shared>, request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let is_asked = |operation: &Operation| operation.route().0.as_str() == method.as_str();
@@ -246,7 +246,7 @@ async fn count(State(api): State<Shared>, request: Request, next: Next) -> Respo
     response
 }
 
-/// Lets only those through who show the token.
+/// Admits only requests that carry the node's token.
 async fn guard(State(api): State<Shared>, request: Request, next: Next) -> Response {
     match api.workplace.settings.token.admits(request.headers()) {
         true => {

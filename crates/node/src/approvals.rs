@@ -1,4 +1,5 @@
-//! Whom the gateway asks where a person has to say yes: the approvals of a database, with a timeout by the house's rules.
+//! The approver of the gateway: stores the approvals that calls wait for in a database. The timeout comes from the access
+//! rules.
 
 use crate::daemon::WallClock;
 use belljar_contract::id::ApprovalId;
@@ -10,7 +11,7 @@ use futures_util::future::BoxFuture;
 use std::fmt;
 use uuid::Uuid;
 
-/// Keeps what people are asked in a database.
+/// Keeps approvals of calls in a database.
 pub struct StoredApprover {
     approvals: Approvals,
     timeout: TimeoutPolicy,
@@ -20,7 +21,7 @@ pub struct StoredApprover {
 // === impl StoredApprover ===
 
 impl StoredApprover {
-    /// One that keeps them there, and waits for so long.
+    /// Returns an approver that stores approvals in that database, with those timeouts.
     pub fn new(approvals: Approvals, timeout: TimeoutPolicy, clock: WallClock) -> Self {
         Self { approvals, timeout, clock }
     }

@@ -1,4 +1,4 @@
-//! The book of one run: its calls of models and what else is to be remembered of it, each written into the audit.
+//! The journal of one run: its model calls and other events of the run, each written into the audit log.
 
 use belljar_contract::audit::{FOLDED, FoldedRecords};
 use belljar_contract::egress::{self, PassageBegun, PassageRecord};
@@ -14,24 +14,24 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// An open book. What is entered is on the disk when [`Book::close`] has said so.
+/// An open journal of a run. Its entries are on the disk once [`Book::close`] has returned `Ok`.
 pub struct Book {
     log: Arc<AuditLog>,
     entries: Arc<Mutex<Entries>>,
-    /// As many of its calls it holds, for somebody who asks for them.
+    /// Maximum number of calls that are held in memory for listing.
     most_calls: usize,
 }
 
-/// What a book holds of its run's calls.
+/// Model calls of a run that its journal holds.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
     /// Calls, in the order in which they ended.
     pub listed: Vec<CallRecord>,
-    /// How many more are in the audit alone: a program may make calls faster than anybody would hold them.
+    /// Number of further calls, which are in the audit log only: a program may make more calls than memory could hold.
     pub unlisted: u64,
 }
 
-/// Where a run is in the audit.
+/// Range of a run's records in the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// Its first record.
@@ -40,13 +40,13 @@ pub struct Span {
     pub last: Receipt,
 }
 
-/// Not everything is in the audit.
+/// The audit log is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum BookError {
-    /// The audit takes nothing.
+    /// The audit log accepts no record.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// Something has no form in which it could be recorded.
+    /// An event can't be serialized.
     #[error(transparent)]
     Event(#[from] EventError),
     /// An earlier record was lost.
@@ -69,20 +69,20 @@ struct Entries {
     is_broken: bool,
 }
 
-/// Calls that reached a provider; each is a line of a bill.
+/// Maximum number of listed calls that reached a provider. Each is a line of a bill.
 const MOST_CALLS: usize = 100_000;
 
-/// Calls that were refused here, which cost nothing to make.
+/// Maximum number of listed calls that were denied here. Making them costs nothing.
 const MOST_DENIED: usize = 1_000;
 
-/// Records that may wait for the disk before calls do: a part of those that the audit takes, for calls that are under way
-/// already and others who write there.
+/// Maximum number of records that may wait for the disk; beyond it, new calls wait. It is a part of what the audit log's
+/// queue takes: the rest is for calls that are under way already and for other writers.
 const MOST_WAITING: usize = 4_096;
 
 // === impl Book ===
 
 impl Book {
-    /// Opens the audit of a state directory. This starts a thread.
+    /// Opens the audit log of a state directory. This starts a thread.
     ///
     /// # Errors
     /// [`BookError`] when it can't be opened, or takes no records.
@@ -91,15 +91,15 @@ impl Book {
         Ok(Self { log, entries: Arc::default(), most_calls: MOST_CALLS })
     }
 
-    /// One in an audit that is open already, for other runs too. It holds no more calls than that.
+    /// Returns a journal in an audit log that is open already, for several runs. It lists at most `most_calls` calls.
     pub fn of(log: &Arc<AuditLog>, most_calls: usize) -> Self {
         Self { log: Arc::clone(log), entries: Arc::default(), most_calls }
     }
 
-    /// Enters something, and waits until it is on the disk.
+    /// Enters an event, and waits until it is on the disk.
     ///
     /// # Errors
-    /// [`BookError`] when it isn't.
+    /// [`BookError`] when it can't be written.
     pub fn enter(
         &self,
         kind: &str,
@@ -111,26 +111,26 @@ impl Book {
         Ok(receipt)
     }
 
-    /// Enters something without waiting for the disk. If it can't be written, nothing is let through any more, and the book is
+    /// Enters an event without waiting for the disk. If it can't be written, no further call is admitted, and the journal is
     /// closed as incomplete.
     pub fn note(&self, kind: &str, run: Option<&RunId>, event: &impl Serialize) {
         self.submit(Event::new(kind, run, event), None);
     }
 
-    /// Notes that records are missing: nothing is let through any more, and the book is closed as incomplete.
+    /// Notes that records are missing: no further call is admitted, and the journal is closed as incomplete.
     pub fn lose(&self) {
         locked(&self.entries).is_broken = true;
     }
 
-    /// The calls so far, from that one on.
+    /// The calls so far, from that index on.
     pub fn calls_from(&self, number: usize) -> Vec<CallRecord> {
         locked(&self.entries).calls.listed.get(number..).unwrap_or_default().to_vec()
     }
 
-    /// Enters something last of all, and gives what the book holds once everything before it is on the disk, too.
+    /// Enters the last event, and returns the run's range of records once everything is on the disk.
     ///
     /// # Errors
-    /// [`BookError`] when something isn't.
+    /// [`BookError`] when a record of the run could not be written.
     pub fn close(
         self: Arc<Self>,
         kind: &str,
@@ -145,12 +145,12 @@ impl Book {
         }
     }
 
-    /// What there is of calls.
+    /// Returns the calls so far.
     pub fn calls(&self) -> Calls {
         locked(&self.entries).calls.clone()
     }
 
-    /// What all calls so far have used together, as their records say it.
+    /// Returns the usage of all calls so far, summed up from their records.
     pub fn usage(&self) -> UsageTotals {
         let entries = locked(&self.entries);
         entries.sums.totals(entries.unended.len() as u64)
@@ -158,7 +158,7 @@ impl Book {
 }
 
 impl Book {
-    /// Enters something without waiting for the disk, and lists the call that it is, if it is one.
+    /// Enters an event without waiting for the disk, and lists the call if there is one.
     fn submit(&self, event: Result<Event, EventError>, call: Option<CallRecord>) {
         call.into_iter().for_each(|call| locked(&self.entries).list(call, self.most_calls));
         match event {
@@ -167,7 +167,7 @@ impl Book {
         }
     }
 
-    /// Counts a record that waits for the disk, until it is told what became of it.
+    /// Counts a record that waits for the disk, until its outcome is reported.
     fn noted(&self) -> impl FnOnce(Result<Receipt, AuditError>) + Send + use<> {
         locked(&self.entries).waiting += 1;
         let entries = Arc::clone(&self.entries);
@@ -183,14 +183,14 @@ impl Book {
 }
 
 impl Book {
-    /// Enters that something begins; whether that is on the disk.
+    /// Enters the begin of a call; resolves to true once it is on the disk.
     fn begin(&self, event: Result<Event, EventError>) -> Written {
         let (done, written) = oneshot::channel();
         match event {
             Ok(event) => {
                 let noted = self.noted();
                 self.log.submit_urgent(event, move |outcome| {
-                    // Who has given it up doesn't wait for it any more.
+                    // The receiver is gone if the caller has given up.
                     let _ = done.send(outcome.is_ok());
                     noted(outcome);
                 });
@@ -277,7 +277,7 @@ impl Entries {
     }
 }
 
-/// Nothing in there is ever half done.
+/// Ignores poisoning: each change of the entries is complete.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

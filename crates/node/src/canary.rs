@@ -1,12 +1,12 @@
-//! A canary sandbox: one of the node's own programs, run as a job is, from the node's very state directory. `/readyz` and the choice of
-//! jobs go by what became of the last one.
+//! A canary sandbox: one of the node's own programs, run as a job is, from the node's actual state directory. `/readyz` and
+//! job admission depend on the outcome of the last one.
 //!
 //! ```text
 //! start ─► first canary ─► verdict ◄── canary ◄── /readyz, where the verdict is older than FRESH, or bad and older than RETRY
 //!                             ▲          │
 //!                             └──────────┴─ nothing for PATIENCE: the node can't make sandboxes
 //! ```
-//! Nothing waits for a canary but the start: a process that launches sandboxes may be stopped for good.
+//! Only the start of the node waits for a canary: a process that launches sandboxes may be stopped for good.
 
 use crate::daemon::Settings;
 use belljar_confine::launcher::Launcher;
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// Makes canary sandboxes, one at a time, and keeps what became of the last one.
+/// Makes canary sandboxes, one at a time, and keeps the outcome of the last one.
 pub(crate) struct Canary {
     state: State,
     launcher: Arc<Launcher>,
@@ -38,16 +38,16 @@ pub(crate) struct Canary {
     seen: Mutex<Seen>,
 }
 
-/// What is known.
+/// Outcome of the last canary, and the begin of the current one.
 #[derive(Debug, Default)]
 struct Seen {
     /// When the last one ended, and whether it had run.
     last: Option<(Instant, bool)>,
-    /// When the one that is under way began.
+    /// When the canary that is under way began.
     since: Option<Instant>,
 }
 
-/// What a canary did that had a sandbox.
+/// Reasons why a canary failed.
 #[derive(Debug, thiserror::Error)]
 enum CanaryError {
     #[error(transparent)]
@@ -59,19 +59,19 @@ enum CanaryError {
 /// Watches nothing.
 struct Unwatched;
 
-/// Age at which a good verdict is looked at again.
+/// Age at which a good verdict is checked again.
 const FRESH: Duration = Duration::from_secs(10);
 
-/// Age at which a bad one is.
+/// Age at which a bad verdict is checked again.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Time that a canary may take.
+/// Maximum duration of a canary.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Time between two looks whether it has ended.
+/// Interval at which its end is polled.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Bytes of its output that are kept of each stream.
+/// Maximum number of bytes of each output stream that are kept.
 const OUTPUT_BYTES: usize = 4_096;
 
 fn why(message: Option<&str>) -> String {
@@ -92,7 +92,7 @@ impl Canary {
         })
     }
 
-    /// Returns true if the last canary has run, and none hangs. Begins another one where the verdict is old.
+    /// Returns true if the last canary succeeded and none hangs. Begins another one if the verdict is old.
     pub(crate) fn is_well(self: &Arc<Self>) -> bool {
         let now = Instant::now();
         let mut seen = self.locked();
@@ -108,19 +108,19 @@ impl Canary {
         seen.is_well(now)
     }
 
-    /// Returns true if the last canary has run, and none hangs. Begins another one where it has not.
+    /// Returns true if the last canary succeeded and none hangs. Begins another one if it failed and is due.
     pub(crate) fn was_well(self: &Arc<Self>) -> bool {
         let was_well = self.locked().is_well(Instant::now());
         was_well || self.is_well()
     }
 
-    /// Begins the first one, and waits for its end.
+    /// Begins the first canary, and waits for its end.
     pub(crate) async fn settled(self: &Arc<Self>) {
         self.is_well();
         self.left().await;
     }
 
-    /// Waits for the end of the one that is under way, for as long as one may take.
+    /// Waits for the end of the canary that is under way, for at most [`PATIENCE`].
     pub(crate) async fn left(&self) {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE && self.locked().since.is_some() {
@@ -128,7 +128,7 @@ impl Canary {
         }
     }
 
-    /// Makes one, on a thread of its own that nothing waits for when the process ends.
+    /// Makes a canary, on a thread of its own. The process doesn't wait for it when it ends.
     fn begin(self: &Arc<Self>) -> std::io::Result<()> {
         let canary = Arc::clone(self);
         let thread = std::thread::Builder::new().name("belljar-canary".to_owned());
@@ -177,7 +177,7 @@ impl Canary {
         let site = Site { state: &self.state, maker: Maker::Launcher(&self.launcher) };
         let finished = carry_out_command(request, &site, &mut Unwatched)?;
         let (exit_code, failure) = (finished.exit_code, finished.failure);
-        // What it has left is found by its name if it can't be removed now.
+        // If the folder can't be removed now, a later start finds it by its name.
         let _ = finished.folder.remove();
         match exit_code {
             0 => Ok(()),
@@ -192,7 +192,7 @@ impl Canary {
     }
 }
 
-/// The first directory above that place which other users can't pass through.
+/// The outermost directory above that path that other users can't search (mode without `o+x`).
 fn closed_ancestor(path: &Path) -> Option<&Path> {
     const OTHERS_PASS: u32 = 0o001;
     let is_closed =

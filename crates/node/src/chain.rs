@@ -1,4 +1,4 @@
-//! Errors as somebody reads them.
+//! Errors in a readable form.
 
 use std::error::Error;
 

@@ -1,8 +1,8 @@
-//! A workspace that the host clones (`spec/2` invariant 6): the sandbox gets the files and their history, and nothing
-//! that could get them.
+//! A workspace that the host clones (`spec/2` invariant 6): the sandbox gets the files and their history, but no credentials
+//! to fetch them.
 //!
-//! The host's git fetches into a clone of the host's own, with the host's credentials and at addresses that were looked at, and
-//! what the sandbox gets is laid out from there (`node::git`).
+//! The host's git fetches into a clone of the host's own, with the host's credentials and from vetted addresses. The
+//! sandbox's workspace is laid out from that clone (`node::git`).
 
 mod origin;
 
@@ -19,52 +19,52 @@ use belljar_policy::git::GitRules;
 use std::path::Path;
 use std::time::Instant;
 
-/// What is to be cloned, and where to.
+/// Parameters of a clone.
 pub struct Cloning<'c> {
-    /// From where.
+    /// The remote to clone from.
     pub origin: &'c Origin,
-    /// Where git may go.
+    /// The destinations that git may connect to.
     pub rules: &'c GitRules,
-    /// Where it stands what names lead to.
+    /// Resolves hostnames.
     pub names: NameSource,
-    /// Where the host's own clone comes to be; nothing is there yet.
+    /// Directory of the host's own clone; it doesn't exist yet.
     pub folder: &'c Path,
-    /// The empty directory in which it is laid out.
+    /// The empty directory in which the workspace is laid out.
     pub directory: &'c Path,
-    /// So many commits of its history; all if nothing is said.
+    /// Maximum number of commits of history; `None` for all.
     pub depth: Option<u32>,
-    /// Whether what is laid out knows where it is from.
+    /// If true, the workspace has the origin as a remote.
     pub tells_origin: bool,
-    /// The branch that is on top of it.
+    /// The branch that is checked out.
     pub branch: &'c str,
-    /// The run that it is for; nobody's where a person has asked.
+    /// The run that the clone is for; `None` if an operator asked for it.
     pub run_id: Option<&'c RunId>,
-    /// What git is started from.
+    /// The environment that git is started with.
     pub env: &'c HostEnv,
-    /// Where the audit is.
+    /// The state directory, which has the audit log.
     pub state: &'c Path,
-    /// Whether somebody wants it to stop.
+    /// Returns true once the clone is canceled.
     pub is_canceled: &'c dyn Fn() -> bool,
 }
 
-/// Why there is no clone.
+/// Reasons why a clone failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CloneError {
-    /// Git may not go there.
+    /// Git may not connect to the remote.
     #[error(transparent)]
     Pin(#[from] PinError),
-    /// There is none of the host's own, or it can't be laid out.
+    /// The host's own clone failed, or the workspace can't be laid out.
     #[error(transparent)]
     Base(#[from] BaseError),
-    /// It can't be recorded, and so git goes nowhere.
+    /// The fetch can't be recorded. If that is known before it, git is not started.
     #[error(transparent)]
     Book(#[from] BookError),
 }
 
-/// Clones, and lays out what was cloned.
+/// Clones, and lays out the workspace.
 ///
 /// # Errors
-/// [`CloneError`]; what is in the directory then is of no use.
+/// [`CloneError`]; the directory's content is then unusable.
 pub fn clone(cloning: &Cloning<'_>) -> Result<Base, CloneError> {
     let begun = Instant::now();
     let cloned = fetch(cloning);
@@ -93,7 +93,7 @@ pub fn clone(cloning: &Cloning<'_>) -> Result<Base, CloneError> {
 // === impl CloneError ===
 
 impl CloneError {
-    /// The stable code.
+    /// The stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Pin(error) => error.code(),

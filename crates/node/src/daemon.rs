@@ -1,10 +1,10 @@
-//! The node as a daemon: it accepts jobs by the Worker API, carries them out in sandboxes, and keeps what came of them.
+//! The node daemon: accepts jobs by the Worker API, runs them in sandboxes, and keeps their results.
 //!
 //! ```text
-//! start ─► lock the state ─► clear away what a former instance left ─► open the database ─► serve, dispatch, beat ─► stop
+//! start ─► lock the state ─► remove leftovers of former instances ─► open the database ─► serve, dispatch, beat ─► stop
 //! ```
-//! One instance lives at a time for each state directory, held by a lock of the kernel's. What another instance of this node has in the
-//! database is taken over only when that instance is gone: a copied state directory has the same node id.
+//! A kernel file lock ensures that a state directory is used by one instance at a time. Jobs of another instance of this node
+//! in the database are taken over only when that instance is gone: a copied state directory has the same node id.
 
 mod config;
 mod error;
@@ -52,50 +52,50 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// Tells the time of day, which orders nothing and decides nothing.
+/// Returns the time of day. It is used for display only, never for ordering or decisions.
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Maximum number of connections that wait to be accepted; the kernel takes no more than `net.core.somaxconn`, by default 4096.
 const BACKLOG: u32 = 4_096;
 
-/// A daemon that runs.
+/// A running daemon.
 pub struct Daemon {
     address: SocketAddr,
     stop: CancellationToken,
-    /// Goes on as long as jobs do.
+    /// Heartbeat task; it beats until the last job has ended.
     heart: (CancellationToken, JoinHandle<()>),
     tasks: JoinSet<()>,
-    /// The file with the policy is followed.
+    /// Follows the policy file.
     _following: Following,
-    /// Other servers of MCP; nothing where none is configured.
+    /// Bridge to other MCP servers; `None` if none is configured.
     bridge: Option<Bridge>,
-    /// As those were configured last.
+    /// The configuration of those servers that was applied last.
     servers: ServersConfig,
     workplace: Arc<Workplace>,
     database: Database,
-    /// Let go of last of all.
+    /// Released last of all.
     _identity: Identity,
 }
 
 // === impl Daemon ===
 
 impl Daemon {
-    /// Starts it. When this is back, it serves.
+    /// Starts the daemon. It serves when this returns.
     ///
     /// # Errors
-    /// [`DaemonError`]; nothing is left running.
+    /// [`DaemonError`]; no task is left running then.
     pub async fn start(
         settings: Settings,
         launcher: Launcher,
         clock: WallClock,
     ) -> Result<Self, DaemonError> {
-        // Each job and each session takes some, and each of their connections.
+        // Each job, each session and each of their connections takes descriptors.
         let allowed = allow_descriptors();
         if allowed < LEAST_DESCRIPTORS {
             return Err(DaemonError::Descriptors { allowed });
         }
         let lock = StateLock::take(settings.state.path())?;
-        // Before anything is written: what sandboxes have left may fill the disk.
+        // Before anything is written: leftovers of sandboxes may fill the disk.
         recovery::clear(&settings).await?;
         let identity = Identity::of(lock)?;
         let (listener, address) = listen(settings.listen).await?;
@@ -160,12 +160,13 @@ impl Daemon {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that the daemon listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops it: nothing new is begun, what runs is ended, and recorded as interrupted. Back when nothing runs any more.
+    /// Stops the daemon gracefully: accepts no work, ends running jobs and records them as interrupted. Returns when nothing
+    /// runs any more.
     pub async fn stop(mut self) {
         record::stops(&self.workplace);
         self.stop.cancel();
@@ -173,11 +174,11 @@ impl Daemon {
         if let Some(bridge) = self.bridge.take() {
             bridge.end().await;
         }
-        // Until here others must not take this instance for dead.
+        // The heartbeat stops only now: until here other instances must not take this one for dead.
         let (still, heart) = self.heart;
         still.cancel();
         let _ = heart.await;
-        // What was interrupted has been given up by those who had it; this is for what could not be recorded then.
+        // Interrupted jobs were released by their runs; this releases those whose end could not be recorded.
         let _ = self.workplace.jobs.forget(&self.workplace.owner.instance).await;
         self.workplace.traces.stop().await;
         self.database.close().await;
@@ -194,7 +195,7 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Daemon
     Ok((listener, address))
 }
 
-/// Listens as [`TcpListener::bind`] does, with a longer queue: when it is full, clients of a flooded node wait a second to try again.
+/// Listens like [`TcpListener::bind`], with a longer backlog: when it is full, clients of a flooded node retry after a second.
 fn bound(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;

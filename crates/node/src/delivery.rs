@@ -1,12 +1,12 @@
-//! Tells an orchestrator what becomes of jobs, without being asked.
+//! Sends state changes of jobs to an orchestrator, as signed callbacks.
 //!
 //! ```text
 //! states_after(told) ─► message, signed ─► POST ─► 2xx ─► told := event ─► … ─► the last state: acknowledged
-//!        ▲                                    └─ anything else: again, after a pause that grows
-//!        └─ rung for the job, or looked
+//!        ▲                                    └─ anything else: retry with backoff
+//!        └─ notified of the job, or polled
 //! ```
-//! How far that is stands in the database, so that whoever comes after a crash goes on there. A message may arrive more
-//! than once; its id and its digest are the same then.
+//! The progress is in the database, so that the next instance continues there after a crash. Delivery is at least once; a
+//! repeated message has the same id and digest.
 
 use crate::api;
 use crate::job::Workplace;
@@ -23,27 +23,28 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Who is told of jobs.
+/// Receiver of job callbacks.
 pub struct Callbacks {
-    /// Where to, for jobs that don't say so.
+    /// Default URL, for jobs that name none.
     pub url: Option<Destination>,
     /// The key that messages are signed with.
     pub key: SigningKey,
-    /// Where jobs may say that messages go.
+    /// Origins that jobs may name as receivers.
     pub allowed_origins: Vec<String>,
 }
 
-/// Tells.
+/// Sends callbacks.
 pub(crate) struct Deliverer {
     workplace: Arc<Workplace>,
     sender: Sender,
-    /// By origin: one that never answers keeps no other waiting. There are no more than the configuration and accepted jobs name.
+    /// Semaphores by origin, so that an origin that never answers delays no other. The configuration and accepted jobs bound
+    /// their number.
     slots: Mutex<HashMap<String, Arc<Semaphore>>>,
     stop: CancellationToken,
     following: Mutex<Following>,
 }
 
-/// The jobs that somebody is told of, by the keys of their ids.
+/// The jobs whose callbacks are being sent, by the keys of their ids.
 #[derive(Default)]
 struct Following {
     jobs: HashSet<String>,
@@ -56,19 +57,19 @@ const MOST_AT_ONCE: usize = 16;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// So often it is looked for states that were recorded by another node.
+/// Interval at which the database is polled for states that another node recorded.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Who answers so doesn't want to hear of the job any more.
+/// HTTP status by which a receiver declines further messages about the job.
 const GONE: u16 = 410;
 
 // === impl Callbacks ===
 
 impl Callbacks {
-    /// Where the messages of a job go that says this of it; nothing if none are sent.
+    /// Returns the URL for the messages of a job that names `said`; `None` if no messages are sent.
     ///
     /// # Errors
-    /// What would be right instead.
+    /// A description of the accepted URLs, if the job may not name this one.
     pub(crate) fn destination(&self, said: Option<&str>) -> Result<Option<Destination>, String> {
         let Some(said) = said else { return Ok(self.url.clone()) };
         let destination = Destination::parse(said).map_err(|error| error.to_string())?;
@@ -89,7 +90,7 @@ impl Deliverer {
         Ok(Self { workplace, sender, slots: Mutex::default(), stop, following: Mutex::default() })
     }
 
-    /// Tells of a job from now on, until it is over and they know.
+    /// Sends the callbacks of a job from now on, until its last state is acknowledged.
     pub(crate) fn follow(self: &Arc<Self>, callback: Callback) {
         let key = callback.job_id.key();
         let mut following = self.locked();
@@ -108,8 +109,8 @@ impl Deliverer {
         });
     }
 
-    /// Holds what this instance sees to in the database against what it does: a job may have been accepted while the
-    /// connection broke.
+    /// Compares this instance's callbacks in the database with those being sent, and starts the missing ones: a job may have
+    /// been accepted while the connection broke.
     pub(crate) async fn look(self: &Arc<Self>) {
         if let Ok(own) = self.workplace.jobs.callbacks_of(&self.workplace.owner.instance).await {
             own.into_iter().for_each(|callback| self.follow(callback));
@@ -126,9 +127,9 @@ impl Deliverer {
         self.following.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over what nobody sees to any more.
+    /// Takes over callbacks of instances that are gone.
     pub(crate) async fn take_over(self: &Arc<Self>) {
-        // A node that tells nobody leaves it to those that do.
+        // A node without a callback configuration leaves them to other nodes.
         if self.workplace.settings.callbacks.is_none() {
             return;
         }
@@ -144,12 +145,12 @@ impl Deliverer {
             (&self.workplace.settings.callbacks, Destination::parse(&url))
         else {
             tracing::warn!(%job_id, "nobody is told of a job: this node is not set up for it any more");
-            // Said once, until it is started with another configuration.
+            // Logged once; the callback waits until the node is started with another configuration.
             return std::future::pending().await;
         };
         let mut listener = self.workplace.hub.listen(&job_id);
         loop {
-            // While the database can't be read there is nothing to tell.
+            // While the database can't be read there is nothing to send.
             let events = self.workplace.jobs.states_after(&job_id, told).await.unwrap_or_default();
             for event in events {
                 told = event.id;
@@ -164,13 +165,13 @@ impl Deliverer {
                 () = tokio::time::sleep(LOOK) => {}
             }
             if matches!(self.workplace.jobs.find(&job_id).await, Ok(None)) {
-                // It was kept for as long as it had to be.
+                // The job's retention has ended.
                 return;
             }
         }
     }
 
-    /// Tells of one event until it is acknowledged. Whether there is more to be told.
+    /// Sends an event until it is acknowledged. Returns true if more events may follow.
     async fn tell(
         &self,
         destination: &Destination,
@@ -200,7 +201,7 @@ impl Deliverer {
                     jobs.note_callback_heard(job_id, instance, (event.id, heard), self.workplace.now()).await;
                 match noted {
                     Ok(is_ours) => return is_ours && heard != Heard::NoMore,
-                    // It is told once more, which does no harm.
+                    // The message is sent again, which is harmless.
                     Err(error) => {
                         tracing::warn!(%job_id, error = crate::chain(&error), "a callback is not noted");
                     }
@@ -219,14 +220,14 @@ impl Deliverer {
         key: &SigningKey,
         (job_id, event): (&belljar_contract::id::JobId, &JobEvent),
     ) -> Result<u16, String> {
-        // It is never closed.
+        // The semaphore is never closed.
         let slots = self.slots_of(destination.origin());
         let _slot = slots.acquire().await.map_err(|error| error.to_string())?;
         let jobs = &self.workplace.jobs;
         let found = jobs.find(job_id).await.map_err(|error| crate::chain(&error))?;
         let job = found.ok_or_else(|| "the job is not kept any more".to_owned())?;
         let (jobs, event_told) = (jobs.clone(), event.clone());
-        // What came of it may be long.
+        // A job's result may be long, so it is serialized apart from the runtime's threads.
         let body = apart(async move {
             let job = api::response(&jobs, job).await.map_err(|error| crate::chain(&error))?;
             let message = CallbackMessage { version: ApiVersion, event: event_told, job };
@@ -238,7 +239,8 @@ impl Deliverer {
     }
 }
 
-/// Between half of it and all of it, so that not all who were refused together come together again.
+/// Returns a random duration between half of the pause and all of it, so that messages refused together are not retried
+/// together.
 fn jittered(pause: Duration) -> Duration {
     let (_, random) = uuid::Uuid::new_v4().as_u64_pair();
     let part = u32::try_from(random % 1_000).unwrap_or_default();

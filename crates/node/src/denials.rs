@@ -1,6 +1,6 @@
-//! What the Worker API has denied, in the audit: one record each, without waiting for the disk. A client without a token must not
-//! be able to fill the disk by asking in vain: denials are limited by the second and by the hour, equal ones are folded, and what is not
-//! recorded is counted in the next record.
+//! Denials of the Worker API, in the audit log: one record each, without waiting for the disk. A client without a token must
+//! not be able to fill the disk with denied requests. So denials are rate limited by the second and by the hour, and equal ones
+//! are folded. The next record states the number of denials that were not recorded.
 
 use belljar_contract::inference::Excerpt;
 use belljar_contract::worker::problem::ProblemKind;
@@ -9,10 +9,10 @@ use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Writes them down.
+/// Records denials.
 pub(crate) struct Denials {
     audit: Arc<AuditLog>,
-    /// Apart from the others, so that a client without a token can't use up what denials of known callers are recorded with.
+    /// A quota of its own, so that clients without a token can't use up the one for denials of authenticated callers.
     unauthenticated: Mutex<Quota>,
     others: Mutex<Quota>,
 }
@@ -24,25 +24,25 @@ pub(crate) struct Denied {
     pub(crate) detail: String,
 }
 
-/// How many denials may still be recorded.
+/// Rate limit of denial records.
 #[derive(Default)]
 struct Quota {
     second: Window,
     hour: Window,
-    /// The last denial, and how many equal ones there were in a row.
+    /// The last denial, and the number of equal ones in a row.
     last: Option<Request>,
     repeated: u64,
     unrecorded: u64,
 }
 
-/// What was recorded since a time.
+/// Records written in the current time window.
 #[derive(Default)]
 struct Window {
     began: Option<Instant>,
     recorded: u32,
 }
 
-/// What tells denials apart.
+/// Fields by which denials are compared.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     denied: Denied,
@@ -56,25 +56,25 @@ struct Record {
     detail: Excerpt,
     method: Excerpt,
     path: Excerpt,
-    /// So many more were denied before this one, and are not recorded.
+    /// Number of denials before this one that were not recorded.
     unrecorded: u64,
 }
 
-/// The kind under which they stand in the audit.
+/// Kind of the audit records.
 const DENIED: &str = "request_denied";
 
-/// Equal denials in a row that are recorded one by one; of further ones those are whose number is a power of two.
+/// Number of equal denials in a row that are recorded one by one; of further ones only those whose number is a power of two.
 const MOST_EQUAL: u64 = 100;
 
-/// Records in a second, while there are fewer than [`MANY`] in the hour.
+/// Maximum number of records per second, while there are fewer than [`MANY`] in the hour.
 const MOST_IN_A_SECOND: u32 = 20;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// From so many records in an hour on there is one in [`SLOW`] at most.
+/// Number of records in an hour from which on at most one per [`SLOW`] is written.
 const MANY: u32 = 1_000;
 const SLOW: Duration = Duration::from_secs(10);
 
-/// Records in an hour.
+/// Maximum number of records per hour.
 const MOST_IN_AN_HOUR: u32 = 1_200;
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -90,7 +90,7 @@ impl Denials {
         quota.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes one down.
+    /// Records a denial, if the rate limit permits.
     pub(crate) fn note(&self, denied: &Denied, method: &str, path: &str) {
         let request = Request { denied: denied.clone(), method: method.to_owned(), path: path.to_owned() };
         let Some(unrecorded) = self.quota(denied.kind).take(request, Instant::now()) else {
@@ -117,7 +117,7 @@ impl Denials {
 // === impl Denied ===
 
 impl Denied {
-    /// The kinds of problems that are denials: the request could be understood, and was not allowed.
+    /// Returns true for the problem kinds that are denials: the request was understood, but not allowed.
     pub(crate) fn is_denial(kind: ProblemKind) -> bool {
         matches!(kind, ProblemKind::Authentication | ProblemKind::Authorization)
     }
@@ -126,7 +126,7 @@ impl Denied {
 // === impl Quota ===
 
 impl Quota {
-    /// Number of denials that were left out before the one that may be recorded now; `None` if it is to be left out, too.
+    /// Number of denials skipped before the one that may be recorded now; `None` if this one is to be skipped, too.
     fn take(&mut self, request: Request, now: Instant) -> Option<u64> {
         let is_wanted = self.is_wanted(request);
         if !(is_wanted && self.has_room(now)) {
@@ -161,7 +161,7 @@ impl Quota {
 // === impl Window ===
 
 impl Window {
-    /// Begins anew if it is as old as that.
+    /// Begins anew if the window is at least `span` old.
     fn renew(&mut self, span: Duration, now: Instant) {
         if self.began.is_none_or(|began| now.duration_since(began) >= span) {
             *self = Self { began: Some(now), recorded: 0 };
@@ -173,7 +173,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// How many of so many denials are recorded, where one comes in each span; and how many were counted with them.
+    /// Number of recorded denials, and number of denials accounted for in them, of `number` denials with one per interval.
     fn recorded(number: u32, every: Duration, path: fn(u32) -> String) -> (u32, u64) {
         let (mut quota, begun) = (Quota::default(), Instant::now());
         let denied = Denied { kind: ProblemKind::Authentication, detail: "no token".to_owned() };

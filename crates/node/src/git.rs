@@ -1,15 +1,15 @@
-//! The host's git: what it fetches for a sandbox, and how a sandbox's work gets back.
+//! The host's git: fetches workspaces for sandboxes, and commits and pushes their work.
 //!
 //! ```text
 //! remote ─► pinned ─► Base: a bare clone of the host's own ─► laid out for a sandbox ─► … the agent writes …
 //!                       │                                                                      │
 //!                       └─ commit ◄─ fast-import ◄─ files, read by descriptors; names vetted ◄─┘
 //!                            │
-//!                            └─► handed off? ─► noted, recorded ─► pushed: a new branch, or nothing ─► a pull request, if one is wanted
+//!                            └─► handed off? ─► noted, recorded ─► pushed, if the branch is new ─► pull request, if requested
 //! ```
-//! Git never runs in a directory that a sandbox has written to: what is there is read as files. The host's own clone is never
-//! in a sandbox. Git gets addresses that were looked at, and asks nobody where a name leads; of the user's settings it gets
-//! those that say who the user is, and no others.
+//! Git never runs in a directory that a sandbox has written to: its content is read as files. The host's own clone is never
+//! in a sandbox. Git gets vetted IP addresses and resolves no hostnames. Of the user's git settings it gets only those that state
+//! the user's identity.
 
 mod author;
 mod base;

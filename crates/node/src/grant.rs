@@ -1,4 +1,4 @@
-//! Leave to run something once. There is none without a record of it, and a refusal is recorded before it is told.
+//! Permission to run something once. Each use of a grant is recorded; a denial is recorded before it is returned.
 
 use crate::book::{Book, BookError};
 use belljar_contract::grant::{ExecutionGrant, Scope, Subject};
@@ -8,7 +8,7 @@ use belljar_store::audit::Receipt;
 use jiff::Timestamp;
 use serde_json::json;
 
-/// Leave to execute one graph in the sandbox of one run.
+/// Permission to execute one graph in the sandbox of one run.
 #[derive(Debug)]
 pub struct Granted {
     entitled: Entitled,
@@ -16,49 +16,49 @@ pub struct Granted {
     receipt: Receipt,
 }
 
-/// What somebody brings along.
+/// A request to use a grant.
 #[derive(Debug)]
 pub struct Presented {
-    /// The grant, or why there is none that counts.
+    /// The grant, or the reason why it is not valid.
     pub grant: Result<ExecutionGrant, GrantRefusal>,
-    /// What is to be executed.
+    /// The graph to execute.
     pub graph_id: String,
-    /// In which run.
+    /// The run to execute it in.
     pub run_id: RunId,
-    /// When.
+    /// The time of the request.
     pub now: Timestamp,
 }
 
-/// Why nothing is executed.
+/// Reasons why nothing is executed.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    /// The grant doesn't cover it. That stands in the audit.
+    /// The grant doesn't cover the graph. The denial is in the audit log.
     #[error("{}: {refusal}", refusal.code())]
     Refused {
-        /// Why not.
+        /// The reason.
         refusal: GrantRefusal,
     },
-    /// It can't be recorded, and so it can't be granted either.
+    /// The use can't be recorded, and so it is not permitted.
     #[error(transparent)]
     Book(#[from] BookError),
 }
 
-/// The kinds under which they stand in the audit.
+/// Kinds of the audit records about a grant's use.
 const USED: &str = "grant_used";
 const DENIED: &str = "grant_denied";
 
-/// The kinds under which the issue and the revocation of a grant stand in the audit.
+/// Kinds of the audit records about the issue and the revocation of a grant.
 pub const GRANT_ISSUED: &str = "grant_issued";
 /// See [`GRANT_ISSUED`].
 pub const GRANT_REVOKED: &str = "grant_revoked";
 
-/// The service that whoever may write the state directory is.
+/// Service name of the operator, who may write the state directory.
 const OPERATOR: &str = "operator";
 
 // === impl Granted ===
 
 impl Granted {
-    /// Decides, and records what was decided.
+    /// Decides, and records the decision.
     ///
     /// # Errors
     /// [`GrantError`].
@@ -82,33 +82,33 @@ impl Granted {
         }
     }
 
-    /// What may be executed.
+    /// Returns the graph that may be executed.
     pub fn graph_id(&self) -> &str {
         self.entitled.graph_id()
     }
 
-    /// In which run.
+    /// Returns the run that it may be executed in.
     pub fn run_id(&self) -> &RunId {
         &self.run_id
     }
 
-    /// Who pays.
+    /// Returns the billing account.
     pub fn billing_account_id(&self) -> &str {
         &self.entitled.grant().billing_account_id
     }
 
-    /// The person that the grant was given for, if it names one.
+    /// Returns the user that the grant was issued for, if it names one.
     pub fn user_id(&self) -> Option<&str> {
         self.entitled.grant().user_id.as_ref().map(UserId::as_str)
     }
 
-    /// Where that is recorded.
+    /// Returns the receipt of the audit record.
     pub fn receipt(&self) -> &Receipt {
         &self.receipt
     }
 }
 
-/// What whoever may write the state directory grants to itself: all of this happens in its name anyway.
+/// Returns the grant of the operator, who may write the state directory and so run any graph anyway.
 pub fn of_operator(billing_account_id: &str) -> ExecutionGrant {
     ExecutionGrant {
         id: GrantId::from_uuid(uuid::Uuid::now_v7()),

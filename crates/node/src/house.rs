@@ -1,10 +1,10 @@
-//! The house's rules at a node: as whom agents of jobs call, and what their sandboxes have by that.
+//! The access rules of a node: identities of job agents, and the permissions of their sandboxes.
 //!
 //! ```text
-//! job ─► agent_id, or the usual level ─► Identity ─┬─► HouseAccess: each call
-//! session ─► agent_id, or the usual level ┘         └─► Terms: its sandbox, when it is asked for, at its start and while it is there
+//! job ─► agent_id, else default level ─► Identity ─┬─► HouseAccess: each call
+//! session ─► agent_id, else default level ┘         └─► Terms: its sandbox, on request, at its start and while it exists
 //! ```
-//! A node without such rules has no house, and judges nobody.
+//! A node without access rules has no `House`, and restricts no agent.
 
 mod order;
 mod terms;
@@ -21,7 +21,7 @@ use belljar_tools::caller::Identity;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The rules by which a node's agents are judged.
+/// The access rules that apply to a node's agents.
 #[derive(Debug, Clone)]
 pub(crate) struct House {
     access: Arc<HouseAccess>,
@@ -30,55 +30,55 @@ pub(crate) struct House {
 // === impl House ===
 
 impl House {
-    /// One with these rules, where agents of whom nothing is recorded have what that says of newcomers.
+    /// Returns the node's access rules. Agents without trust records have the permissions that `trust` gives to newcomers.
     pub(crate) fn new(rules: AccessRules, trust: &TrustConfig) -> Self {
-        // What tools do here the host itself does, or somebody elsewhere.
+        // Tools run on the host or on other servers, so there are no tool permissions of a sandbox here.
         let access = HouseAccess::new(rules, BTreeMap::new()).with_newcomers(trust.of_newcomer());
         Self { access: Arc::new(access) }
     }
 
-    /// By what calls are judged.
+    /// Returns the rules by which calls are decided.
     pub(crate) fn access(&self) -> &Arc<HouseAccess> {
         &self.access
     }
 
-    /// As whom somebody is judged.
+    /// Returns the identity of an agent; the default level's if there is none.
     pub(crate) fn identity(&self, agent: Option<&AgentId>) -> Identity {
         agent.map_or(Identity::Level(self.access.default_level()), |agent| Identity::Agent(agent.clone()))
     }
 
-    /// What somebody may have by now.
+    /// Returns the current permissions of an identity.
     pub(crate) fn compiled(&self, identity: &Identity) -> Compiled {
         Compiled::of_agent(&self.access.of(identity).agent.permissions)
     }
 
-    /// What tools of the web may reach for a caller.
+    /// Returns the hosts that web tools may reach for a caller.
     pub(crate) fn web_of(&self, identity: &Identity) -> Compiled {
         Compiled::of_web_tools(&self.access.of(identity).agent.permissions)
     }
 
-    /// Whether somebody has no less than a sandbox that was made by these terms.
+    /// Returns true if an identity's current permissions cover those of a sandbox with these terms.
     pub(crate) fn has(&self, identity: &Identity, terms: &Terms) -> bool {
         terms.compiled().is_within(&self.compiled(identity))
     }
 
-    /// Whether somebody whose sandbox was made by these terms has no less by now.
+    /// Returns true if the current permissions of the sandbox's own identity still cover its terms.
     pub(crate) fn still_allows(&self, terms: &Terms) -> bool {
         self.has(terms.identity(), terms)
     }
 
-    /// Refuses an agent of which nothing is said and nothing is recorded, as `--agent` does.
+    /// Refuses an agent that has neither rules nor trust records, as `--agent` does.
     ///
     /// # Errors
-    /// [`UnknownAgentError`], with the name that was meant, perhaps.
+    /// [`UnknownAgentError`], with a similar name, if there is one.
     pub(crate) fn check_known(&self, agent: Option<&AgentId>) -> Result<(), UnknownAgentError> {
         agent.map_or(Ok(()), |agent| self.access.check_known(agent))
     }
 
-    /// What a sandbox has that is for that agent, if no more than that is asked for.
+    /// Returns the terms of a sandbox for that agent, if the agent's permissions cover the request.
     ///
     /// # Errors
-    /// [`TooMuch`]: what is asked for that the agent doesn't have.
+    /// [`TooMuch`]: the part of the request that exceeds the agent's permissions.
     pub(crate) fn terms(&self, agent: Option<&AgentId>, order: &Order<'_>) -> Result<Terms, TooMuch> {
         self.check_known(agent)?;
         let identity = self.identity(agent);

@@ -1,4 +1,4 @@
-//! What a job or a session runs in: the node's own programs, or an image that a container engine on this machine has.
+//! The image of a job or a session: the node's own programs, or an image of a container engine on this machine.
 
 use crate::daemon::{DaemonError, Settings};
 use belljar_contract::image::{ImageReference, InvalidImage};
@@ -12,55 +12,55 @@ use belljar_sandbox::limits::Limits;
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 
-/// Which images there are, and what a container may use.
+/// Images of a node, and limits of its containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageSettings {
-    /// Which may be run.
+    /// The allowlist of images.
     pub rules: ImageRules,
-    /// What runs where nothing is said; the node's own programs if there is none.
+    /// Image for requests that name none; `None` for the node's own programs.
     pub default: Option<ImageReference>,
     /// The socket of the container engine.
     pub socket: PathBuf,
-    /// The engine's runtime, such as `runsc`; its default if there is none.
+    /// The engine's runtime, such as `runsc`; `None` for the engine's default.
     pub runtime: Option<String>,
-    /// What each container may use.
+    /// Resource limits of each container.
     pub limits: Limits,
-    /// The layers without which there is no container.
+    /// Isolation layers that a container must have.
     pub required: Required,
 }
 
 /// The images of a node.
 pub(crate) struct Images {
     settings: ImageSettings,
-    /// Nothing where no image may be run.
+    /// `None` if no image is allowed.
     docker: Option<DockerBackend>,
-    /// Those that were added while nodes ran, where that may be.
+    /// Images that were added while nodes ran, if adding is allowed.
     added: RwLock<Vec<ImagePattern>>,
 }
 
-/// What a job or a session runs in.
+/// The image of a job or a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Image {
-    /// The node's own programs.
+    /// The node's own programs, without an image.
     Native,
-    /// An image's.
+    /// An allowed image.
     Of(AllowedImage),
 }
 
-/// It can't be run in what it asks for.
+/// Reasons why an image can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoImage {
-    /// That is no image.
+    /// The name is not a valid image reference.
     #[error("{place}: {source}")]
     Invalid {
         place: &'static str,
         #[source]
         source: InvalidImage,
     },
-    /// Not here.
+    /// The image is not on the allowlist.
     #[error("{place}: {denied}")]
     Denied { place: &'static str, denied: ImageDenied },
-    /// Nothing would limit what is written there.
+    /// The image declares volumes, and no limit would apply to what is written there.
     #[error(
         "{place}: the image {image} declares volumes, which could be written without limit, so this node doesn't run it: {}; expected \
          an image without `VOLUME`",
@@ -69,10 +69,10 @@ pub(crate) enum NoImage {
     Volumes { place: &'static str, image: String, volumes: Vec<String> },
 }
 
-/// Where a job says it.
+/// JSON path of the image in a job.
 pub(crate) const OF_JOB: &str = "$.sandbox.image";
 
-/// Where a session says it.
+/// JSON path of the image in a session.
 pub(crate) const OF_SESSION: &str = "$.image";
 
 // === impl ImageSettings ===
@@ -93,7 +93,7 @@ impl Default for ImageSettings {
 // === impl Images ===
 
 impl Images {
-    /// The engine is not asked for yet.
+    /// Doesn't connect to the engine yet.
     pub(crate) fn of(settings: &Settings) -> Result<Self, DaemonError> {
         let images = settings.images.clone();
         if images.rules.allowed.is_empty() {
@@ -101,7 +101,7 @@ impl Images {
         }
         let of_engine = DockerSettings {
             socket: images.socket.clone(),
-            // Each container is of an image of its own.
+            // A placeholder: each container names its own image.
             image: ImageName::parse("scratch").map_err(|error| DaemonError::Images(error.into()))?,
             deployment: DeploymentId::of(&settings.state),
             runtime: images.runtime.clone(),
@@ -112,7 +112,7 @@ impl Images {
         Ok(Self { settings: images, docker: Some(docker), added: RwLock::default() })
     }
 
-    /// What is run by somebody who asks for that.
+    /// Returns the image for a request that names `asked`.
     pub(crate) fn choose(&self, asked: Option<&str>, place: &'static str) -> Result<Image, NoImage> {
         let reference = match asked {
             Some(NATIVE_IMAGE) => return Ok(Image::Native),
@@ -126,22 +126,22 @@ impl Images {
         decided.map(Image::Of).map_err(|denied| NoImage::Denied { place, denied })
     }
 
-    /// Which may be run now: those of the configuration, and those that were added.
+    /// Returns the current allowlist: images of the configuration, and those that were added.
     pub(crate) fn rules(&self) -> ImageRules {
         let mut rules = self.settings.rules.clone();
-        // A node that runs no images at all doesn't begin to.
+        // On a node without images, adding one has no effect.
         if !rules.allowed.is_empty() {
             rules.allowed.extend(self.added.read().unwrap_or_else(PoisonError::into_inner).iter().cloned());
         }
         rules
     }
 
-    /// Has these be all that were added.
+    /// Replaces the added images.
     pub(crate) fn allow(&self, added: Vec<ImagePattern>) {
         *self.added.write().unwrap_or_else(PoisonError::into_inner) = added;
     }
 
-    /// Who makes containers of an image.
+    /// Returns the backend that makes containers of an image.
     pub(crate) fn backend_of(&self, image: &AllowedImage) -> Result<DockerBackend, BackendError> {
         let missing = |why: String| BackendError::Unavailable { backend: DockerBackend::NAME, why };
         let docker = self.docker.as_ref().ok_or_else(|| missing("this node runs no images".to_owned()))?;
@@ -149,7 +149,7 @@ impl Images {
         Ok(docker.of_image(name.map_err(|error| missing(error.to_string()))?))
     }
 
-    /// Refuses an image that declares volumes, as far as the engine has it. Asks the engine, which takes a moment.
+    /// Refuses an image that declares volumes, if the engine has it. Blocks while it queries the engine.
     pub(crate) fn check_volumes(&self, image: &Image, place: &'static str) -> Result<(), NoImage> {
         let Image::Of(allowed) = image else { return Ok(()) };
         let volumes =
@@ -160,17 +160,17 @@ impl Images {
         }
     }
 
-    /// Returns true if no image may be run, or the engine answers. Takes a moment.
+    /// Returns true if no image is allowed, or the engine answers. Blocks meanwhile.
     pub(crate) fn has_engine(&self) -> bool {
         self.docker.as_ref().is_none_or(|docker| docker.check_engine().is_ok())
     }
 
-    /// What a container may use, and what it must be behind.
+    /// Returns the resource limits of a container, and the isolation layers that it must have.
     pub(crate) fn bounds(&self) -> (Limits, Required) {
         (self.settings.limits, self.settings.required.clone())
     }
 
-    /// Clears away the containers of former instances.
+    /// Removes the containers of former instances.
     pub(crate) fn reconcile(&self) -> Result<(), BackendError> {
         self.docker.as_ref().map_or(Ok(()), |docker| docker.reconcile().map(drop))
     }
@@ -179,7 +179,7 @@ impl Images {
 // === impl Image ===
 
 impl Image {
-    /// Its name, as it is told of.
+    /// Returns the name that reports have.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Native => NATIVE_IMAGE.to_owned(),
@@ -187,7 +187,7 @@ impl Image {
         }
     }
 
-    /// What runs it.
+    /// Returns the name of the runtime.
     pub(crate) fn runtime(&self) -> &'static str {
         match self {
             Self::Native => NATIVE_RUNTIME,
@@ -196,5 +196,5 @@ impl Image {
     }
 }
 
-/// What runs the node's own programs.
+/// Name of the runtime for the node's own programs.
 pub(crate) const NATIVE_RUNTIME: &str = "belljar-native";

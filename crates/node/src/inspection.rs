@@ -1,4 +1,4 @@
-//! What it takes for the web of one run to be looked into: an authority, and that the sandbox trusts it.
+//! TLS interception for the web of one run: a certificate authority, and the sandbox's trust in it.
 
 use belljar_egress::upstream::TrustError;
 use belljar_egress::web::authority::{Authority, AuthorityError};
@@ -7,32 +7,32 @@ use belljar_egress::web::live::LivePolicy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Both, for one run.
+/// The interception authority of one run, and the CA bundle for its sandbox.
 #[derive(Clone)]
 pub struct Inspection {
-    /// Who shows itself to the run.
+    /// The authority that issues certificates to the run.
     pub authority: Arc<Authority>,
     bundle: Arc<str>,
 }
 
-/// There is neither.
+/// Reasons why interception can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectionError {
-    /// No authority can be made.
+    /// The authority can't be made.
     #[error("connections can't be looked into")]
     Authority(#[from] AuthorityError),
-    /// It can't be told whom the host trusts.
+    /// The host's CA certificates can't be read.
     #[error("it can't be told whom a sandbox is to trust")]
     Trust(#[from] TrustError),
 }
 
-/// Where the sandbox has the file with everybody whom it trusts, below its home.
+/// Path of the CA bundle, below the sandbox's home.
 const BELOW_HOME: &str = ".belljar/authorities.pem";
 
 // === impl Inspection ===
 
 impl Inspection {
-    /// What a run takes that begins with this configuration; nothing if no rule has anything looked into.
+    /// Returns the interception of a run that begins with this configuration; `None` if no rule intercepts TLS.
     ///
     /// # Errors
     /// [`InspectionError`].
@@ -45,7 +45,7 @@ impl Inspection {
         Ok(Some(Self { authority: Arc::new(authority), bundle: bundle.into() }))
     }
 
-    /// The same for a policy that may change later: what it says now counts.
+    /// Returns the interception by the current state of a policy that may change later.
     ///
     /// # Errors
     /// [`InspectionError`].
@@ -53,14 +53,15 @@ impl Inspection {
         Self::of(&policy.current().config)
     }
 
-    /// The same for a sandbox that was asked for as another one was, which trusts that one's authority.
+    /// Replaces the CA bundle in a sandbox request that was copied from another sandbox's, which trusts the other one's
+    /// authority.
     pub fn furnish_anew(&self, env: &mut BTreeMap<String, String>, home: &mut BTreeMap<String, String>) {
         home.remove(BELOW_HOME);
         self.furnish(env, home);
     }
 
-    /// Has the sandbox trust it: a file for its home, and the variables by which clients are told of that. There is nothing
-    /// secret in it. What is in there already counts more.
+    /// Has the sandbox trust the authority: adds a CA bundle to its home, and the variables that point clients to it. The
+    /// bundle has no secrets. Entries that are there already take precedence.
     pub fn furnish(&self, env: &mut BTreeMap<String, String>, home: &mut BTreeMap<String, String>) {
         home.entry(BELOW_HOME.to_owned()).or_insert_with(|| self.bundle.to_string());
         let place = format!("{}/{BELOW_HOME}", belljar_sandbox::native::HOME);

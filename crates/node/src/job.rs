@@ -1,4 +1,4 @@
-//! Jobs on a node: taken in turn, carried out in sandboxes, told of while they run, and ended once.
+//! Jobs on a node: queued, run in sandboxes, reported while they run, and ended exactly once.
 
 pub(crate) mod abilities;
 mod attempt;
@@ -39,11 +39,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio_util::sync::CancellationToken;
 
-/// Where jobs are carried out, and where they are kept.
+/// Shared state of a node: where jobs run, and where they are stored.
 pub(crate) struct Workplace {
     pub(crate) jobs: Jobs,
     pub(crate) artifacts: Artifacts,
-    /// Nothing new is begun any more.
+    /// Canceled when the node stops; no work begins any more.
     pub(crate) stop: CancellationToken,
     pub(crate) hub: Hub,
     pub(crate) telemetry: Arc<Telemetry>,
@@ -53,10 +53,10 @@ pub(crate) struct Workplace {
     pub(crate) web: Arc<NodeWeb>,
     pub(crate) tools: NodeTools,
     pub(crate) trust: NodeTrust,
-    /// What jobs are told of those for whom they are.
+    /// Skills and preferences that jobs get of their users.
     pub(crate) library: Library,
     pub(crate) audit: Arc<AuditLog>,
-    /// Of those who call them from elsewhere.
+    /// Of callers from outside the node.
     pub(crate) tokens: Tokens,
     pub(crate) grants: Grants,
     pub(crate) images: Images,
@@ -64,27 +64,28 @@ pub(crate) struct Workplace {
     pub(crate) managed: ManagedServices,
     pub(crate) denials: Denials,
     pub(crate) launcher: Arc<Launcher>,
-    /// Whether sandboxes can be made.
+    /// Returns whether sandboxes can be made.
     pub(crate) canary: Arc<Canary>,
-    /// Whether other nodes may have the same database.
+    /// True if other nodes may use the same database.
     pub(crate) shares_database: bool,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: WallClock,
     pub(crate) owner: Owner,
-    /// Whether the last heartbeat was written to the database.
+    /// True if the last heartbeat was written to the database.
     pub(crate) is_recording: AtomicBool,
 }
 
 // === impl Workplace ===
 
 impl Workplace {
-    /// The time of day, to the millisecond: what is told now is what will be told later.
+    /// Returns the time of day, to the millisecond: the precision that the database stores, so that reports are the same
+    /// later.
     pub(crate) fn now(&self) -> Timestamp {
         let now = (self.clock)();
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }
 
-    /// Why what the node does can't be recorded on its own disk at the moment. Its database may be elsewhere.
+    /// Returns why the node can't record at the moment on its own disk; `None` if it can. The database may be elsewhere.
     pub(crate) fn why_unrecorded(&self) -> Option<&'static str> {
         if machine::is_full(self.settings.state.path()) {
             return Some("the disk of the node's state directory is full");

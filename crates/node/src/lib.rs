@@ -1,4 +1,4 @@
-//! What runs on a node: agents in sandboxes, with their hatches, from the first word to the bill.
+//! The node: runs agents in sandboxes with their hatches, and records usage up to the bill.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What this machine is, and how much of it is used.
+//! Facts about this machine, and its utilization.
 
 use belljar_contract::worker::telemetry::{CpuStats, DiskStats, MemoryStats, Platform};
 use std::num::NonZero;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 const MIB: u64 = 1 << 20;
 
-/// Records of a job take less than this, in bytes.
+/// Free space in bytes below which a disk counts as full. Records of a job take less.
 const LEAST_ROOM_BYTES: u64 = 256 << 10;
 
-/// The system.
+/// The operating system.
 pub(crate) fn platform() -> Platform {
     let kernel = rustix::system::uname();
     Platform {
@@ -19,14 +19,14 @@ pub(crate) fn platform() -> Platform {
     }
 }
 
-/// The name that the machine calls itself by.
+/// The machine's host name.
 pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Processors.
+/// Processors and load.
 pub(crate) fn cpu() -> CpuStats {
-    /// The kernel counts load in these.
+    /// The kernel's fixed-point unit of load averages.
     const UNIT: f64 = 65_536.0;
     let loads = rustix::system::sysinfo().loads;
     let [load1, load5, load15] = loads.map(|load| load as f64 / UNIT);
@@ -34,7 +34,7 @@ pub(crate) fn cpu() -> CpuStats {
     CpuStats { cores: u32::try_from(cores).unwrap_or(u32::MAX), load1, load5, load15 }
 }
 
-/// Memory. What the kernel can take back at any time is free.
+/// Memory. Memory that the kernel can reclaim at any time counts as free.
 pub(crate) fn memory() -> MemoryStats {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let of = |name: &str| {

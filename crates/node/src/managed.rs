@@ -1,9 +1,9 @@
-//! Services beside the node, which it passes requests on to: for an orchestrator that reaches the node and not them.
+//! Managed services: HTTP services beside the node, proxied for an orchestrator that can reach the node but not them.
 //!
 //! ```text
 //! orchestrator ─► proxy:http ─► recorded as begun ─► the service ─► recorded as ended ─► orchestrator
 //! ```
-//! Nothing goes to a service before it is on the disk who asked for what.
+//! A request is sent to a service only once the record of its caller and target is on the disk.
 
 use belljar_contract::worker::managed::{
     LARGEST_PROXIED_BYTES, ProxyHttpRequest, ProxyHttpResponse, RESPONSE_HEADERS,
@@ -16,12 +16,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Services that requests are passed on to.
+/// Services that requests are proxied to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManagedSettings {
-    /// Which.
+    /// The services.
     pub services: Vec<ManagedService>,
-    /// How long an answer may take, all of it.
+    /// Maximum duration of a whole response. Default: 30 s.
     pub timeout: Duration,
 }
 
@@ -30,21 +30,21 @@ pub struct ManagedSettings {
 pub struct ManagedService {
     /// Its name on this node.
     pub id: String,
-    /// What it is, such as `inference`.
+    /// Its kind, such as `inference`.
     pub kind: String,
-    /// Where it is.
+    /// Its address.
     pub upstream: Upstream,
 }
 
 /// The services of a node.
 pub(crate) struct ManagedServices {
     settings: ManagedSettings,
-    /// Nothing where there are none.
+    /// `None` if there are no services.
     exchanger: Option<Exchanger>,
     audit: Arc<AuditLog>,
 }
 
-/// A request could not be passed on, or its answer not be passed back.
+/// Reasons why a request could not be proxied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ManagedError {
     #[error("there is no managed service {id}")]
@@ -59,22 +59,22 @@ pub(crate) enum ManagedError {
     Died(#[from] tokio::task::JoinError),
 }
 
-/// What is recorded of a request before it goes on its way. Neither headers nor bodies: there are secrets in them.
+/// Audit record of a request before it is sent. It has neither headers nor bodies, as there are secrets in them.
 #[derive(Debug, Clone, Serialize)]
 struct Begun {
     service_id: String,
     service_type: String,
     caller: String,
     method: &'static str,
-    /// Without what stands behind the question mark.
+    /// Path without the query.
     path: String,
     request_bytes: usize,
 }
 
-/// What is recorded when it is over.
+/// Audit record of a request's end.
 #[derive(Debug, Serialize)]
 struct Ended {
-    /// The number of the record of its beginning.
+    /// Sequence number of the record of its begin.
     begun: u64,
     service_id: String,
     status: Option<u16>,
@@ -83,7 +83,7 @@ struct Ended {
     duration_ms: u64,
 }
 
-/// The kinds under which these stand in the audit.
+/// Kinds of the audit records.
 const BEGUN: &str = "managed_service_call_begun";
 const ENDED: &str = "managed_service_call_ended";
 
@@ -105,7 +105,7 @@ impl ManagedServices {
         Ok(Self { settings, exchanger, audit })
     }
 
-    /// Passes a request on. When this is dropped, the service hears no more of it.
+    /// Sends a request to a service. Dropping the future aborts the request.
     pub(crate) async fn pass_on(
         &self,
         id: &str,
@@ -137,7 +137,7 @@ impl ManagedServices {
         Ok(ProxyHttpResponse::new(answer.status, answer.headers, &answer.body))
     }
 
-    /// Back when it is on the disk; its number.
+    /// Records an event; returns its sequence number once it is on the disk.
     async fn record(&self, kind: &'static str, event: impl Serialize) -> Result<u64, ManagedError> {
         let (audit, event) = (Arc::clone(&self.audit), Event::new(kind, None, &event)?);
         let written = tokio::task::spawn_blocking(move || audit.append(event)).await?;
@@ -156,7 +156,7 @@ fn begun(service: &ManagedService, request: &ProxyHttpRequest, caller: SocketAdd
     }
 }
 
-/// A request that is under way. One that is dropped has been given up, which is recorded, too.
+/// A request that is under way. If it is dropped, it is recorded as given up.
 struct Over<'s> {
     services: &'s ManagedServices,
     begun: u64,

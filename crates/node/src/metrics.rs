@@ -1,6 +1,6 @@
-//! What can be counted of a node, in the form that Prometheus reads (`GET /metrics`, OpenMetrics).
+//! Metrics of a node, in the format of Prometheus (`GET /metrics`, OpenMetrics).
 //!
-//! Each is moved where it happens. One that nobody moves is a field that nobody reads: the compiler tells.
+//! Each metric is updated where its event happens. The compiler reports a metric that is never updated, as an unused field.
 
 use belljar_contract::worker::operation::Operation;
 use belljar_contract::worker::state::JobState;
@@ -14,7 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What can be counted. A clone counts the same.
+/// The metrics. Clones share their values.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
@@ -37,56 +37,56 @@ pub(crate) struct Metrics {
     web_policy_changes: Family<Taken, Counter>,
 }
 
-/// What became of spans of traces.
+/// Labels of spans.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Told {
     exported: String,
 }
 
-/// Whether somebody was let through to the web.
+/// Labels of requests to the web.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct LetThrough {
     allowed: String,
 }
 
-/// Whether a policy that was read anew counts.
+/// Labels of policy reloads.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Taken {
     taken: String,
 }
 
-/// How a job ended.
+/// Labels of ended jobs.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Ended {
     status: String,
 }
 
-/// Whether more time was given.
+/// Labels of requests for more time.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Asked {
     granted: String,
 }
 
-/// Whether a message was taken.
+/// Labels of callbacks.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Sent {
     taken: String,
 }
 
-/// What was asked for, and the status of the answer.
+/// Labels of API requests: operation and status.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Answered {
     operation: String,
     code: u16,
 }
 
-/// Something that is under way, as long as this is there.
+/// Counts a running job until it is dropped.
 pub(crate) struct UnderWay(Gauge);
 
-/// How [`Metrics::text`] is called in a head.
+/// Content type of [`Metrics::text`].
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// From a millisecond to three hours.
+/// Buckets of durations in seconds, from one millisecond to three hours.
 const SECONDS: [f64; 14] =
     [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0, 600.0, 3_600.0, 10_800.0];
 
@@ -158,11 +158,11 @@ impl Metrics {
         self
     }
 
-    /// All of it; how many sessions are open is asked for now.
+    /// Returns all metrics as text. The caller passes the number of open sessions.
     pub(crate) fn text(&self, sessions_open: usize) -> String {
         self.sessions_open.set(i64::try_from(sessions_open).unwrap_or(i64::MAX));
         let mut text = String::new();
-        // Into a text everything can be written.
+        // Writing to a string can't fail.
         let _ = encode(&mut text, &self.registry);
         text
     }
@@ -171,7 +171,7 @@ impl Metrics {
         self.jobs_accepted.inc();
     }
 
-    /// A job is taken that has waited for so long.
+    /// A job was taken from the queue after that wait.
     pub(crate) fn job_taken(&self, waited: Duration) -> UnderWay {
         self.job_wait.observe(waited.as_secs_f64());
         self.jobs_running.inc();
@@ -182,7 +182,7 @@ impl Metrics {
         self.sandbox_start.observe(taken.elapsed().as_secs_f64());
     }
 
-    /// It is recorded how a job ended; nothing of it ran here if there is no time.
+    /// The end of a job was recorded; `taken` is `None` if it never ran here.
     pub(crate) fn job_ended(&self, state: JobState, taken: Option<Instant>) {
         self.jobs_ended.get_or_create(&Ended { status: state.as_str().to_owned() }).inc();
         if let Some(taken) = taken {
@@ -229,13 +229,13 @@ impl Metrics {
         self.web_requests.get_or_create(&LetThrough { allowed: allowed.to_string() }).inc();
     }
 
-    /// A policy counts, or the one that counted goes on to.
+    /// The policy file was read: the new policy applies, or the previous one stays.
     pub(crate) fn web_policy_read(&self, taken: bool, generation: u64) {
         self.web_policy.set(i64::try_from(generation).unwrap_or(i64::MAX));
         self.web_policy_changes.get_or_create(&Taken { taken: taken.to_string() }).inc();
     }
 
-    /// What is no operation is counted as that.
+    /// Counts a response. Requests that are no operation are counted as `none`.
     pub(crate) fn answered(&self, operation: Option<Operation>, code: u16) {
         let operation = operation.map_or_else(|| "none".to_owned(), |operation| format!("{operation:?}"));
         self.requests.get_or_create(&Answered { operation, code }).inc();

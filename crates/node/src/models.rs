@@ -1,4 +1,4 @@
-//! Models for jobs and sessions: which each may call, and who answers in its sandbox.
+//! Models for jobs and sessions: the models that each may call, and the proxy that serves them in its sandbox.
 
 use crate::book::{Book, BookError};
 use crate::serving::{HatchThread, ServeError, Served};
@@ -22,11 +22,11 @@ pub(crate) struct NodeModels {
     config: RwLock<Option<Arc<InferenceConfig>>>,
     billing_account_id: String,
     audit: Arc<AuditLog>,
-    /// As many calls of a run are told one by one.
+    /// Maximum number of calls of a run that are listed one by one.
     listed_calls: usize,
 }
 
-/// Models that one run may call, by sockets that are its own.
+/// Models that one run may call, served on its own sockets.
 pub(crate) struct RunModels {
     caller: Caller,
     run_id: RunId,
@@ -34,7 +34,7 @@ pub(crate) struct RunModels {
     book: Arc<Book>,
 }
 
-/// Whose run it is.
+/// Owner of a run.
 #[derive(Debug, Clone)]
 pub(crate) enum Caller {
     Job { job_id: JobId, attempt: u32 },
@@ -48,27 +48,27 @@ pub(crate) struct CallOwner {
     pub(crate) trace_id: Option<String>,
 }
 
-/// The models that are asked for can't be had.
+/// Reasons why the requested models can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoModels {
-    /// There are none.
+    /// The node has no models.
     #[error("{place}: this node has no models: its configuration has no `inference`")]
     None { place: &'static str },
-    /// None of those that it names.
+    /// The node has none of the models that the job allows.
     #[error("{place}: this node has none of these models; it has: {known}")]
     Unknown { place: &'static str, known: String },
-    /// None of those that it names is where it wants models to be.
+    /// None of the models that the job allows has the source that it requires.
     #[error(
         "$.sandbox.job_spec.inference.source: none of the models that the job allows has a provider {}",
         match .wanted { InferenceSource::Worker => "on this node (`worker`)", InferenceSource::ApiEgress => "elsewhere (`api_egress`)" }
     )]
     Elsewhere { wanted: InferenceSource },
-    /// A provider of one of them wants a credential that the node doesn't have. Why is in the node's log.
+    /// The node lacks the credential of a provider of these models. The node's log has the reason.
     #[error("this node has no credential for the provider {provider:?} of these models")]
     NoCredential { provider: String },
 }
 
-/// How a run ends in the audit, with what it has had.
+/// Audit record of a run's end, with its usage.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum RunEnded<'e, U> {
@@ -76,22 +76,22 @@ pub(crate) enum RunEnded<'e, U> {
     Session { session_id: &'e str, usage: &'e U },
 }
 
-/// None of the models that there are may be called by a job.
+/// Reasons why a job can call none of the configured models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unfit {
     /// The job allows none of them.
     Unknown {
-        /// The names of those that there are.
+        /// Names of the configured models.
         known: String,
     },
-    /// Those that the job allows are not where it wants models to be.
+    /// The models that the job allows have another source than it requires.
     Elsewhere {
-        /// Where it wants them.
+        /// The required source.
         source: InferenceSource,
     },
 }
 
-/// The models that a job may call, of all that there are: those that it allows, of the source that it names.
+/// Returns the models that a job may call: those that it allows, of the source that it requires.
 ///
 /// # Errors
 /// [`Unfit`] if there is none.
@@ -120,7 +120,7 @@ impl NodeModels {
         Self { config, billing_account_id, audit, listed_calls }
     }
 
-    /// Has these be the models from now on. Runs that have begun keep theirs.
+    /// Replaces the models. Runs that have begun keep theirs.
     pub(crate) fn replace(&self, config: Option<InferenceConfig>) {
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config.map(Arc::new);
     }
@@ -131,8 +131,8 @@ impl NodeModels {
         config.iter().flat_map(|config| config.models.iter()).map(|model| model.name.clone()).collect()
     }
 
-    /// Those that a job may call: all of them for a command that asks for models, and for the runner's job those of the list
-    /// that are here, where the job wants them to be.
+    /// Returns the models that a sandbox may call: all of them for a command that requests models; for a runner's job, those
+    /// on its list that the node has, of the source that it requires.
     pub(crate) fn allowed(&self, sandbox: &SandboxOrder) -> Result<Option<InferenceConfig>, NoModels> {
         let listed = sandbox.job_spec.as_ref().and_then(|spec| spec.job.inference.as_ref());
         let place = match listed {
@@ -149,7 +149,7 @@ impl NodeModels {
         Ok(Some(InferenceConfig { models, ..(*config).clone() }))
     }
 
-    /// Those that a session may call: all of them, if it asks for models.
+    /// Returns the models that a session may call: all of them, if it requests models.
     pub(crate) fn allowed_in_session(
         &self,
         request: &OpenSessionRequest,
@@ -160,8 +160,8 @@ impl NodeModels {
         }
     }
 
-    /// Checks that the node has the credentials that these models take; before a sandbox is made for a run that calls them. A
-    /// credential by a command is waited for.
+    /// Checks that the node has the credentials of these models, before a sandbox is made for a run that calls them. Waits
+    /// for a credential that comes from a command.
     pub(crate) fn check_credentials(config: Option<&InferenceConfig>) -> Result<(), NoModels> {
         let checked = config.map_or(Ok(()), |config| config.models.check_credentials());
         checked.map_err(|error| {
@@ -178,7 +178,7 @@ impl NodeModels {
         self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Serves models by a sandbox's sockets, on the thread of its run.
+    /// Serves models on a sandbox's sockets, on the thread of its run.
     pub(crate) fn serve(
         &self,
         (thread, caller): (&Arc<HatchThread>, Caller),
@@ -204,8 +204,8 @@ impl NodeModels {
 // === impl RunModels ===
 
 impl RunModels {
-    /// Ends what is under way, and tells what there has been, once all of it is recorded, or that it could not be; and the calls
-    /// one by one, as far as somebody wants them.
+    /// Ends calls that are under way. Returns the usage once all of it is recorded, or an error if it could not be; and the
+    /// calls up to the listing limit.
     pub(crate) fn end(self) -> (Result<UsageTotals, BookError>, Vec<CallRecord>) {
         let Self { caller, run_id, served, book } = self;
         served.end();
@@ -219,7 +219,7 @@ impl RunModels {
 // === impl Caller ===
 
 impl Caller {
-    /// What is run, as those know it who bill it.
+    /// Returns the graph name that billing records have.
     fn graph(&self) -> &'static str {
         match self {
             Self::Job { .. } => "sandbox:job",
@@ -227,7 +227,7 @@ impl Caller {
         }
     }
 
-    /// The kind under which the end of its run stands in the audit.
+    /// Returns the kind of the audit record of the run's end.
     fn end_kind(&self) -> &'static str {
         match self {
             Self::Job { .. } => "job_run_ended",
@@ -242,7 +242,7 @@ impl Caller {
         }
     }
 
-    /// The trace that a node makes of a job: its id, in hexadecimal. It makes none of a session.
+    /// Returns the id of the trace that the node makes of a job, in hexadecimal; `None` for sessions, which have no trace.
     fn trace_id(&self) -> Option<String> {
         match self {
             Self::Job { job_id, .. } => Some(job_id.key().replace('-', "")),

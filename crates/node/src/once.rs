@@ -1,11 +1,11 @@
-//! One program in one sandbox, from its arguments to its result (`spec/2 §Schema`): one run, one session, one proxy.
+//! Runs one program in one sandbox, from its arguments to its result (`spec/2 §Schema`): one run, one session, one proxy.
 //!
 //! ```text
-//! leave ─► copy, messages ─► sandbox ─► models served ─► watched ─► torn down ─► billed ─► changes told ─► result
+//! grant ─► copy, messages ─► sandbox ─► models served ─► watched ─► torn down ─► billed ─► changes reported ─► result
 //!                                 │                           │
-//!                                 └─ refused: a result        └─ out of time, out of memory: all the same from there on
+//!                                 └─ refused: a result        └─ timeout, OOM kill: the same steps from there on
 //! ```
-//! There is a result whatever happens, and what was called is billed whatever happens.
+//! There is a result whatever happens, and model calls are billed whatever happens.
 
 mod capture;
 mod code;
@@ -42,44 +42,44 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// What came of it.
+/// Result of a run.
 #[derive(Debug)]
 pub struct OnceResult {
     /// The run.
     pub run_id: RunId,
-    /// Whether the program ended well, and everything that had to be done around it was.
+    /// True if the program exited with 0 and every step around it succeeded.
     pub ok: bool,
-    /// What it printed to standard output, as far as there was room.
+    /// Standard output, up to the limit.
     pub stdout: Vec<u8>,
-    /// The same of standard error; its last line says so when there was too much.
+    /// Standard error, up to the limit; its last line states the truncation if there was one.
     pub stderr: Vec<u8>,
-    /// Its exit code, 128 and the signal that ended it, or -1 where it didn't come to that.
+    /// Its exit code, 128 plus the signal that ended it, or -1 if it has none: timeout, cancellation, internal error.
     pub exit_code: i32,
-    /// Why it isn't `ok`, besides what its exit code says.
+    /// Reason why it isn't `ok`, other than its exit code.
     pub error_code: Option<OnceCode>,
-    /// What went wrong around it.
+    /// The error around the program, if there was one.
     pub cause: Option<OnceError>,
-    /// Whether something that it printed was dropped.
+    /// True if a part of its output was dropped.
     pub output_truncated: bool,
-    /// Its calls of models, in the order in which they ended.
+    /// Its model calls, in the order in which they ended.
     pub calls: Calls,
-    /// What all of them have used together, also those that are not listed.
+    /// Usage of all calls, also of those that are not listed.
     pub usage: UsageTotals,
-    /// What it has had of the web, if it might reach any.
+    /// Its use of the web, if it had access.
     pub web: Option<WebUsage>,
-    /// Where it is in the audit; nothing if not all of it could be recorded.
+    /// Its range of records in the audit log; `None` if not all of it could be recorded.
     pub audit: Option<Span>,
-    /// What it changed in its copy of the workspace.
+    /// Changes in its copy of the workspace.
     pub changes: Option<Changes>,
-    /// The run's folder, with everything that the run has left.
+    /// The run's folder, with everything that the run left.
     pub folder: RunFolder,
-    /// The walls that it was behind; nothing if there was no sandbox.
+    /// The isolation layers of the sandbox; `None` if there was no sandbox.
     pub isolation: Option<Isolation>,
-    /// How long it took.
+    /// Duration of the run.
     pub duration: Duration,
 }
 
-/// What is known of a run at its end.
+/// Data of a run that is collected until its end.
 #[derive(Default)]
 struct Ended {
     captured: Captured,
@@ -91,10 +91,10 @@ struct Ended {
     book: Option<Arc<Book>>,
 }
 
-/// The kind under which a run's end stands in the audit.
+/// Kind of the audit record of a run's end.
 pub const ENDED: &str = "run_ended";
 
-/// The exit code of what didn't come to one.
+/// Exit code of a run whose program has none.
 const NO_EXIT_CODE: i32 = -1;
 
 /// Runs a program in a sandbox of its own.
@@ -144,7 +144,7 @@ pub fn run_once(
     }
 }
 
-/// Everything up to the moment at which nothing of the sandbox is left, and nothing is called any more.
+/// Runs everything up to the sandbox's teardown and the end of its calls.
 fn carry_out(
     place: &Place,
     (spec, granted): (&mut OnceSpec, &Granted),
@@ -160,10 +160,10 @@ fn carry_out(
     ways_out::furnish(spec)?;
     let (stdio, streams) = Streams::make().map_err(|source| OnceError::Watch { source })?;
     let mut enclosure = enclosure::begin(place, spec, site, (stdio, copied), &|| watch.is_canceled())?;
-    // Its time begins with it.
+    // The time limit begins with the sandbox.
     let deadline = Instant::now() + spec.limits.max_runtime;
     ended.isolation = Some(enclosure.isolation().clone());
-    // Only now may there be threads. Whatever goes wrong from here on, the sandbox ends with `enclosure`.
+    // Threads may be started only now. Whatever fails from here on, dropping `enclosure` ends the sandbox.
     let book = Arc::new(Book::open(site.state.path())?);
     ended.book = Some(Arc::clone(&book));
     let served = ways_out::serve(spec, identity, &book, enclosure.take_hatches())?;
@@ -171,7 +171,7 @@ fn carry_out(
     let watched = watching.until_end(&mut enclosure, &mut ended.captured, watch);
     let noted = watched.map(|(ending, reason)| note(&enclosure, (ending.outcome, reason), ended));
     let is_gone = enclosure.end().map_err(OnceError::Lost);
-    // With the sandbox gone nothing more is called, and what was under way is over.
+    // With the sandbox gone no call is made any more, and those that were under way are over.
     ended.web = served.end();
     noted.and(is_gone)
 }
@@ -184,7 +184,7 @@ fn note(enclosure: &Enclosure, (outcome, reason): (Outcome, Reason), ended: &mut
         (Reason::Canceled, _) => Some(OnceCode::Canceled),
         (Reason::ByItself, Some(Limit::Memory)) => Some(OnceCode::OomKilled),
         (Reason::ByItself, Some(Limit::Disk)) => Some(OnceCode::DiskFull),
-        // Killed from outside, and by nobody that is known of.
+        // Killed from outside, by an unknown process.
         (Reason::ByItself, None) if outcome == Outcome::Killed => Some(OnceCode::Internal),
         (Reason::ByItself, None) => None,
     };
@@ -193,7 +193,7 @@ fn note(enclosure: &Enclosure, (outcome, reason): (Outcome, Reason), ended: &mut
     ended.exit_code = came_to_an_end.then(|| i32::from(outcome.exit_code()));
 }
 
-/// Records the end, and with it everything before.
+/// Records the end, which waits for all earlier records.
 fn close(
     ended: &mut Ended,
     (granted, attempt): (&Granted, u32),
@@ -231,13 +231,13 @@ fn identity(granted: &Granted, (attempt, metadata): (u32, CallMetadata)) -> Iden
 // === impl Ended ===
 
 impl Ended {
-    /// The first failure is the one that is told.
+    /// Keeps the first failure.
     fn fail(&mut self, error: OnceError) {
         self.code.get_or_insert(error.code());
         self.cause.get_or_insert(error);
     }
 
-    /// An answer that isn't whole is none.
+    /// A truncated answer is a failure.
     fn judge(&mut self) {
         if self.code.is_none() && self.exit_code == Some(0) && self.captured.has_lost_answer() {
             self.code = Some(OnceCode::OutputTruncated);

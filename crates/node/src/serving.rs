@@ -1,4 +1,4 @@
-//! Models and the web for one sandbox: its sockets, served by a proxy, with everything that passes in the book.
+//! Models and the web for one sandbox: a proxy serves its sockets, and every request is recorded in the run's journal.
 
 mod thread;
 
@@ -25,7 +25,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Models that are served. Dropping it ends their calls.
+/// Models that are being served. Dropping it ends their calls.
 pub struct Served {
     run: Arc<Run>,
     book: Arc<Book>,
@@ -33,7 +33,7 @@ pub struct Served {
     thread: Arc<HatchThread>,
 }
 
-/// The web that is served. Dropping it ends what is under way.
+/// The web that is being served. Dropping it ends its requests.
 pub struct ServedWeb {
     run: Arc<WebRun>,
     noted: Arc<Noted>,
@@ -42,7 +42,7 @@ pub struct ServedWeb {
     thread: Arc<HatchThread>,
 }
 
-/// It can't be served.
+/// The proxy can't be started.
 #[derive(Debug, thiserror::Error)]
 #[error("can't serve the hatches of the sandbox")]
 pub struct ServeError {
@@ -53,10 +53,10 @@ pub struct ServeError {
 // === impl Served ===
 
 impl Served {
-    /// Serves them by a sandbox's sockets, on a thread of their own. Who calls is known by these, and is who `identity` says.
+    /// Serves models on a sandbox's sockets, on a thread of its own. The sockets identify the caller as `identity`.
     ///
     /// # Errors
-    /// [`ServeError`] when there can be no thread.
+    /// [`ServeError`] when the thread can't be started.
     pub fn begin(
         config: InferenceConfig,
         identity: Identity,
@@ -66,10 +66,10 @@ impl Served {
         Self::begin_on(&Arc::new(HatchThread::start()?), (config, identity), book, sockets)
     }
 
-    /// Serves them on the thread of the run.
+    /// Serves models on the thread of the run.
     ///
     /// # Errors
-    /// [`ServeError`] when it can't serve these.
+    /// [`ServeError`] when the sockets can't be served.
     pub fn begin_on(
         thread: &Arc<HatchThread>,
         (config, identity): (InferenceConfig, Identity),
@@ -86,7 +86,7 @@ impl Served {
         Ok(Self { run, book: Arc::clone(book), serving: Some(serving), thread: Arc::clone(thread) })
     }
 
-    /// Ends what is under way. When this returns, the book has every call, or says that it is incomplete.
+    /// Ends calls that are under way. When this returns, the journal has every call, or is marked as incomplete.
     pub fn end(mut self) {
         if self.serving.take().is_some_and(|serving| !self.thread.end(&serving)) {
             self.book.lose();
@@ -98,10 +98,10 @@ impl Served {
 // === impl ServedWeb ===
 
 impl ServedWeb {
-    /// Serves it by a sandbox's sockets, as far as the policy lets, on a thread of its own. Who asks is known by these.
+    /// Serves the web on a sandbox's sockets, as the policy allows, on a thread of its own. The sockets identify the caller.
     ///
     /// # Errors
-    /// [`ServeError`] when there can be no thread.
+    /// [`ServeError`] when the thread can't be started.
     pub fn begin(
         (policy, inspection): (&Arc<LivePolicy>, Option<&Inspection>),
         run_id: &RunId,
@@ -113,10 +113,10 @@ impl ServedWeb {
         Self::begin_on(&thread, (policy, inspection), (run_id, ledger), RunOwner::default(), sockets)
     }
 
-    /// Serves it on the thread of the run.
+    /// Serves the web on the thread of the run.
     ///
     /// # Errors
-    /// [`ServeError`] when it can't serve these.
+    /// [`ServeError`] when the sockets can't be served.
     pub fn begin_on(
         thread: &Arc<HatchThread>,
         (policy, inspection): (&Arc<LivePolicy>, Option<&Inspection>),
@@ -139,14 +139,15 @@ impl ServedWeb {
         Ok(Self { run, noted, fetcher, serving: Some(serving), thread: Arc::clone(thread) })
     }
 
-    /// By what tools reach it for this run: what they do is noted as what comes by its sockets is.
+    /// Returns the web access of tools for this run. Their requests are recorded as those from its sockets are.
     pub fn reach(&self) -> Reach {
         let ledger = Arc::clone(&self.noted) as Arc<dyn WebLedger>;
         let (run_id, policy) = (self.run.run_id.clone(), Arc::clone(&self.run.policy));
         Reach { run_id, fetcher: self.fetcher.clone(), policy, ledger, held: None }
     }
 
-    /// Ends what is under way. When this returns, the book has all of it, or says that it is incomplete; what there has been.
+    /// Ends requests that are under way. When this returns, the journal has all of them, or is marked as incomplete. Returns
+    /// the usage.
     pub fn end(mut self) -> Seen {
         if self.serving.take().is_some_and(|serving| !self.thread.end(&serving)) {
             self.noted.lose();

@@ -1,9 +1,9 @@
-//! Sessions: sandboxes that stay over many commands, each for as long as it may and somebody uses it.
+//! Sessions: sandboxes that stay over many commands, each until its lifetime or its idle timeout ends.
 //!
 //! ```text
 //! open ─► sandbox ─► exec, pty, … ─► ended: asked for │ too old │ idle │ the node stops │ its sandbox is gone
 //! ```
-//! A session lives in its node's memory, and its sandbox with its node: neither outlives it.
+//! A session is kept in the node's memory, and its sandbox is a child of the node: neither survives the node.
 
 mod command;
 mod command_log;
@@ -40,7 +40,7 @@ use tokio::sync::Semaphore;
 /// A session.
 pub(crate) struct Session {
     request: OpenSessionRequest,
-    /// What its sandbox has, where the node has rules.
+    /// Terms of its sandbox, if the node has access rules.
     terms: Option<Terms>,
     run_id: RunId,
     created_at: Timestamp,
@@ -49,34 +49,34 @@ pub(crate) struct Session {
     idle: Duration,
     used: Mutex<Instant>,
     running: AtomicU64,
-    /// Its sandbox has ended by itself.
+    /// True once its sandbox has ended by itself.
     is_gone: AtomicBool,
-    /// Somebody asks just now what has become of it.
+    /// True while a request checks its status.
     is_looked_at: AtomicBool,
-    /// Nothing from when it is ended. Held only to take it out: whoever starts a program holds it for themselves.
+    /// `None` once the session is ended. Locked only to clone or take it: callers that start a program hold a clone.
     sandbox: Mutex<Option<Arc<Enclosed>>>,
-    /// The same.
+    /// `None` once the session is ended.
     ptys: Mutex<Option<HashMap<String, Arc<Pty>>>>,
     image: Image,
-    /// Models that may be called in it. Nothing from when it is ended.
+    /// Models that may be called in it. `None` once the session is ended.
     models: Mutex<Option<RunModels>>,
-    /// What it has had of them, from when it has ended.
+    /// Its model usage, set when it has ended.
     usage: Mutex<Option<UsageTotals>>,
-    /// The web that is reached from it. Nothing from when it is ended.
+    /// The web that is reached from it. `None` once the session is ended.
     web: Mutex<Option<RunWeb>>,
-    /// What it has had of that, from then on.
+    /// Its web usage, set when it has ended.
     web_usage: Mutex<Option<WebUsage>>,
-    /// Whoever ends it holds this until it is gone.
+    /// Held by the task that ends the session, until it is gone.
     ending: tokio::sync::Mutex<()>,
-    /// Room for commands, which is the whole node's.
+    /// Permits for commands, shared by all sessions of the node.
     room: Arc<Semaphore>,
     log: CommandLog,
 }
 
-/// A sandbox that is shared for as long as programs are started in it.
+/// A sandbox that is shared while programs are being started in it.
 struct Enclosed(Box<dyn Sandbox>);
 
-/// Why something can't be done with a session.
+/// Reasons why an operation on a session fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionError {
     #[error("there is no session {0}, or it has ended")]
@@ -113,15 +113,15 @@ pub(crate) enum SessionError {
     Terminal(#[source] std::io::Error),
 }
 
-/// Something that is done in a session: while there is any, it is not idle.
+/// An operation in a session; the session is not idle while there is one.
 pub(crate) struct Use {
     session: Arc<Session>,
 }
 
-/// Commands at a time in one session, terminals among them.
+/// Maximum number of concurrent commands in one session, terminals included.
 const MOST_COMMANDS: u64 = 16;
 
-/// The same in all of them. Each has a thread.
+/// Maximum number of concurrent commands in all sessions. Each has a thread.
 pub const MOST_COMMANDS_OF_ALL: usize = 256;
 
 // === impl Session ===
@@ -131,22 +131,22 @@ impl Session {
         &self.request
     }
 
-    /// What its commands have printed.
+    /// Returns the output log of its commands.
     pub(crate) fn log(&self) -> &CommandLog {
         &self.log
     }
 
-    /// What its sandbox has, where the node has rules.
+    /// Returns the terms of its sandbox, if the node has access rules.
     pub(crate) fn terms(&self) -> Option<&Terms> {
         self.terms.as_ref()
     }
 
-    /// Whether whom it is for has no less by now than it was opened with.
+    /// Returns true if the agent's current permissions still cover this session.
     fn is_allowed(&self, house: Option<&House>) -> bool {
         self.terms.as_ref().zip(house).is_none_or(|(terms, house)| house.still_allows(terms))
     }
 
-    /// As it is told of.
+    /// Returns the session as the API reports it.
     pub(crate) fn told(&self, status: SessionStatus) -> Told {
         let lifetime = jiff::SignedDuration::try_from(self.lifetime).unwrap_or(jiff::SignedDuration::MAX);
         Told {
@@ -164,9 +164,9 @@ impl Session {
         }
     }
 
-    /// Begins to do something in it.
+    /// Begins an operation in it.
     fn begin(self: &Arc<Self>) -> Result<Use, SessionError> {
-        // Counted first: of many who come at a time no more are let in than there is room for.
+        // Counted first, so that concurrent callers can't exceed the limit.
         let using = Use::of(self);
         match self.running.load(Ordering::SeqCst) > MOST_COMMANDS {
             true => Err(SessionError::TooManyCommands(MOST_COMMANDS)),
@@ -197,7 +197,7 @@ impl Session {
         })
     }
 
-    /// How much of its time is left.
+    /// Returns the rest of its lifetime.
     fn left(&self) -> Duration {
         self.lifetime.saturating_sub(self.begun.elapsed())
     }
@@ -206,13 +206,13 @@ impl Session {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Why it is to be ended, if it is.
+    /// Returns why the session is to be ended; `None` if it stays.
     fn why_over(&self, house: Option<&House>) -> Option<&'static str> {
         if !self.is_allowed(house) {
             return Some("whom it is for may do less by now");
         }
         let idle_for = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-        // A terminal at which nobody does anything is no use of it.
+        // An open terminal without input or output doesn't keep the session from being idle.
         let terminals =
             self.ptys.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, HashMap::len);
         let is_idle = self.running.load(Ordering::SeqCst) <= terminals as u64 && idle_for >= self.idle;
@@ -224,7 +224,7 @@ impl Session {
         }
     }
 
-    /// The limit that has ended its sandbox, if one has.
+    /// Returns the limit that has ended its sandbox, if one has.
     fn ended_by(&self) -> Option<Limit> {
         let sandbox = self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).clone();
         sandbox.and_then(|sandbox| sandbox.0.ended_by())

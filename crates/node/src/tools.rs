@@ -1,4 +1,4 @@
-//! The tools of a node, for agents that work on its jobs and for those that plan them.
+//! The tools of a node, for agents that work on its jobs and for planners.
 
 mod bridged;
 mod configured;
@@ -56,80 +56,81 @@ use uuid::Uuid;
 #[derive(Debug, Clone)]
 pub(crate) struct NodeTools {
     gateway: Arc<Gateway>,
-    /// What tasks keep.
+    /// Artifacts of tasks.
     files: TaskArtifacts,
-    /// What people are asked about calls.
+    /// Approvals of calls.
     approvals: Approvals,
     audit: Arc<AuditLog>,
-    /// By whose rules calls are judged besides; by nobody's, if there are none.
+    /// Access rules of calls; `None` if the node has none.
     house: Option<House>,
 }
 
-/// The place from which one run's agent calls. Dropping it takes it away, and gives up what was called from there.
+/// The caller slot of one run's agent. Dropping it removes the slot, and cancels its calls.
 #[derive(Debug)]
 pub(crate) struct Seated {
-    /// What is served at its hatch.
+    /// Routes served on the run's tool hatch.
     pub(crate) routes: axum::Router,
     _taken: DropGuard,
 }
 
-/// For whom a run is, and whether what it does may leave the host.
+/// Owners of a run, and whether its calls may leave the host.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Given {
     pub(crate) project_id: Option<ProjectId>,
     pub(crate) user_id: Option<UserId>,
     pub(crate) group_ids: Vec<GroupId>,
-    /// As which agent it is done.
+    /// The agent that the run is done as.
     pub(crate) agent_id: Option<AgentId>,
     pub(crate) may_reach_out: bool,
 }
 
-/// What the tools of a node work with.
+/// Dependencies of a node's tools.
 pub(crate) struct Parts<'a> {
     pub(crate) database: &'a Database,
     pub(crate) artifacts: &'a Artifacts,
     pub(crate) clock: &'a WallClock,
     pub(crate) audit: &'a Arc<AuditLog>,
     pub(crate) web: &'a Arc<NodeWeb>,
-    /// How long people are waited for.
+    /// Timeouts of approvals.
     pub(crate) timeout: &'a TimeoutPolicy,
     pub(crate) config: &'a ToolsConfig,
     pub(crate) house: Option<House>,
 }
 
-/// There are no tools to be had.
+/// Reasons why a node's tools can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolsError {
-    /// One has a name that is none.
+    /// A tool has an invalid name.
     #[error(transparent)]
     Name(#[from] InvalidToolNameError),
-    /// One can't be among the others.
+    /// A tool can't be registered, as with a duplicate name.
     #[error(transparent)]
     Register(#[from] RegisterError),
-    /// Those that a configuration asks for can't be had.
+    /// The configured tools can't be set up.
     #[error(transparent)]
     Configured(#[from] ConfiguredError),
-    /// There can be no thread for calls of services.
+    /// The thread for calls of services can't be started.
     #[error("can't start what calls services")]
     Start(#[from] std::io::Error),
 }
 
-/// From so many calls on, each of a run takes its time, and one waits for the other: whoever calls without end fills no disk.
+/// Number of calls of a run from which on they are throttled and served one after the other, so that endless calls can't fill
+/// the disk.
 const UNPACED_CALLS: u32 = 500;
 
-/// Where those who come from elsewhere call tools.
+/// Path at which remote callers call tools.
 const REMOTE_PATH: &str = "/mcp";
 
-/// What the node's operator is called in records.
+/// Actor name of the node's operator in records.
 const OPERATOR: &str = "operator";
 
-/// Under which the node's own tools are among those that come later.
+/// Source name of the node's own tools that are installed later.
 const OF_NODE: &str = "node";
 
 // === impl NodeTools ===
 
 impl NodeTools {
-    /// All that a node has.
+    /// Returns all tools of a node.
     pub(crate) fn new(parts: &Parts<'_>) -> Result<Self, ToolsError> {
         let files = TaskArtifacts::new(parts.database.clone(), task_artifacts::Limits::default());
         let registry = Arc::new(Registry::new(own(parts, &files)?)?);
@@ -146,43 +147,43 @@ impl NodeTools {
         Ok(Self { gateway: Arc::new(gateway), files, approvals, audit, house })
     }
 
-    /// Has these tools be nobody's.
+    /// Disables these tools for all callers.
     pub(crate) fn disable(&self, names: &[ToolName]) {
         self.gateway.disable(names.iter().cloned());
     }
 
-    /// Has these tools be for the agents of these scopes.
+    /// Restricts these tools to agents of these scopes.
     pub(crate) fn rescope(&self, scopes: &BTreeMap<ToolName, ToolScope>) {
         self.gateway.rescope(scopes.iter().map(|(name, scope)| (name.clone(), *scope)));
     }
 
-    /// What tasks keep.
+    /// Returns the artifacts of tasks.
     pub(crate) fn files(&self) -> &TaskArtifacts {
         &self.files
     }
 
-    /// By whose rules agents are judged, if by anybody's.
+    /// Returns the access rules of agents; `None` if the node has none.
     pub(crate) fn house(&self) -> Option<&House> {
         self.house.as_ref()
     }
 
-    /// As whom an agent is judged.
+    /// Returns the identity of an agent under the access rules; `None` without rules.
     fn identity(&self, agent: Option<&AgentId>) -> Option<Identity> {
         self.house.as_ref().map(|house| house.identity(agent))
     }
 
-    /// What people are asked about calls.
+    /// Returns the approvals of calls.
     pub(crate) fn approvals(&self) -> &Approvals {
         &self.approvals
     }
 
-    /// Adds what agents that plan call, once there is what carries it out.
+    /// Adds the planners' tools, once the API that carries them out exists.
     pub(crate) fn add_planners(&self, api: &Arc<Api>) -> Result<(), ToolsError> {
         let refused = self.gateway.registry().install(OF_NODE, planner::tools(&Arc::downgrade(api))?);
         refused.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// A place for the agent of a run.
+    /// Returns a caller slot for the agent of a run.
     pub(crate) fn seat(&self, (task, job, run): (&TaskId, &JobId, &RunId), given: &Given) -> Seated {
         let grants = ToolGrants { may_reach_out: given.may_reach_out, ..ToolGrants::default() };
         let caller = Caller {
@@ -198,7 +199,7 @@ impl NodeTools {
         Seated { routes, _taken: ended.drop_guard() }
     }
 
-    /// Calls a tool for the node's operator.
+    /// Calls a tool as the node's operator.
     pub(crate) async fn call_as_operator(
         &self,
         (user_id, may_reach_out): (Option<&UserId>, bool),
@@ -214,12 +215,12 @@ impl NodeTools {
         self.gateway.call(&Seat::new(caller, stopped), tool.as_str(), arguments).await
     }
 
-    /// What is served to those who come from elsewhere, by these names, once it is known who they are.
+    /// Returns the routes of remote callers, for these host names. They need [`guarded`] around them, which authenticates.
     pub(crate) fn remote(&self, hosts: Vec<String>, stopped: CancellationToken) -> axum::Router {
         belljar_gateway::routes(Arc::clone(&self.gateway), Door::Remote(hosts), stopped)
     }
 
-    /// Records something about those who call, and waits until that is on the disk; whether it is.
+    /// Records an event about callers, and waits for the disk. Returns true if it was recorded.
     pub(crate) async fn record(&self, kind: &str, record: &impl Serialize) -> bool {
         let event = match Event::new(kind, None, record) {
             Ok(event) => event,
@@ -238,12 +239,12 @@ impl NodeTools {
     }
 }
 
-/// These routes, for those who show a token.
+/// Requires a bearer token for these routes.
 pub(crate) fn guarded(routes: axum::Router, seats: Arc<RemoteSeats>) -> axum::Router {
     bearer::guarded(routes, Arc::new(remote::RemoteTokens(seats)))
 }
 
-/// Those that need nothing but what is kept, and what the host reaches.
+/// The tools that need only the database and the host's network access.
 fn own(parts: &Parts<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
     let Parts { database, artifacts, clock, web, .. } = *parts;
     let hatch: Arc<dyn WebHatch> = Arc::new(web::NodeHatch::new(web, parts.house.clone()));

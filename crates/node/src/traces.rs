@@ -1,16 +1,16 @@
-//! Traces of jobs, for whoever collects them by OpenTelemetry's protocol (OTLP over HTTP).
+//! Traces of jobs, for collectors of OpenTelemetry's protocol (OTLP over HTTP).
 //!
 //! ```text
 //! job                         one trace: its id is the job's, so that all attempts at it are in one, whichever node makes them
-//!  ├─ queue                   from its acceptance until it is taken
+//!  ├─ queue                   from its acceptance until it is claimed
 //!  └─ attempt
-//!      ├─ sandbox             until it stands; below it each stage of its launch
+//!      ├─ sandbox             until it is ready; below it each stage of its launch
 //!      ├─ run                 until nothing of it runs; below it each step, and each call of a model
-//!      ├─ collect             what it has left is kept
-//!      └─ record              what came of it is in the database
+//!      ├─ collect             its results are stored
+//!      └─ record              its outcome is written to the database
 //! ```
-//! Spans are made when an attempt is over, of what was noted meanwhile by a clock that nobody sets: a trace costs a job nothing
-//! while it runs, and whether anybody collects it changes nothing of the job.
+//! Spans are made when an attempt is over, from timestamps of a monotonic clock noted meanwhile. So a trace costs a job
+//! nothing while it runs, and a job behaves the same with and without a collector.
 
 mod attempt;
 mod export;
@@ -30,46 +30,46 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Who collects traces.
+/// The trace collector.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TraceSettings {
-    /// Where they are; a path in it stands before `path`.
+    /// Its address; the path of its URL is put before `path`.
     pub collector: Upstream,
     /// The path that spans are sent to.
     pub path: String,
-    /// Headers of every request, such as one that says who sends.
+    /// Headers of every request, such as one that authenticates the node.
     pub headers: Vec<(String, String)>,
-    /// How long an answer may take.
+    /// Maximum duration of a response.
     pub timeout: Duration,
 }
 
 /// The traces of a node.
 pub(crate) struct Traces {
-    /// Nothing where nobody collects them.
+    /// `None` without a collector.
     exporting: Option<Exporting>,
     metrics: Metrics,
     node: String,
 }
 
 struct Exporting {
-    /// Nothing from when it is ended.
+    /// `None` once the export is ended.
     spans: Mutex<Option<mpsc::Sender<Span>>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// As many wait for their collector. More are dropped, and counted.
+/// Maximum number of spans that wait for the collector. Further ones are dropped and counted.
 const MOST_WAITING: usize = 8_192;
 
-/// As many calls of models of one attempt are told of.
+/// Maximum number of model calls of one attempt that get spans.
 pub(crate) const MOST_CALLS: usize = 1_000;
 
-/// When the node stops, what waits is sent for so long.
+/// Maximum time for which waiting spans are sent when the node stops.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 // === impl Traces ===
 
 impl Traces {
-    /// Begins to send what it will be given, in the runtime that this is called in.
+    /// Starts the exporter, in the current runtime.
     pub(crate) fn start(
         settings: Option<TraceSettings>,
         node: String,
@@ -89,12 +89,12 @@ impl Traces {
         Ok(Self { exporting: exporting.transpose()?, metrics: metrics.clone(), node })
     }
 
-    /// Whether anybody collects them.
+    /// Returns true if there is a collector.
     pub(crate) fn are_wanted(&self) -> bool {
         self.exporting.is_some()
     }
 
-    /// Gives an attempt's spans to whoever sends them; those that there is no room for are dropped.
+    /// Queues an attempt's spans for the exporter; those that exceed the queue are dropped.
     pub(crate) fn tell(&self, noted: &Noted, ran: Option<&Ran>, ended: &Ended) {
         let Some(exporting) = &self.exporting else { return };
         let spans = attempt::spans(&self.node, noted, ran, ended);
@@ -104,7 +104,7 @@ impl Traces {
         self.metrics.spans_dropped(dropped);
     }
 
-    /// Sends what waits, for as long as it has patience.
+    /// Sends waiting spans, for at most [`LAST_PATIENCE`].
     pub(crate) async fn stop(&self) {
         let Some(exporting) = &self.exporting else { return };
         drop(exporting.spans.lock().unwrap_or_else(PoisonError::into_inner).take());

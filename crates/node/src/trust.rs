@@ -1,5 +1,5 @@
-//! What agents of jobs earn at a node: the end of a job is recorded of its agent together with that end, and so once, whenever the node
-//! is killed. What else is recorded over HTTP ([`entered`]) has counted when that is answered.
+//! Trust that agents of jobs earn at a node. The end of a job and its trust event are recorded in one transaction, and so
+//! exactly once, whenever the node is killed. Events entered over HTTP ([`entered`]) are effective when the request is answered.
 //!
 //! ```text
 //! accepted ─► hired, if new ─► … ─► ended ═► TrustEvent, in the same transaction ─► Earning ─► HouseAccess ─► calls, sandboxes
@@ -26,36 +26,36 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use uuid::{Builder, Uuid};
 
-/// What is recorded of a node's agents, and what they have by it.
+/// Trust records of a node's agents, and the permissions that follow from them.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeTrust {
     book: TrustBook,
-    /// Nothing where nobody is judged.
+    /// `None` without access rules.
     earning: Option<Arc<Earning>>,
 }
 
 // === impl NodeTrust ===
 
 impl NodeTrust {
-    /// What is recorded in that database, for whom that house judges.
+    /// Returns the trust records in that database, for the agents under those access rules.
     pub(crate) fn new(database: &Database, config: &TrustConfig, house: Option<&House>) -> Self {
         let book = TrustBook::new(TrustEvents::new(database.clone()), config.clone());
         let earning = house.map(|house| Arc::new(Earning::new(book.clone(), Arc::clone(house.access()))));
         Self { book, earning }
     }
 
-    /// What follows it.
+    /// Returns the task that applies trust records to permissions.
     pub(crate) fn earning(&self) -> Option<&Arc<Earning>> {
         self.earning.as_ref()
     }
 
-    /// Whether jobs count. Otherwise levels are what people say.
+    /// Returns true if jobs change trust. Otherwise only operators set levels.
     pub(crate) fn is_earned(&self) -> bool {
         !self.book.config().is_disabled()
     }
 
-    /// The event by which an agent is hired with its first job, where something is earned; `None` if something is recorded of it already.
-    /// It is recorded in the transaction that accepts the job, so a job that is refused hires no agent.
+    /// Returns the event by which an agent is hired with its first job, if trust is earned; `None` if the agent has records
+    /// already. It is recorded in the transaction that accepts the job, so a refused job hires no agent.
     pub(crate) async fn hiring(
         &self,
         agent: &AgentId,
@@ -70,7 +70,7 @@ impl NodeTrust {
         Ok(Some(TrustEvent { at: now, event_id, agent_id: agent.clone(), kind }))
     }
 
-    /// What the end of a job says of its agent, if it says anything.
+    /// Returns the trust event of a job's end, if there is one.
     pub(crate) fn ended(
         assignment: &Assignment,
         (ending, outcome): (Ending, &JobOutcome),
@@ -78,7 +78,7 @@ impl NodeTrust {
     ) -> Option<TrustEvent> {
         let (agent_id, category) = (assignment.agent_id.clone()?, assignment.task_category);
         let kind = match ending {
-            // An agent gives itself no work to be trusted for.
+            // A job that an agent submitted itself earns no trust.
             Ending::Completed if assignment.submitted_by.is_some() => return None,
             Ending::Completed => TrustEventKind::JobCompleted {
                 category,
@@ -89,14 +89,14 @@ impl NodeTrust {
             Ending::Failed | Ending::Timeout if is_of_agent(outcome) => {
                 TrustEventKind::TaskFailed { category }
             }
-            // It was stopped, or its node or its rules have failed it.
+            // It was stopped, or the node or its rules made it fail.
             _ => return None,
         };
         Some(TrustEvent { at, event_id: end_of_job(&assignment.job_id), agent_id, kind })
     }
 }
 
-/// What a job is to do, as a digest: its command, or its document but for the ids that tell it from others.
+/// Returns the digest of a job's content: its command and its document without the ids.
 fn content_of(assignment: &Assignment) -> Uuid {
     const IDS: [&str; 2] = ["job_id", "task_id"];
     let sandbox = &assignment.sandbox;
@@ -115,8 +115,8 @@ fn id(parts: [&str; 2]) -> Uuid {
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// Returns true if a job that ran failed by what was done in it. A job must not be able to choose a failure that counts for nothing:
-/// a request that the proxy denies (`ext_net_required`) and a step that was refused while the job ran count, too.
+/// Returns true if a job that ran failed by its own actions. A job must not be able to choose a failure that counts for
+/// nothing: a request that the proxy denies (`ext_net_required`) and a step that was refused while the job ran count, too.
 fn is_of_agent(outcome: &JobOutcome) -> bool {
     match outcome.failure_code {
         Some(
@@ -134,8 +134,8 @@ fn is_of_agent(outcome: &JobOutcome) -> bool {
     }
 }
 
-/// Returns true if a step was refused after it had begun, such as one whose path an earlier step had replaced by a link. Steps that
-/// admission refuses have never begun.
+/// Returns true if a step was refused after it had begun, for example because an earlier step replaced its path by a link. Steps
+/// refused by admission never begin.
 fn was_step_refused(outcome: &JobOutcome) -> bool {
     let steps = outcome.sba_result.iter().flat_map(|result| &result.steps);
     steps.last().is_some_and(|step| {

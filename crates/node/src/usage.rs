@@ -1,4 +1,4 @@
-//! What runs have used: from the records of their calls, and held against the books of whoever bills them.
+//! Usage of runs, summed up from the records of their calls and reconciled with the providers' bills.
 
 #[cfg(test)]
 pub(crate) mod example;
@@ -10,15 +10,15 @@ use belljar_contract::usage::{UsageReport, UsageSums, UsageTotals};
 use jiff::Timestamp;
 use std::collections::{BTreeSet, HashSet};
 
-/// Calls as they were recorded, and what is billed of them.
+/// Recorded calls, and their usage reports.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
     reports: Vec<UsageReport>,
-    /// Calls that a provider may have been asked, and for which there is no report.
+    /// Calls that may have reached a provider, but have no report.
     unreported: HashSet<CallId>,
-    /// Calls that have begun, and of which there is no end: their node was gone, or they are still under way.
+    /// Calls that have begun without a recorded end: their node was gone, or they are still under way.
     unended: HashSet<CallId>,
-    /// Every run, also one all of whose calls were denied.
+    /// Every run, also one whose calls were all denied.
     runs: BTreeSet<RunId>,
     accounts: BTreeSet<String>,
     seen: HashSet<CallId>,
@@ -36,7 +36,7 @@ impl Calls {
         self.note((&call.run_id, &call.billing_account_id), (call.started_at, call.started_at));
     }
 
-    /// Adds a call that is over. One that is there already is the same one.
+    /// Adds a call that is over. Duplicates are ignored.
     pub fn add(&mut self, call: &CallRecord) {
         if !self.seen.insert(call.call_id.clone()) {
             return;
@@ -60,32 +60,32 @@ impl Calls {
         self.time = Some((first.min(begin), last.max(end)));
     }
 
-    /// Whether a provider may have been asked, and there is no report.
+    /// Returns true if a call may have reached a provider, but has no report.
     fn may_be_billed(&self, call: &CallId) -> bool {
         self.unreported.contains(call) || self.unended.contains(call)
     }
 
-    /// Whether there are none, also none that were denied or are under way.
+    /// Returns true if there are no calls at all, not even denied or unfinished ones.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// A report for each call that has one, in the order in which they were recorded.
+    /// Returns a report for each call that has one, in the order of recording.
     pub fn reports(&self) -> &[UsageReport] {
         &self.reports
     }
 
-    /// When the first began and the last was over.
+    /// Returns when the first call began and the last one ended.
     pub fn time(&self) -> Option<(Timestamp, Timestamp)> {
         self.time
     }
 
-    /// Who pays for them, and for those that have no report.
+    /// Returns the billing accounts of all calls, also of those without a report.
     pub fn accounts(&self) -> &BTreeSet<String> {
         &self.accounts
     }
 
-    /// Their sums.
+    /// Returns their sums.
     pub fn totals(&self) -> UsageTotals {
         self.reports.iter().collect::<UsageSums>().totals(self.unended.len() as u64)
     }

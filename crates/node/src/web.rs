@@ -1,4 +1,4 @@
-//! The web for jobs and sessions: one policy for all of them, a thread for each, and what each has had.
+//! The web for jobs and sessions: one policy for all of them, one thread for each, and the usage of each.
 
 mod begun;
 mod failure;
@@ -34,20 +34,20 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The web of a node. Each passage is in the audit of the node's state.
+/// The web access of a node. Each request is in the audit log of the node's state directory.
 pub(crate) struct NodeWeb {
     policy: Arc<LivePolicy>,
-    /// Serves those who call from no sandbox.
+    /// Serves callers outside of sandboxes.
     callers: Arc<HatchThread>,
     audit: Arc<AuditLog>,
     metrics: Metrics,
-    /// As many passages of a run are told one by one.
+    /// Maximum number of requests of a run that are listed one by one.
     listed_passages: usize,
-    /// By what tools reach it, for the runs that it is served to.
+    /// Web access of tools, by the runs that it is served to.
     reaches: Reaches,
 }
 
-/// What one run may reach of it, and what it takes to look into its connections.
+/// The policy of one run, and its TLS interception.
 #[derive(Clone)]
 pub(crate) struct Way {
     policy: Arc<LivePolicy>,
@@ -55,18 +55,18 @@ pub(crate) struct Way {
     owner: RunOwner,
 }
 
-/// The web that one run may reach, by sockets that are its own.
+/// The web access of one run, served on its own sockets.
 pub(crate) struct RunWeb {
     caller: Caller,
     run_id: RunId,
     served: ServedWeb,
     book: Arc<Book>,
     counting: Arc<Counting>,
-    /// Tools of its agent's reach it, too.
+    /// Keeps the web access of the agent's tools open.
     opened: Opened,
 }
 
-/// Writes into a book, and counts.
+/// Writes into a journal, and counts.
 struct Counting {
     book: Arc<Book>,
     metrics: Metrics,
@@ -75,7 +75,7 @@ struct Counting {
     most_listed: usize,
 }
 
-/// The kind under which it stands in the audit who reaches out under an id that is no run's.
+/// Kind of the audit record that identifies a caller whose id is no run's.
 const CALLER_BEGUN: &str = "egress_caller_begun";
 
 // === impl NodeWeb ===
@@ -92,17 +92,17 @@ impl NodeWeb {
         Self { policy, callers, audit, metrics, listed_passages, reaches: Reaches::default() }
     }
 
-    /// By what tools reach it.
+    /// Returns the web access of tools.
     pub(crate) fn reaches(&self) -> &Reaches {
         &self.reaches
     }
 
-    /// Whether the policy lets anything out at all.
+    /// Returns true if the policy allows any request at all.
     pub(crate) fn lets_anybody_out(&self) -> bool {
         self.policy.current().config.policy != EgressPolicy::default()
     }
 
-    /// The way there for one run more: what the node's policy says, as far as somebody with these terms may go.
+    /// Returns the web access of another run: the node's policy, restricted by these terms.
     ///
     /// # Errors
     /// [`ServeError`].
@@ -112,7 +112,7 @@ impl NodeWeb {
         Ok(Way { policy, inspection, owner: RunOwner::default() })
     }
 
-    /// Serves it by a sandbox's sockets, on the thread of its run.
+    /// Serves the web on a sandbox's sockets, on the thread of its run.
     pub(crate) fn serve(
         &self,
         (thread, caller): (&Arc<HatchThread>, Caller),
@@ -128,7 +128,8 @@ impl NodeWeb {
         Ok(RunWeb { caller, run_id: run_id.clone(), served, book, counting, opened })
     }
 
-    /// Serves it to somebody who calls from no run, for as long as what is returned is there. Who that is, is recorded first.
+    /// Serves the web to a caller outside of runs, until the returned value is dropped. The caller's identity is recorded
+    /// first.
     ///
     /// # Errors
     /// [`ServeError`].
@@ -140,7 +141,7 @@ impl NodeWeb {
         let counting = self.counting(0);
         counting.book.note(CALLER_BEGUN, Some(run_id), whose);
         let ledger = counting as Arc<dyn WebLedger>;
-        // Tools say themselves what they ask for: nobody's connections are looked into.
+        // Tools state their requests themselves, so there is no TLS interception.
         let by = (&self.policy(terms), None);
         let served = ServedWeb::begin_on(&self.callers, by, (run_id, ledger), RunOwner::default(), vec![])?;
         let reach = served.reach();
@@ -148,13 +149,13 @@ impl NodeWeb {
     }
 
     fn counting(&self, most_listed: usize) -> Arc<Counting> {
-        // Of calls of models another book knows.
+        // Model calls are in another journal.
         let book = Arc::new(Book::of(&self.audit, 0));
         let metrics = self.metrics.clone();
         Arc::new(Counting { book, metrics, begun: Begun::default(), listed: Mutex::default(), most_listed })
     }
 
-    /// What somebody with these terms may reach of it.
+    /// Returns the node's policy, restricted by these terms.
     fn policy(&self, terms: Option<&Compiled>) -> Arc<LivePolicy> {
         match terms.cloned() {
             None => Arc::clone(&self.policy),
@@ -171,12 +172,12 @@ fn within(house: WebConfig, terms: &Compiled) -> WebConfig {
 // === impl Way ===
 
 impl Way {
-    /// Says for which task and job the run is.
+    /// Sets the task and the job that own the run.
     pub(crate) fn owned_by(self, owner: RunOwner) -> Self {
         Self { owner, ..self }
     }
 
-    /// Has the sandbox trust whoever looks into its connections, if anybody does.
+    /// Has the sandbox trust the interception authority, if there is one.
     pub(crate) fn furnish(&self, env: &mut BTreeMap<String, String>, home: &mut BTreeMap<String, String>) {
         self.inspection.iter().for_each(|inspection| inspection.furnish(env, home));
     }
@@ -185,8 +186,8 @@ impl Way {
 // === impl RunWeb ===
 
 impl RunWeb {
-    /// Ends what is under way, and tells what there has been, once all of it is recorded, or that it could not be; and the passages
-    /// one by one, as far as somebody wants them.
+    /// Ends requests that are under way. Returns the usage once all of it is recorded, or an error if it could not be; and
+    /// the requests up to the listing limit.
     pub(crate) fn end(self) -> (Result<Seen, BookError>, Vec<PassageRecord>) {
         let Self { caller, run_id, served, book, counting, opened } = self;
         drop(opened);

@@ -1,9 +1,9 @@
-//! How far an agent's tools reach: what each level allows, and what is said of an agent besides (`spec/3 §Tool Access Levels`).
+//! Tool access of agents: what each level allows, and what is configured for an agent (`spec/3 §Tool Access Levels`).
 //!
 //! ```text
 //! levels ─┐                    ┌─► permission: which tools
-//! agent ──┼─► Constraints ─────┼─► constraint: what of their calls
-//! trust ──┘                    └─► compiled: what their sandboxes have, so that it holds for whatever runs there, too
+//! agent ──┼─► Constraints ─────┼─► constraint: limits on their calls
+//! trust ──┘                    └─► compiled: terms of their sandboxes, which enforce the limits for all programs there
 //! ```
 
 pub mod commands;

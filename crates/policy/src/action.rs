@@ -1,7 +1,7 @@
-//! Action types: which there are, how much may go wrong by each, and what a pattern in a list means.
+//! Action types: the known ones, their risks, and the patterns in lists.
 //!
-//! A name that nobody has registered is refused wherever a list is read: one that is misspelt in a list of what a person has to
-//! approve would let pass what it was meant to stop.
+//! An unregistered name is refused in every list: a misspelt name in a list of required approvals would allow the action that
+//! it should stop.
 
 mod registry;
 mod risk;
@@ -12,7 +12,7 @@ pub use risk::{Weighed, weighed};
 use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
 
-/// What tools of a category do, unless a tool says something else of itself.
+/// Returns the default action of a category's tools.
 pub const fn of_category(category: Category) -> Leaf {
     match category {
         Category::FileSystem | Category::CodeExecution | Category::Terminal | Category::Mcp => {
@@ -32,7 +32,7 @@ pub const fn of_category(category: Category) -> Leaf {
     }
 }
 
-/// The same, as an action type.
+/// Returns the default action of a category's tools, as an action type.
 pub fn default_of(category: Category) -> ActionType {
     ActionType::BuiltIn(of_category(category))
 }

@@ -1,8 +1,8 @@
-//! Whether a job may start: its paths stay in the workspace, and its own allowlists hold (`spec/5 §8`).
+//! Decides whether a job may start: its paths stay in the workspace, and its own allowlists hold (`spec/5 §8`).
 //!
-//! The host decides before it builds a sandbox, and the runner decides again inside: the same function, so that a
-//! job that reaches the runner by another way meets the same rules. Paths inside a diff are known only when the diff
-//! is read; [`Admitted::permit_path`] answers for those.
+//! The host decides before it builds a sandbox, and the runner decides again inside by the same function. So a job that reaches
+//! the runner by another route meets the same rules. Paths inside a diff are known only when the diff is read;
+//! [`Admitted::permit_path`] decides about those.
 
 use belljar_contract::job::Job;
 use belljar_contract::job::step::run_command::RunCommand;
@@ -10,7 +10,7 @@ use belljar_contract::job::step::{Action, Step};
 use belljar_contract::path::{PathEscapes, StepPath, WorkspacePath};
 use std::fmt;
 
-/// A job that may start.
+/// Job that may start.
 #[derive(Debug, Clone)]
 pub struct Admitted {
     job: Job,
@@ -19,63 +19,63 @@ pub struct Admitted {
     workspace: String,
 }
 
-/// A directory or file that a job names.
+/// Directory or file that a job names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// In the workspace.
+    /// Path in the workspace.
     Workspace(WorkspacePath),
-    /// Outside of the workspace: an absolute path without `.` or `..`. Only commands work there.
+    /// Absolute path outside of the workspace, without `.` or `..`. Only commands work there.
     Outside(String),
 }
 
-/// A job that may not start, with every step that stands in the way.
+/// Job that may not start, with all reasons.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.summary())]
 pub struct Refused {
-    /// The steps that may not run, with their place in the job.
+    /// Steps that may not run, with their index in the job.
     pub steps: Vec<(usize, Denied)>,
-    /// What else may not be.
+    /// Reasons that belong to no step.
     pub others: Vec<Denied>,
 }
 
-/// One thing that may not be.
+/// Reason why a job may not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// A path leads out of the workspace.
     #[error(transparent)]
     Path(#[from] PathEscapes),
-    /// The job's `allowed_paths` doesn't cover a path.
+    /// `allowed_paths` of the job doesn't cover a path.
     #[error("path not allowed: {path} is not within constraints.allowed_paths")]
     PathNotAllowed {
-        /// The path in the workspace, or an absolute one.
+        /// Path in the workspace, or absolute path.
         path: String,
     },
     /// A file exists, and the job doesn't enable overwriting.
     #[error("overwrite not allowed: {path} exists, and constraints.overwrite_allowed is not true")]
     OverwriteNotAllowed {
-        /// The path in the workspace.
+        /// Path in the workspace.
         path: WorkspacePath,
     },
-    /// The job's `allowed_commands` doesn't name a program.
+    /// `allowed_commands` of the job doesn't name a program.
     #[error("command not allowed: {command} is not in constraints.allowed_commands")]
     CommandNotAllowed {
         /// The program.
         command: String,
     },
-    /// A variable that decides which program or library really runs, beside an allowlist of commands.
+    /// A variable decides which program or library really runs, although the job has an allowlist of commands.
     #[error("variable not allowed: {name} would change what an allowed command runs")]
     VariableNotAllowed {
-        /// The variable.
+        /// Name of the variable.
         name: String,
     },
 }
 
 // === impl Admitted ===
 
-/// Decides whether `job` may start where its workspace is `workspace`.
+/// Decides whether `job` may start with its workspace at `workspace`.
 ///
 /// # Errors
-/// [`Refused`] with everything that stands in the way.
+/// [`Refused`], with all reasons.
 pub fn admit(job: Job, workspace: &str) -> Result<Admitted, Refused> {
     let mut refused = Refused { steps: Vec::new(), others: Vec::new() };
     let allowed_paths = job.constraints.allowed_paths.as_ref().map(|paths| {
@@ -98,39 +98,39 @@ pub fn admit(job: Job, workspace: &str) -> Result<Admitted, Refused> {
 }
 
 impl Admitted {
-    /// The job.
+    /// Returns the job.
     pub fn job(&self) -> &Job {
         &self.job
     }
 
-    /// The files that the job wants kept.
+    /// Returns the files that the job wants to be kept.
     pub fn artifacts(&self) -> &[WorkspacePath] {
         &self.artifacts
     }
 
-    /// The path that a step names, in the workspace.
+    /// Returns the path of a step in the workspace.
     ///
     /// # Errors
-    /// [`Denied`] when it leads out or isn't allowed.
+    /// [`Denied`], if it leads out of the workspace or isn't allowed.
     pub fn resolve(&self, path: &StepPath) -> Result<WorkspacePath, Denied> {
         let path = path.beneath(&self.workspace)?;
         self.permit_path(&path)?;
         Ok(path)
     }
 
-    /// Whether a step may touch that path, one from inside a diff for instance.
+    /// Checks that a step may touch that path, such as one inside a diff.
     ///
     /// # Errors
-    /// [`Denied::PathNotAllowed`] when the job lists allowed paths and none covers it.
+    /// [`Denied::PathNotAllowed`], if the job lists allowed paths and none covers it.
     pub fn permit_path(&self, path: &WorkspacePath) -> Result<(), Denied> {
         self.permit(&Place::Workspace(path.clone()))
     }
 
-    /// The directory that a command runs in: the workspace's root unless the step names another, which may lie outside of the
-    /// workspace (`spec/1 §Step Types`).
+    /// Returns the working directory of a command: the workspace's root unless the step names another, which may lie outside of
+    /// the workspace (`spec/1 §Step Types`).
     ///
     /// # Errors
-    /// [`Denied`] when its path has a `..`, or isn't allowed.
+    /// [`Denied`], if its path has a `..` or isn't allowed.
     pub fn working_directory(&self, path: Option<&StepPath>) -> Result<Place, Denied> {
         let place = match path {
             Some(path) => Place::of(path, &self.workspace)?,
@@ -140,13 +140,13 @@ impl Admitted {
         Ok(place)
     }
 
-    /// The only places that steps may touch; `None` if the job lists none.
+    /// Returns the only places that steps may touch; `None` if the job lists none.
     pub fn allowed_paths(&self) -> Option<&[Place]> {
         self.allowed_paths.as_deref()
     }
 
-    /// Whether `write_file` may replace a file that exists (`spec/5 §5.2`). Where the job doesn't say, it may unless the job
-    /// restricts paths.
+    /// Returns true if `write_file` may replace an existing file (`spec/5 §5.2`). By default it may, unless the job restricts
+    /// paths.
     pub fn may_overwrite(&self) -> bool {
         self.job.constraints.overwrite_allowed.unwrap_or(self.allowed_paths.is_none())
     }
@@ -159,7 +159,7 @@ impl Admitted {
         }
     }
 
-    /// What stands in the way of a step, also of one that the job doesn't name and an agent wants.
+    /// Returns the reasons why a step may not run. The step may also be one that an agent requests.
     pub fn denials(&self, step: &Step) -> Vec<Denied> {
         let mut denials = match &step.action {
             Action::RunCommand(command) => self.command_denials(command),
@@ -168,9 +168,9 @@ impl Admitted {
         let path = match (&step.action, step.action.path()) {
             (Action::RunCommand(command), _) => self.working_directory(command.cwd.as_ref()).map(drop),
             (_, Some(path)) => self.resolve(path).map(drop),
-            // Their paths are in the diff.
+            // The paths are in the diff.
             (Action::ApplyUnifiedDiff(_), None) => Ok(()),
-            // Where no path is named, the step works at the workspace's root.
+            // Without a path the step works at the workspace's root.
             (_, None) => self.permit_path(&WorkspacePath::root()),
         };
         denials.extend(path.err());
@@ -231,7 +231,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Whether the variable has the loader or the look-up of programs take something else.
+/// Returns true if the variable changes which programs or libraries are found.
 fn redirects_programs(name: &str) -> bool {
     name == "PATH" || name.starts_with("LD_")
 }
@@ -358,7 +358,7 @@ mod tests {
         );
         assert!(admitted(&allowed(r#"["/workspace", "/tmp"]"#), &run("/tmp/x")).is_ok());
         assert_eq!(denials(&allowed(r#"["/tmp"]"#), &run("/tmpx")).len(), 1);
-        // The other steps work in the workspace alone, whatever is listed.
+        // The other steps work in the workspace alone, even if other paths are listed.
         let write = r#"{"type": "write_file", "args": {"path": "/tmp/x", "content": ""}}"#;
         assert_eq!(denials(&allowed(r#"["/tmp"]"#), write), ["0 path escapes workspace: /tmp/x"]);
     }

@@ -1,4 +1,4 @@
-//! How long a person is waited for who is asked about a call. No answer in time is a no; nothing here is ever a yes.
+//! Time limits of approval requests. A request without an answer in time is denied; nothing here ever approves one.
 //!
 //! ```yaml
 //! approvals:
@@ -12,35 +12,35 @@ use belljar_contract::action::Risk;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a configuration says of approvals.
+/// Configuration of approvals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRules {
-    /// How long they are waited for.
+    /// Time limit of requests.
     pub timeout: TimeoutPolicy,
-    /// How long what is over is kept.
+    /// Retention of decided requests.
     pub retention: Duration,
 }
 
-/// When a question that nobody answers is denied.
+/// Time limit after which an unanswered request is denied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TimeoutPolicy {
-    /// Never.
+    /// None: a request waits without limit.
     #[default]
     Wait,
-    /// After some time.
+    /// One limit for all requests.
     DenyAfter(Duration),
-    /// After some time for each risk; one that isn't there waits.
+    /// Limits by risk; a risk without one waits without limit.
     Tiered(BTreeMap<Risk, Duration>),
 }
 
-/// When a question is over.
+/// Expiry of approval requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expiry;
 
 // === impl Expiry ===
 
 impl Expiry {
-    /// How long a question about a call of that risk is waited for; without end, if nothing.
+    /// Returns the time limit for a request of that risk; `None` for no limit.
     pub fn of(risk: Risk, policy: &TimeoutPolicy) -> Option<Duration> {
         match policy {
             TimeoutPolicy::Wait => None,

@@ -1,38 +1,38 @@
-//! How much one run may have written into the audit log, and what it has had of that.
+//! Limits on what one run may write to the audit log, and its usage.
 //!
-//! A run has a burst of bytes of records, then so many a second, up to a quota.
+//! A run has a burst of bytes of records, then a rate per second, up to a quota.
 
 use std::time::Duration;
 
-/// How much that is.
+/// Limits on audit records of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditLimits {
-    /// Bytes of records in all. Beyond it nothing is let through.
+    /// Quota of records in bytes. Beyond it nothing is allowed.
     pub bytes: u64,
-    /// Bytes of records that may come at once.
+    /// Burst of records in bytes.
     pub burst_bytes: u64,
-    /// Bytes of records each second, once a burst is used up.
+    /// Rate of records in bytes per second, once the burst is used up.
     pub bytes_per_second: u64,
 }
 
-/// What a run has had of it.
+/// Audit usage of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AuditUse {
     bytes: u64,
-    /// When the next record would be due, if all of them came evenly and none at once.
+    /// Time at which the next record would be due if all were evenly spaced, without a burst.
     due: Duration,
 }
 
-/// What the log adds to a record: its number, its time, its run and three digests.
+/// Bytes that the log adds to a record: its number, its time, its run and three digests.
 pub const FRAME_BYTES: u64 = 360;
 
 // === impl AuditLimits ===
 
 impl AuditLimits {
-    /// Those that hold where nothing is said: 512 MiB, 32 MiB of them at once, then 32 KiB (some twenty requests) a second.
+    /// Default limits: 512 MiB in all, a burst of 32 MiB, then 32 KiB (some twenty requests) per second.
     pub const USUAL: Self = Self { bytes: 512 << 20, burst_bytes: 32 << 20, bytes_per_second: 32 << 10 };
 
-    /// How long so many bytes take.
+    /// Returns the time that these bytes take at the limited rate.
     fn takes(&self, bytes: u64) -> Duration {
         Duration::from_secs_f64(bytes as f64 / self.bytes_per_second.max(1) as f64)
     }
@@ -47,17 +47,18 @@ impl Default for AuditLimits {
 // === impl AuditUse ===
 
 impl AuditUse {
-    /// Whether there may be more records.
+    /// Returns true if the quota is not used up.
     pub fn has_left(&self, limits: &AuditLimits) -> bool {
         self.bytes < limits.bytes
     }
 
-    /// How long the next record has to wait. Times are counted from when the run began, or any time before it.
+    /// Returns the time that the next record has to wait. `now` counts from the beginning of the run, or from any time before
+    /// it.
     pub fn pause(&self, limits: &AuditLimits, now: Duration) -> Duration {
         self.due.saturating_sub(limits.takes(limits.burst_bytes)).saturating_sub(now)
     }
 
-    /// Adds records of so many bytes, as they stand in the log.
+    /// Counts records of that size in the log.
     pub fn count(&mut self, limits: &AuditLimits, bytes: u64, now: Duration) {
         self.bytes = self.bytes.saturating_add(bytes);
         self.due = self.due.max(now).saturating_add(limits.takes(bytes));

@@ -1,7 +1,7 @@
-//! What an agent does by itself, and what a person has to say yes to (`spec/3 §Action Type System`): a preset by level, and what a
-//! house says besides.
+//! Autonomy of agents: which actions require a user's approval (`spec/3 §Action Type System`). Each level has a preset, and a
+//! configuration can add lists.
 //!
-//! A yes that is asked for can only be asked for in more cases: what is in both lists takes one, and so does what is in neither.
+//! Lists can only require more approvals: an action in both lists requires one, and so does an action in neither.
 
 mod presets;
 
@@ -11,68 +11,68 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// How much an agent does by itself; more is greater.
+/// Autonomy of an agent; more is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AutonomyLevel {
-    /// Nothing.
+    /// Every action requires an approval.
     Locked,
-    /// It looks, and asks before it changes anything.
+    /// Reading needs no approval; changes do.
     Supervised,
-    /// It works on a project, and asks before anything leaves it.
+    /// Working on a project needs no approval; actions beyond it do.
     Semi,
-    /// Everything.
+    /// No action requires an approval.
     Full,
 }
 
-/// What of an agent's actions takes a yes.
+/// Actions of an agent that require an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Autonomy {
     level: AutonomyLevel,
     by_itself: BTreeSet<ActionType>,
     asked: BTreeSet<ActionType>,
-    /// What would need no yes if no `human_approval` list said so.
+    /// Actions that would need no approval without the `human_approval` lists.
     unless_listed: BTreeSet<ActionType>,
     by_house: BTreeSet<ActionType>,
     by_agent: BTreeSet<ActionType>,
     is_set_back: bool,
 }
 
-/// Why an action takes a yes.
+/// Reason why an action requires an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedBy {
-    /// The house's list `autonomy.human_approval`.
+    /// The general list `autonomy.human_approval`.
     House,
     /// The agent's own list `human_approval`.
     Agent,
     /// The preset of the autonomy level.
     Level,
-    /// No list and no preset names it.
+    /// No list and no preset names the action.
     Unlisted,
 }
 
-/// What is said besides a preset: patterns of action types.
+/// Configured lists of action patterns, besides a preset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AutonomyLists {
-    /// What needs no yes.
+    /// Actions that need no approval.
     pub auto_approve: Vec<String>,
-    /// What does.
+    /// Actions that require an approval.
     pub human_approval: Vec<String>,
 }
 
-/// Two lists that can't both hold, or that mean nothing.
+/// Error in the lists: they contradict each other, or a pattern has no meaning.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AutonomyError {
-    /// A pattern is none.
+    /// A pattern is invalid.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// It stands in both.
+    /// A pattern is in both lists.
     #[error("{pattern:?} is in both lists")]
     InBoth {
         /// The pattern.
         pattern: String,
     },
-    /// All that it means takes a yes by the other list.
+    /// The other list requires an approval for all actions of a pattern.
     #[error("{pattern:?} has no effect: `human_approval` has all of it")]
     NoEffect {
         /// The pattern.
@@ -80,36 +80,36 @@ pub enum AutonomyError {
     },
 }
 
-/// Who may not be left alone.
+/// Seniority of an agent, which limits its autonomy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seniority {
-    /// Never left alone altogether.
+    /// Never gets full autonomy.
     Junior,
-    /// As anybody.
+    /// No limit.
     Mid,
-    /// As anybody.
+    /// No limit.
     Senior,
 }
 
-/// What makes an agent do less by itself.
+/// Event that lowers an agent's autonomy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setback {
-    /// Too much of what it does fails.
+    /// Too many of its actions fail.
     HighErrorRate,
-    /// It has spent what it had.
+    /// Its budget is used up.
     BudgetExhausted,
-    /// Something happened.
+    /// A security incident happened.
     SecurityIncident,
 }
 
 // === impl Autonomy ===
 
 impl Autonomy {
-    /// A preset, with what is said besides.
+    /// Creates the autonomy of a preset with lists.
     ///
     /// # Errors
-    /// [`AutonomyError`] for the first pattern that is wrong.
+    /// [`AutonomyError`], for the first pattern that is wrong.
     pub fn new(
         registry: &ActionRegistry,
         level: AutonomyLevel,
@@ -130,15 +130,15 @@ impl Autonomy {
         Ok(Self::of_checked(registry, level, lists))
     }
 
-    /// The same of lists that have been looked at. A pattern that means nothing has no effect among what needs no yes, and nothing
-    /// gets past it among what does: there it was refused before.
+    /// Like [`Self::new`], for lists that were checked before. An invalid pattern has no effect in `auto_approve`; in
+    /// `human_approval` it was refused before.
     pub(crate) fn of_checked(registry: &ActionRegistry, level: AutonomyLevel, lists: &AutonomyLists) -> Self {
         let preset = presets::of(level);
         let mut by_itself = expanded(registry, preset.auto_approve);
         let mut asked = expanded(registry, preset.human_approval);
         let said = |patterns: &[String]| expanded(registry, patterns.iter().map(String::as_str));
         let (auto, human) = (said(&lists.auto_approve), said(&lists.human_approval));
-        // What is said replaces what the preset does; of what is said itself, the yes wins.
+        // Lists replace the preset. Of the lists, the required approval wins.
         asked.retain(|action| !auto.contains(action));
         by_itself.extend(auto);
         let unless_listed = by_itself.clone();
@@ -148,35 +148,35 @@ impl Autonomy {
         Self { level, by_itself, asked, unless_listed, by_house, by_agent: human, is_set_back: false }
     }
 
-    /// The same, where these patterns of `human_approval` are the house's and those the agent's own.
+    /// Notes which patterns of `human_approval` come from the general list and which from the agent's own.
     #[must_use]
     pub(crate) fn listed_by(self, registry: &ActionRegistry, house: &[String], agent: &[String]) -> Self {
         let of = |patterns: &[String]| expanded(registry, patterns.iter().map(String::as_str));
         Self { by_house: of(house), by_agent: of(agent), ..self }
     }
 
-    /// The same of an agent that has been set back, or has not: after a setback its `auto_approve` has no effect.
+    /// Notes whether the agent has had a setback. After one its `auto_approve` has no effect.
     #[must_use]
     pub(crate) fn set_back(self, is_set_back: bool) -> Self {
         Self { is_set_back, ..self }
     }
 
-    /// How much it does by itself.
+    /// Returns the autonomy level.
     pub fn level(&self) -> AutonomyLevel {
         self.level
     }
 
-    /// Whether an action takes a yes. One of which nobody has said anything does.
+    /// Returns true if an action requires an approval. An action that no list names does.
     pub fn asks(&self, action: &ActionType) -> bool {
         !self.by_itself.contains(action)
     }
 
-    /// What it does by itself.
+    /// Returns the actions that need no approval.
     pub fn by_itself(&self) -> impl Iterator<Item = &ActionType> {
         self.by_itself.iter()
     }
 
-    /// Why an action takes a yes that does.
+    /// Returns the reason why an action requires an approval.
     pub fn asked_by(&self, action: &ActionType) -> AskedBy {
         if self.by_house.contains(action) {
             return AskedBy::House;
@@ -187,17 +187,17 @@ impl Autonomy {
         if self.asked.contains(action) { AskedBy::Level } else { AskedBy::Unlisted }
     }
 
-    /// Which `human_approval` lists name it: the house's, the agent's.
+    /// Returns whether the general `human_approval` list names the action, and whether the agent's own does.
     pub(crate) fn lists_with(&self, action: &ActionType) -> (bool, bool) {
         (self.by_house.contains(action), self.by_agent.contains(action))
     }
 
-    /// Whether it takes an `auto_approve` of the agent, besides what the lists say.
+    /// Returns true if the action needs an `auto_approve` entry of the agent, whatever the `human_approval` lists contain.
     pub(crate) fn needs_auto_approve(&self, action: &ActionType) -> bool {
         !self.unless_listed.contains(action)
     }
 
-    /// Whether the agent has been set back.
+    /// Returns true if the agent has had a setback.
     pub(crate) fn is_set_back(&self) -> bool {
         self.is_set_back
     }
@@ -213,10 +213,10 @@ fn expanded<'p>(
 // === impl AutonomyLevel ===
 
 impl AutonomyLevel {
-    /// All of them, the least first.
+    /// All levels, the lowest first.
     pub const ALL: [Self; 4] = [Self::Locked, Self::Supervised, Self::Semi, Self::Full];
 
-    /// Its name in configurations and records.
+    /// Returns the name in configurations and records.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Locked => "locked",
@@ -226,7 +226,7 @@ impl AutonomyLevel {
         }
     }
 
-    /// That of an agent: its own, else that of its department, else that of the house. No junior is left alone altogether.
+    /// Returns the level of an agent: its own, else its department's, else the general one. A junior never gets full autonomy.
     pub fn resolve(
         own: Option<Self>,
         department: Option<Self>,
@@ -240,7 +240,7 @@ impl AutonomyLevel {
         }
     }
 
-    /// That of an agent which has had a setback: never more than before.
+    /// Returns the level after a setback, which is never higher than before.
     #[must_use]
     pub fn after(self, setback: Setback) -> Self {
         self.min(match setback {
@@ -259,10 +259,10 @@ impl fmt::Display for AutonomyLevel {
 // === impl Seniority ===
 
 impl Seniority {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Junior, Self::Mid, Self::Senior];
 
-    /// Its name in configurations.
+    /// Returns the name in configurations.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Junior => "junior",

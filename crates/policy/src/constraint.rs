@@ -1,7 +1,8 @@
-//! What holds for the calls of an agent that may call a tool at all: the first dimension that is against one, and what a person has to say yes
-//! to.
+//! Checks a call against the constraints of an agent that may call the tool: finds the first dimension that denies it, and
+//! whether it requires a user's approval.
 //!
-//! The same dimensions hold in the sandboxes in which tools work ([`crate::access::compiled`]); what is said here comes sooner, and says why.
+//! The sandboxes of tools enforce the same dimensions ([`crate::access::compiled`]). This check comes earlier and gives a
+//! reason.
 
 use crate::access::Constraints;
 use crate::permission::ToolFacts;
@@ -11,7 +12,7 @@ use belljar_contract::category::Category;
 use serde::Serialize;
 use std::fmt;
 
-/// A dimension.
+/// Dimension of constraints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "as in Constraints")]
@@ -24,39 +25,39 @@ pub enum Dimension {
     Approval,
 }
 
-/// A call that a constraint is against.
+/// Call that a constraint denies.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{dimension} is {found}, and this tool {does}")]
 pub struct Violation {
-    /// In which dimension.
+    /// Dimension of the constraint.
     pub dimension: Dimension,
-    /// What holds there.
+    /// Value of the constraint.
     pub found: &'static str,
-    /// What the tool does that this is against.
+    /// Effect of the tool that the constraint denies.
     pub does: &'static str,
-    /// What would have to hold there at least.
+    /// Smallest value that would allow the call.
     pub enough: &'static str,
 }
 
-/// Where tools of a category work.
+/// Place where the tools of a category run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorksIn {
-    /// In a root and with a network of its own.
+    /// In a container with its own root and network.
     Container,
-    /// In a process of the host, walled in.
+    /// In a confined process of the host.
     Process,
-    /// Nowhere: the host itself does what the tool is for.
+    /// On the host itself.
     Host,
 }
 
-/// Which tool clones, and which pushes: what they do is git's, whatever their action is called.
+/// Tools that clone and push: they are git operations, whatever their action is called.
 const CLONES: &str = "git_clone";
 const PUSHES: &str = "git_push";
 
-/// The first dimension that is against calling that tool.
+/// Checks a call of that tool against each dimension.
 ///
 /// # Errors
-/// [`Violation`].
+/// [`Violation`], for the first dimension that denies it.
 pub fn check(constraints: &Constraints, tool: &ToolFacts<'_>, works_in: WorksIn) -> Result<(), Violation> {
     network(constraints, tool)?;
     terminal(constraints, tool)?;
@@ -64,7 +65,7 @@ pub fn check(constraints: &Constraints, tool: &ToolFacts<'_>, works_in: WorksIn)
     isolation(constraints, tool, works_in)
 }
 
-/// Whether a person has to say yes to it.
+/// Returns true if the call requires a user's approval.
 pub fn takes_approval(constraints: &Constraints, tool: &ToolFacts<'_>) -> bool {
     constraints.requires_approval.contains(tool.action)
 }
@@ -136,11 +137,11 @@ fn isolation(constraints: &Constraints, tool: &ToolFacts<'_>, works_in: WorksIn)
 // === impl Dimension ===
 
 impl Dimension {
-    /// All of them.
+    /// All dimensions.
     pub const ALL: [Self; 6] =
         [Self::FileSystem, Self::Network, Self::Git, Self::CodeExecution, Self::Terminal, Self::Approval];
 
-    /// Its name in configurations and records.
+    /// Returns the name in configurations and records.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::FileSystem => "file_system",

@@ -1,14 +1,14 @@
-//! What a sandbox may reach of the outside: names and ports by rules, addresses by what kind they are.
+//! Egress policy of sandboxes: names and ports by rules, addresses by their class.
 //!
-//! Two questions, in this order, and each has its answer here alone:
+//! There are two decisions, in this order, and both are made only here:
 //!
 //! ```text
 //! host, port, request ─► EgressPolicy::decide ─► Allowed<Destination> ─► resolved, once ─► vet ─► Allowed<Vetted> ─► dialed
 //!                             │ no rule                                                     │ no address for a sandbox
 //!                             └──────────────────► Denied ◄─────────────────────────────────┘
 //! ```
-//! Nothing is allowed by default: no rules, no destination. Rules have no order: what one of them allows is allowed. No name is
-//! looked up before a rule allows it, and one bad address among those that a name leads to refuses all of them.
+//! Nothing is allowed by default. Rules have no order: a destination is allowed if any rule allows it. No name is resolved
+//! before a rule allows it. If a name has one forbidden address, all its addresses are refused.
 
 pub mod address;
 mod config;
@@ -33,102 +33,102 @@ pub use vet::{MOST_ADDRESSES, Vetted};
 
 use std::fmt;
 
-/// The rules of one policy.
+/// Rules of one policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EgressPolicy {
     rules: Vec<Rule>,
-    /// Whether nobody may push by git to what they reach: then all of it is looked into.
+    /// True if git pushes are refused everywhere; then all connections are intercepted.
     refuses_pushes: bool,
-    /// The same of clones and fetches.
+    /// True if git clones and fetches are refused everywhere.
     refuses_fetches: bool,
 }
 
-/// Where somebody wants to get to.
+/// Destination of a request or tunnel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Destination {
-    /// The host, in its one form.
+    /// Host, in its canonical form.
     pub host: Host,
-    /// The port of TCP.
+    /// TCP port.
     pub port: u16,
 }
 
-/// What they want there.
+/// Request to be decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked<'r> {
-    /// Bytes, both ways, that nobody looks into.
+    /// Tunnel of bytes in both directions, without interception.
     Tunnel,
-    /// One request of HTTP.
+    /// One HTTP request.
     Request {
-        /// Its method.
+        /// HTTP method.
         method: &'r str,
-        /// Its path, with the query.
+        /// Path with the query.
         path: &'r str,
     },
 }
 
-/// Something that the policy lets through. It can't be made outside of this module.
+/// Destination that the policy allows. It can't be created outside of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed<T> {
     value: T,
-    /// The rule that allows it, by its place in the policy.
+    /// Rule that allows it, by its index in the policy.
     rule: usize,
-    /// Networks that it may lead to besides the open internet.
+    /// Networks outside the public internet that its name may lead to.
     networks: Vec<Network>,
     is_inspected: bool,
-    /// Whether all that it may be is by rules about methods or paths.
+    /// True if it is only allowed by rules about methods or paths.
     is_about_requests: bool,
-    /// Whether all that it may be is by rules about paths.
+    /// True if it is only allowed by rules about paths.
     is_about_paths: bool,
-    /// Credentials whose placeholders are filled in there.
+    /// Credentials that are injected there.
     credentials: Vec<String>,
-    /// The patterns that let its name in, where no rule names it.
+    /// Wildcard patterns that allow the name, if no rule names it.
     wildcards: Vec<Wildcard>,
-    /// What a tunnel there may begin with.
+    /// Requirements for the opening of a tunnel.
     tunnel_start: TunnelStart,
 }
 
 // === impl EgressPolicy ===
 
 impl EgressPolicy {
-    /// A policy of these rules.
+    /// Creates a policy of these rules.
     pub fn new(rules: Vec<Rule>) -> Self {
         Self { rules, refuses_pushes: false, refuses_fetches: false }
     }
 
-    /// The same, by which nothing is pushed anywhere with git: tunnels are looked into, and what receives pushes is not asked.
+    /// Refuses all git pushes: tunnels are intercepted, and requests to receive pushes are denied.
     #[must_use]
     pub fn refusing_pushes(self) -> Self {
         Self { refuses_pushes: true, ..self }
     }
 
-    /// The same, by which nothing is cloned or fetched from anywhere with git.
+    /// Refuses all git clones and fetches.
     #[must_use]
     pub fn refusing_fetches(self) -> Self {
         Self { refuses_fetches: true, ..self }
     }
 
-    /// Whether something of git is refused, wherever it goes.
+    /// Returns true if some git operation is refused everywhere.
     fn refuses_git(&self) -> bool {
         self.refuses_pushes || self.refuses_fetches
     }
 
-    /// Whether something that goes by it is looked into.
+    /// Returns true if some connections are intercepted.
     pub fn looks_inside(&self) -> bool {
         self.refuses_git() || self.rules.iter().any(Rule::is_inspected)
     }
 
-    /// Its rules.
+    /// Returns the rules.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Whether somebody may get there with that.
+    /// Decides about a request to a destination.
     ///
-    /// A tunnel into which the rules want to look (`inspect`, or methods or paths) is allowed as one: what is asked inside is
-    /// decided then, request by request.
+    /// A tunnel that the rules want to intercept (because of `inspect`, methods or paths) is allowed as a tunnel. Each request
+    /// inside is decided about separately.
     ///
     /// # Errors
-    /// [`Denied`], with the reason that comes nearest to being allowed.
+    /// [`Denied`], with the reason that is closest to being allowed.
     pub fn decide(&self, destination: Destination, asked: Asked<'_>) -> Result<Allowed<Destination>, Denied> {
         let refuse = |destination, reason| Err(Denied::new(destination, &asked, reason));
         if self.rules.is_empty() {
@@ -146,7 +146,7 @@ impl EgressPolicy {
         if let Asked::Request { path, .. } = asked
             && self.refuses_git()
         {
-            // Whoever is asked may read it as something else.
+            // A server may interpret the path differently.
             if !path::is_plain(path) {
                 return refuse(destination, DenyReason::AmbiguousPath);
             }
@@ -181,7 +181,7 @@ impl EgressPolicy {
                 by_path
             }
         };
-        // Also by one that doesn't let the name in: a longer name is no way around being looked into.
+        // This includes rules that deny the name for its length: a longer name must not avoid interception.
         let is_inspected = self.refuses_git() || allowing.iter().any(|(_, rule)| rule.is_inspected());
         let allowing: Vec<_> =
             allowing.into_iter().filter(|(_, rule)| rule.allows_name(&destination.host)).collect();
@@ -221,44 +221,44 @@ impl fmt::Display for Destination {
 // === impl Allowed ===
 
 impl<T> Allowed<T> {
-    /// What is allowed.
+    /// Returns what is allowed.
     pub fn value(&self) -> &T {
         &self.value
     }
 
-    /// The place in the policy of the rule that allows it.
+    /// Returns the index in the policy of the rule that allows it.
     pub fn rule(&self) -> usize {
         self.rule
     }
 
-    /// Whether somebody is to look into it.
+    /// Returns true if the tunnel must be intercepted.
     pub fn is_inspected(&self) -> bool {
         self.is_inspected
     }
 
-    /// Whether a request by that method may have content. That of `GET` and `HEAD` means nothing (RFC 9110 §9.3.1), and
-    /// whoever allows these alone allows to read; `TRACE` has none (§9.3.8). Rules that are about neither methods nor paths allow
-    /// to send whatever there is.
+    /// Returns true if a request by that method may have a body. A body of `GET` or `HEAD` has no meaning (RFC 9110 §9.3.1),
+    /// and a rule that only allows these only allows reading. `TRACE` has no body (§9.3.8). A rule without methods and paths
+    /// allows any body.
     pub fn may_have_content(&self, method: &str) -> bool {
         !self.is_about_requests || !matches!(method, "GET" | "HEAD" | "TRACE")
     }
 
-    /// Whether it is allowed by its path: no rule allows all paths there. What else a request names counts, too, then.
+    /// Returns true if no rule allows all paths there. Then other resources that a request names are checked, too.
     pub fn is_about_paths(&self) -> bool {
         self.is_about_paths
     }
 
-    /// The credentials whose placeholders are filled in there, by their names.
+    /// Returns the names of the credentials that are injected there.
     pub fn credentials(&self) -> &[String] {
         &self.credentials
     }
 
-    /// The patterns that let its name in; none, where a rule names it.
+    /// Returns the wildcard patterns that allow the name; empty if a rule names it.
     pub fn wildcards(&self) -> &[Wildcard] {
         &self.wildcards
     }
 
-    /// What a tunnel there may begin with.
+    /// Returns the requirements for the opening of a tunnel.
     pub fn tunnel_start(&self) -> TunnelStart {
         self.tunnel_start
     }

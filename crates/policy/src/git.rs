@@ -1,10 +1,9 @@
-//! What the host's git may do for a sandbox: where it may go, what it may call a branch, which names may be in a tree, and what
-//! may be repeated of what it says.
+//! Rules for the host's git: allowed remotes, branch names and tree paths, and the parts of its output that may be repeated.
 //!
 //! ```text
 //! URL ─► Remote (one form) ─► GitRules::decide ─► Allowed<Destination> ─► resolved, once ─► vet ─► Allowed<Vetted> ─► git, pinned
 //! ```
-//! The decisions about hosts and addresses are those of [`crate::egress`]: nothing is decided twice.
+//! Hosts and addresses are decided about by [`crate::egress`] alone.
 
 mod branch;
 mod config;

@@ -1,40 +1,40 @@
-//! Whether a graph may be executed in a sandbox for whoever has a grant (`spec/2` invariant 3).
+//! Decides whether a grant covers the execution of a graph in a sandbox (`spec/2` invariant 3).
 //!
-//! Sandboxes are for services: no person's grant opens one, whatever its scopes are, and no scope stands for leave that
-//! was not given in so many words.
+//! Sandboxes are for services: a user's grant never opens one, whatever its scopes. No scope implies a permission that was not
+//! given explicitly.
 
 use belljar_contract::grant::{ExecutionGrant, Subject};
 use jiff::Timestamp;
 
-/// A grant that covers the execution of one graph in a sandbox.
+/// Grant that covers the execution of one graph in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entitled {
     grant: ExecutionGrant,
     graph_id: String,
 }
 
-/// Why nothing is executed. Its code is stable.
+/// Reason why nothing is executed. Its code is stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GrantRefusal {
-    /// There is none.
+    /// The grant does not exist.
     #[error("there is no such grant")]
     NotFound,
-    /// It was shown by another secret or signature than the one that it was issued with.
+    /// The caller's secret or signature is not the one that the grant was issued with.
     #[error("the secret or the signature is not that of the grant")]
     NotProven,
-    /// It was taken back.
+    /// The grant was revoked.
     #[error("the grant was revoked")]
     Revoked,
-    /// It was for a time that is over.
+    /// The grant has expired.
     #[error("the grant has expired")]
     Expired,
-    /// It was given to a person.
+    /// The grant belongs to a user, not to a service.
     #[error("the grant is a user's; agents in sandboxes are started by services alone")]
     NotSystem,
-    /// It is for something else.
+    /// The grant has another scope.
     #[error("the grant has no scope for this graph")]
     ScopeMismatch,
-    /// It says nothing of sandboxes.
+    /// The grant doesn't mention sandboxes.
     #[error("the grant does not allow sandboxes")]
     SandboxNotAllowed,
 }
@@ -42,7 +42,7 @@ pub enum GrantRefusal {
 /// Decides whether the graph may be executed in a sandbox at this time.
 ///
 /// # Errors
-/// [`GrantRefusal`]: the first reason, in the order in which they stand there.
+/// [`GrantRefusal`], with the first reason in the order of its variants.
 pub fn entitle(grant: ExecutionGrant, graph_id: &str, now: Timestamp) -> Result<Entitled, GrantRefusal> {
     if grant.revoked_at.is_some() {
         return Err(GrantRefusal::Revoked);
@@ -65,12 +65,12 @@ pub fn entitle(grant: ExecutionGrant, graph_id: &str, now: Timestamp) -> Result<
 // === impl Entitled ===
 
 impl Entitled {
-    /// The grant.
+    /// Returns the grant.
     pub fn grant(&self) -> &ExecutionGrant {
         &self.grant
     }
 
-    /// The graph.
+    /// Returns the id of the graph.
     pub fn graph_id(&self) -> &str {
         &self.graph_id
     }
@@ -79,7 +79,7 @@ impl Entitled {
 // === impl GrantRefusal ===
 
 impl GrantRefusal {
-    /// Its code.
+    /// Returns the stable code.
     pub fn code(self) -> &'static str {
         match self {
             Self::NotFound => "grant_not_found",

@@ -1,7 +1,7 @@
-//! What of a change gains trust where it goes: files that run something on the machine of whoever takes it, or that say what is
-//! trusted there. They need a yes of their own.
+//! Reviews a change for paths that gain trust at their destination: files that run something on the user's machine, or that
+//! decide what is trusted there. Each requires an approval of its own.
 //!
-//! Pure: a list of what is touched comes in, findings go out. Names are compared as the least particular of file systems would
+//! Pure: takes a list of touched paths and returns findings. Names are compared as the least strict file systems do
 //! ([`crate::git::folded`]), and each row of the table has its reason.
 
 mod alias;
@@ -32,60 +32,60 @@ use rows::ROWS;
 use std::borrow::Cow;
 use std::fmt;
 
-/// One path that is to become another in somebody's tree.
+/// Path that a change touches in a user's tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touched<'t> {
-    /// Where, relative to the tree, with `/` between its parts. What isn't UTF-8 in it is replaced.
+    /// Path relative to the tree, with `/` between its parts. Bytes that aren't UTF-8 are replaced.
     pub path: &'t str,
-    /// What is there.
+    /// Entry before the change.
     pub before: Option<Entry>,
-    /// What is to be there.
+    /// Entry after the change.
     pub after: Option<Entry>,
-    /// Whether nothing is there yet, and what is to be there is an object of Git whose name is the hash of its content. The caller has
-    /// to look at the content.
+    /// True if there is no entry yet and the new one is a Git object whose name is the hash of its content. The caller has to
+    /// check the content.
     pub is_new_git_object: bool,
-    /// Whether a file is to be there whose content is another one than before, and [compiled](is_compiled).
+    /// True if there will be a file with changed content that is [compiled](is_compiled).
     pub is_compiled: bool,
 }
 
-/// What a path is.
+/// Kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// A file.
+    /// File.
     File {
-        /// Whether it can be run.
+        /// True if it is executable.
         is_executable: bool,
     },
-    /// A symbolic link.
+    /// Symbolic link.
     Link {
-        /// What it says.
+        /// Target of the link.
         target: String,
     },
-    /// A directory that is made or removed by itself. What is made or removed with it, and is touched by itself, is an [`Entry::Other`].
+    /// Directory that is itself made or removed. If entries in it are touched, too, the directory is an [`Entry::Other`].
     Directory,
-    /// A directory, or something else that says nothing by itself.
+    /// Directory or another entry that has no meaning by itself.
     Other,
 }
 
-/// A path that gains trust.
+/// Path that gains trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The path, as it was touched.
+    /// Path, as it was touched.
     pub path: String,
-    /// What kind of trust.
+    /// Kind of trust.
     pub kind: HandoffKind,
-    /// Why, for a person.
+    /// Reason, for the user.
     pub reason: Cow<'static, str>,
 }
 
-/// Who trusts it. The codes are stable.
+/// Program or person that trusts a path. The codes are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HandoffKind {
     /// Git: its hooks, settings, filters and submodules.
     Git,
-    /// Servers that build and deploy, with their secrets.
+    /// CI servers that build and deploy, with their secrets.
     Ci,
-    /// Who must look at a change, and what watches over a repository.
+    /// Code review: required reviewers, and the protection of a repository.
     Review,
     /// Editors, which run tasks when a folder is opened.
     Editor,
@@ -93,24 +93,24 @@ pub enum HandoffKind {
     Agent,
     /// Shells, which run something when a folder is entered.
     Shell,
-    /// Package managers: scripts, registries, what is downloaded.
+    /// Package managers: scripts, registries, downloads.
     Package,
-    /// Build tools and test runners, which run what is in the file.
+    /// Build tools and test runners, which run the content of the file.
     Build,
     /// Belljar itself, on the host: its configuration, its policies, and the files that they name.
     Belljar,
-    /// It can be run, and couldn't before.
+    /// The file is executable and was not before.
     Executable,
-    /// It leads out of the tree, or to where that can't be told.
+    /// The link leads out of the tree, or its destination is unknown.
     Link,
-    /// Some file system takes its name for another.
+    /// Some file system takes the name for another one.
     Alias,
 }
 
 // === impl Finding ===
 
 impl Finding {
-    /// Adds it to others, unless it is there.
+    /// Adds the finding to others, unless it is already there.
     pub fn add_to(self, findings: &mut Vec<Self>) {
         if !findings.contains(&self) {
             findings.push(self);
@@ -121,12 +121,12 @@ impl Finding {
 // === impl Touched ===
 
 impl<'t> Touched<'t> {
-    /// A path of which no more is known than what is there and what is to be there.
+    /// Creates a touched path of which only the entries are known.
     pub fn new(path: &'t str, before: Option<Entry>, after: Option<Entry>) -> Self {
         Self { path, before, after, is_new_git_object: false, is_compiled: false }
     }
 
-    /// That change under another name of its path.
+    /// Returns the same change at another name of its path.
     fn at_alias<'a>(&self, alias: &'a str) -> Touched<'a> {
         let (before, after) = (self.before.clone(), self.after.clone());
         let Touched { is_new_git_object, is_compiled, .. } = *self;
@@ -144,7 +144,7 @@ impl<'t> Touched<'t> {
         [&self.before, &self.after].into_iter().any(|entry| matches!(entry, Some(Entry::Link { .. })))
     }
 
-    /// Returns true unless there are only directories that are what is in them, and that is touched by itself.
+    /// Returns false if there are only directories whose content is touched by itself.
     fn is_something(&self) -> bool {
         let is_something = |entry: &Option<Entry>| !matches!(entry, None | Some(Entry::Other));
         is_something(&self.before) || is_something(&self.after)
@@ -154,7 +154,7 @@ impl<'t> Touched<'t> {
 // === impl HandoffKind ===
 
 impl HandoffKind {
-    /// The stable code.
+    /// Returns the stable code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Git => "git",
@@ -179,8 +179,8 @@ impl fmt::Display for HandoffKind {
     }
 }
 
-/// What of a change gains trust, in the order in which it comes: one finding for each path and kind. All that Git goes by in the tree's
-/// own repository, and that runs nothing by itself, has one finding together, with the path of the repository.
+/// Reviews a change and returns its findings in order: one for each path and kind. All Git data in the tree's own repository
+/// that runs nothing by itself gets a single finding, with the path of the repository.
 pub fn review<'t>(touched: impl IntoIterator<Item = Touched<'t>>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for finding in touched.into_iter().flat_map(|touched| review_one(&touched, false)) {
@@ -189,7 +189,7 @@ pub fn review<'t>(touched: impl IntoIterator<Item = Touched<'t>>) -> Vec<Finding
     findings
 }
 
-/// `is_alias` says that the path leads there through a link.
+/// `is_alias` is true if a link leads to the path.
 fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     let Touched { path, before, after, is_new_git_object, is_compiled } = touched;
     if !touched.is_something() {
@@ -204,7 +204,7 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
         }
     };
     let is_link = touched.is_link();
-    // One may take the place of the other.
+    // A file may replace a directory, or a directory a file.
     let is_directory = [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::Directory)));
     let is_file =
         is_link || [before, after].into_iter().any(|entry| matches!(entry, Some(Entry::File { .. })));
@@ -213,11 +213,11 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     if let Place::Trusted(reason) = place {
         note(HandoffKind::Git, reason);
     }
-    // Branches have names of their own.
+    // Branch names are arbitrary.
     let is_git_data = matches!(place, Place::Data(_));
     let mut is_known = is_git_data;
     let rows = ROWS.into_iter().flatten().filter(|_| !is_git_data);
-    // Also those that count by the own path only say what the name is.
+    // Rows that only count for the own path identify the name all the same.
     for row in rows.filter(|row| row.at.holds(&parts, (is_link, false))) {
         is_known = true;
         if row.at.holds(&parts, (is_link, is_alias)) {
@@ -249,7 +249,7 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
         note(kind, reason);
     }
     let of_data = match place {
-        // One for all data of the repository.
+        // A single finding for all data of the repository.
         Place::Data(Some(reason)) => {
             Some((path.split('/').next().unwrap_or_default(), HandoffKind::Git, reason))
         }
@@ -259,7 +259,7 @@ fn review_one(touched: &Touched<'_>, is_alias: bool) -> Vec<Finding> {
     found.map(|(path, kind, reason)| Finding { path: path.to_owned(), kind, reason: reason.into() }).collect()
 }
 
-/// Who trusts a file whose content is compiled, and why.
+/// Returns who trusts a file with compiled content, and why.
 fn compiled(after: Option<&Entry>) -> Option<(HandoffKind, &'static str)> {
     match after? {
         Entry::File { is_executable: true } => Some((
@@ -273,7 +273,7 @@ fn compiled(after: Option<&Entry>) -> Option<(HandoffKind, &'static str)> {
     }
 }
 
-/// What gains trust by the names of directories above the tree, which are folded.
+/// Returns who trusts a path because of the directories above the tree. Their names are folded.
 fn review_at(place: &[String], touched: &Touched<'_>) -> Vec<(HandoffKind, &'static str)> {
     if place.is_empty() || !touched.is_something() {
         return Vec::new();
@@ -289,7 +289,7 @@ fn review_at(place: &[String], touched: &Touched<'_>) -> Vec<(HandoffKind, &'sta
     found.into_iter().chain(of_hidden.map(|reason| (HandoffKind::Build, reason))).collect()
 }
 
-/// `GITMOD~1`: up to eight characters, a tilde and a number, with a short ending at most.
+/// Short name such as `GITMOD~1`: up to eight characters, a tilde and a number, and at most a short extension.
 fn is_short_name(part: &str) -> bool {
     let (stem, ending) = part.split_once('.').unwrap_or((part, ""));
     let Some((name, number)) = stem.rsplit_once('~') else { return false };

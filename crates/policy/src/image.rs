@@ -1,10 +1,10 @@
-//! Which images a node runs (`REQ-WORKER-0122`). Two ways to write one name never get two verdicts: names are read as engines
-//! read them, and what an engine is asked for is the whole name, as a short one might be the beginning of an image's id.
+//! Allowlist of images (`REQ-WORKER-0122`). Two spellings of one name never get two decisions: names are parsed as container
+//! engines do. An engine always gets the full name, because a short one could be a prefix of an image's id.
 
 use belljar_contract::image::{ITS_OTHER_NAME, ImageReference, InvalidImage};
 use std::fmt;
 
-/// Names of images that may be run: one (`debian:12`), all of a repository (`debian:*`), or of all repositories below a place
+/// Pattern of image names: one (`debian:12`), all of a repository (`debian:*`), or all repositories below a prefix
 /// (`registry.example/team/*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImagePattern {
@@ -19,37 +19,37 @@ enum Matches {
     Below { registry: String, prefix: String },
 }
 
-/// What a node runs.
+/// Image rules of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageRules {
-    /// The images that may be run; none if there are none.
+    /// Images that may be run; empty for none.
     pub allowed: Vec<ImagePattern>,
-    /// Whether an image must be named by its digest.
+    /// True if an image must be named by its digest.
     pub requires_digest: bool,
 }
 
-/// An image that may be run. Only [`ImageRules::decide`] makes one.
+/// Image that may be run. Only [`ImageRules::decide`] creates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedImage(ImageReference);
 
-/// An image that may not be run.
+/// Reason why an image may not be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageDenied {
-    /// There are none that may.
+    /// No image is allowed.
     #[error("this node runs no images: its configuration has no `node.sandbox.allowed_images`")]
     None,
-    /// It is not one of those that may.
+    /// The image is not on the allowlist.
     #[error("this node doesn't run the image {image}; it runs: {}", in_words(.allowed))]
     NotAllowed {
-        /// The whole name.
+        /// Full name.
         image: String,
-        /// Those that may.
+        /// Patterns of the allowlist.
         allowed: Vec<ImagePattern>,
     },
-    /// It might be another one tomorrow.
+    /// The image is not pinned by its digest, so the name may mean another image later.
     #[error("this node runs images by their digest alone, as {image}@sha256:…")]
     NotPinned {
-        /// The name, without a tag.
+        /// Name without a tag.
         image: String,
     },
 }
@@ -61,15 +61,15 @@ fn in_words(allowed: &[ImagePattern]) -> String {
 // === impl ImagePattern ===
 
 impl ImagePattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// [`InvalidImage`] for what matches nothing that there can be.
+    /// [`InvalidImage`], for a pattern that can't match any image.
     pub fn parse(text: &str) -> Result<Self, InvalidImage> {
         let invalid = |why| InvalidImage { text: text.to_owned(), why };
         let place = |text: String| ImageReference::parse(&text).map_err(|error| invalid(error.why));
         let matches = if let Some(repository) = text.strip_suffix(":*") {
-            // With a tag, so that there is none before it.
+            // With a tag, so that the repository itself can't have one.
             let any = place(format!("{repository}:x"))?;
             Matches::Repository {
                 registry: any.registry().to_owned(),
@@ -78,7 +78,7 @@ impl ImagePattern {
         } else if let Some(prefix) = text.strip_suffix("/*") {
             let below = place(format!("{prefix}/x"))?;
             let (registry, repository) = (below.registry().to_owned(), below.repository());
-            // A whole registry is also what has no further name in it.
+            // The pattern of a whole registry also matches images without a further path.
             let is_whole = prefix == registry || prefix == ITS_OTHER_NAME;
             let at = if is_whole { 0 } else { repository.len() - 1 };
             Matches::Below { prefix: repository[..at].to_owned(), registry }
@@ -92,12 +92,12 @@ impl ImagePattern {
         Ok(Self { text: text.to_owned(), matches })
     }
 
-    /// Whether it is one of those.
+    /// Returns true if the pattern matches an image.
     pub fn matches(&self, image: &ImageReference) -> bool {
         match &self.matches {
             Matches::One(one) => {
                 let is_there = (one.registry(), one.repository()) == (image.registry(), image.repository());
-                // Behind a digest a tag says nothing: what has one is another image than that of the tag.
+                // If there is a digest, a tag has no meaning: the digest decides.
                 is_there && one.digest() == image.digest() && (one.is_pinned() || one.tag() == image.tag())
             }
             Matches::Repository { registry, repository } => {
@@ -119,10 +119,10 @@ impl fmt::Display for ImagePattern {
 // === impl ImageRules ===
 
 impl ImageRules {
-    /// Whether an image may be run.
+    /// Decides whether an image may be run.
     ///
     /// # Errors
-    /// [`ImageDenied`] when it may not.
+    /// [`ImageDenied`], if it may not.
     pub fn decide(&self, image: ImageReference) -> Result<AllowedImage, ImageDenied> {
         if self.allowed.is_empty() {
             return Err(ImageDenied::None);
@@ -142,7 +142,7 @@ impl ImageRules {
 // === impl AllowedImage ===
 
 impl AllowedImage {
-    /// Which.
+    /// Returns the image.
     pub fn reference(&self) -> &ImageReference {
         &self.0
     }

@@ -1,7 +1,7 @@
-//! Pure decisions: what a job may do, and what may be done for whom.
+//! Pure decisions about what jobs, agents and sandboxes may do.
 //!
-//! No I/O, no clock. Each decision answers with a value that only this crate can make, such as
-//! [`admission::Admitted`]: whoever holds one holds a decision that was taken here.
+//! No I/O, no clock. Each decision returns a value that only this crate can create, such as [`admission::Admitted`]. So a
+//! caller with such a value has a decision that was made here.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The life of a job: what may happen to it, and what comes of that.
+//! Life cycle of a job: its events and states.
 //!
 //! ```text
 //!                  claim                start                end
@@ -9,93 +9,93 @@
 //!    │  │ an attempt is left   ┌─────────────────────┐ none is left
 //!    │  └──────────────────────┤  its owner is gone  ├─────────────► node_failure
 //!    │ cancel                  └──────────┬──────────┘
-//!    ▼                                    │ somebody wanted it to stop
+//!    ▼                                    │ cancellation was requested
 //!  canceled ◄─────────────────────────────┘
 //! ```
-//! One owner has a job from its claim on, and proves it with the claim's fence: a number that no other claim of the job
-//! has. Whoever comes with another fence has lost the job, and changes nothing. From a final state nothing leads on; to
-//! say once more what has happened already is no mistake.
+//! From its claim on, a job has one owner, who proves it with the claim's fence (fencing token): a number that no other claim
+//! of the job has. An input with another fence comes from a former owner and changes nothing. Final states have no successors.
+//! Repeating an input is no error.
 
 use belljar_contract::worker::state::JobState;
 
-/// A job's life so far.
+/// Life of a job so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lifecycle {
-    /// How far it is.
+    /// Current state.
     pub state: JobState,
-    /// How often it was begun.
+    /// Number of attempts so far.
     pub attempt: u32,
-    /// How often it may be.
+    /// Maximum number of attempts.
     pub max_attempts: u32,
-    /// Whether somebody owns it.
+    /// True if the job has an owner.
     pub is_owned: bool,
-    /// The number of its last claim.
+    /// Number of the latest claim.
     pub fence: Fence,
-    /// Whether somebody wants it to stop.
+    /// True if cancellation was requested.
     pub cancel_requested: bool,
 }
 
-/// The number of a claim, from 1.
+/// Fencing token: the number of a claim, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Fence(pub u64);
 
-/// Something that happens to a job.
+/// Event in the life of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// Somebody takes it, to carry it out.
+    /// A worker takes the job.
     Claim,
-    /// Its owner has not begun, and won't.
+    /// The owner has not begun the job and returns it.
     GiveBack(Fence),
-    /// The runner has read and validated it.
+    /// The runner has read and validated the job.
     Start(Fence),
-    /// It is over.
+    /// The job has ended.
     End(Fence, Ending),
-    /// Its owner is gone, or leaves it.
+    /// The owner is lost, or abandons the job.
     Lose(Fence),
-    /// Somebody wants it to stop.
+    /// A client requests cancellation.
     Cancel,
 }
 
-/// How a job ends whose owner lives.
+/// Ending of a job that its owner reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It did what it should.
+    /// The job succeeded.
     Completed,
-    /// It failed.
+    /// The job failed.
     Failed,
-    /// It ran out of time.
+    /// The job exceeded its time limit.
     Timeout,
-    /// It was stopped, because somebody wanted it to.
+    /// The job was stopped on request.
     Canceled,
-    /// The node could not carry it out.
+    /// The node could not execute the job.
     NodeFailure,
 }
 
-/// What comes of it.
+/// Effect of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The job is another.
+    /// The job has changed.
     Changed,
-    /// It was so already.
+    /// The job was already in this state.
     Unchanged,
 }
 
-/// It can't happen to this job.
+/// Reason why an input is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Another claim came after that of who says so, or the job has no owner any more.
+    /// The fence is not that of the latest claim, or the job has no owner any more.
     #[error("the job is not theirs any more")]
     Fenced,
     /// The job is over.
     #[error("the job is over: {state}")]
     Over {
-        /// How it ended.
+        /// Final state.
         state: JobState,
     },
-    /// It has an owner.
+    /// The job has an owner.
     #[error("the job has an owner")]
     Owned,
-    /// It has begun.
+    /// The job has begun.
     #[error("the job has begun")]
     Begun,
 }
@@ -103,7 +103,7 @@ pub enum Refused {
 // === impl Lifecycle ===
 
 impl Lifecycle {
-    /// The life of a job that was just accepted.
+    /// Returns the life of a job that was just accepted.
     pub fn accepted(max_attempts: u32) -> Self {
         Self {
             state: JobState::Accepted,
@@ -115,10 +115,10 @@ impl Lifecycle {
         }
     }
 
-    /// Lets something happen to the job.
+    /// Applies an input to the job.
     ///
     /// # Errors
-    /// [`Refused`] when it can't; the job is what it was.
+    /// [`Refused`], if it is not possible; the job stays unchanged.
     pub fn apply(&mut self, input: Input) -> Result<Change, Refused> {
         match input {
             Input::Claim => self.claim(),
@@ -183,7 +183,7 @@ impl Lifecycle {
         Ok(Change::Changed)
     }
 
-    /// A job that somebody owns is ended by them; one that nobody owns is over at once.
+    /// Requests cancellation. The owner of a job ends it; a job without an owner is over at once.
     fn cancel(&mut self) -> Change {
         if self.state.is_final() || self.cancel_requested {
             return Change::Unchanged;
@@ -218,7 +218,7 @@ impl Lifecycle {
 // === impl Ending ===
 
 impl Ending {
-    /// The state that it leads to.
+    /// Returns the state of a job with this ending.
     pub const fn state(self) -> JobState {
         match self {
             Self::Completed => JobState::Completed,

@@ -1,5 +1,5 @@
-//! Which tools an agent may call: what is denied it, then what is allowed it, then what its level has, and otherwise none
-//! (`spec/3 §Tool Execution Model`).
+//! Tools that an agent may call: first the denied ones are excluded, then the allowed ones and those of its level are included;
+//! all others are denied (`spec/3 §Tool Execution Model`).
 
 use crate::access::{ConstraintOverrides, Constraints, Levels};
 use crate::tool::ToolPattern;
@@ -9,73 +9,73 @@ use belljar_contract::category::Category;
 use belljar_contract::tool::ToolName;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one agent may do, as of now.
+/// Current permissions of one agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
     level: AccessLevel,
-    /// Where trust has another level for a category.
+    /// Levels of single categories, where trust gives another one.
     by_category: BTreeMap<Category, AccessLevel>,
     categories: BTreeSet<Category>,
     allowed: ToolRules,
     denied: ToolRules,
     constraints: Constraints,
-    /// Those of categories with a level of their own.
+    /// Constraints of categories with a level of their own.
     by_category_constraints: BTreeMap<Category, Constraints>,
 }
 
-/// Names of tools, exact or by their beginnings. However they are written, small letters and large ones are the same.
+/// Tool names, exact or by prefix. They are compared without case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolRules {
     exact: BTreeSet<String>,
     beginnings: Vec<ToolPattern>,
 }
 
-/// What has to be known of a tool.
+/// Facts about a tool that decisions need.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolFacts<'a> {
-    /// Its name.
+    /// Name of the tool.
     pub name: &'a ToolName,
-    /// What kind of thing it does.
+    /// Category of the tool.
     pub category: Category,
-    /// What an agent does by it.
+    /// Action of its calls.
     pub action: &'a ActionType,
-    /// Whether calls leave the host.
+    /// True if calls leave the host.
     pub reaches_out: bool,
 }
 
-/// Why a tool may be called.
+/// Reason why a tool may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Basis {
-    /// It is named among those that this agent may call.
+    /// The agent's allowlist names the tool.
     Allowed,
-    /// The level has its category.
+    /// The level includes its category.
     Level(AccessLevel),
-    /// It tells which tools there are, and nothing else.
+    /// The tool only lists tools.
     Discovery,
 }
 
-/// Why not.
+/// Reason why a tool may not be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lacking {
-    /// It is named among those that this agent may not call.
+    /// The agent's denylist names the tool.
     Denied,
-    /// The level has no tools of its category.
+    /// The level doesn't include its category.
     Category {
-        /// The level that counts for it.
+        /// Level of the agent for this category.
         level: AccessLevel,
-        /// The category.
+        /// Category of the tool.
         category: Category,
     },
 }
 
-/// The tools that tell which tools there are: whoever may call nothing may ask that.
+/// Tools that only list tools. Every agent may call them.
 const DISCOVERY: [&str; 3] = ["list_tools", "load_tool", "load_tool_resource"];
 const DISCOVERY_SPACE: &str = "help.";
 
 // === impl ToolRules ===
 
 impl ToolRules {
-    /// Those that these name.
+    /// Creates rules from patterns.
     pub fn new(patterns: impl IntoIterator<Item = ToolPattern>) -> Self {
         let mut rules = Self::default();
         for pattern in patterns {
@@ -88,19 +88,19 @@ impl ToolRules {
         rules
     }
 
-    /// Whether one of them names that tool.
+    /// Returns true if a pattern matches the tool.
     pub fn name(&self, tool: &ToolName) -> bool {
         let folded = tool.as_str().to_ascii_lowercase();
         self.exact.contains(folded.as_str())
             || self.beginnings.iter().any(|pattern| pattern.matches_text(&folded))
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no patterns.
     pub fn is_empty(&self) -> bool {
         self.exact.is_empty() && self.beginnings.is_empty()
     }
 
-    /// The first that both have, exactly so.
+    /// Returns the first pattern that is in both.
     pub fn shared(&self, other: &Self) -> Option<String> {
         let exact = self.exact.intersection(&other.exact).next().cloned();
         let beginning = || {
@@ -114,7 +114,7 @@ impl ToolRules {
 // === impl Permissions ===
 
 impl Permissions {
-    /// Those of an agent at that level.
+    /// Returns the permissions of an agent at that level.
     pub fn new(levels: &Levels, level: AccessLevel) -> Self {
         let rules = levels.of(level);
         Self {
@@ -128,13 +128,12 @@ impl Permissions {
         }
     }
 
-    /// The same, with these tools besides, and without those.
+    /// Sets the allowed and the denied tools.
     pub fn with_tools(self, allowed: ToolRules, denied: ToolRules) -> Self {
         Self { allowed, denied, ..self }
     }
 
-    /// The same, with these levels where they are about a category: its tools have that level's constraints, with what is said of the
-    /// agent besides.
+    /// Sets levels for single categories: their tools have that level's constraints, with the agent's overrides applied.
     pub fn with_categories(
         self,
         levels: &Levels,
@@ -154,42 +153,42 @@ impl Permissions {
         Self { categories, by_category, by_category_constraints, ..self }
     }
 
-    /// The same, with these constraints.
+    /// Sets the constraints.
     pub fn with_constraints(self, constraints: Constraints) -> Self {
         Self { constraints, ..self }
     }
 
-    /// The level.
+    /// Returns the general level.
     pub fn level(&self) -> AccessLevel {
         self.level
     }
 
-    /// The level that counts for tools of a category.
+    /// Returns the level for tools of a category.
     pub fn level_for(&self, category: Category) -> AccessLevel {
         self.by_category.get(&category).copied().unwrap_or(self.level)
     }
 
-    /// The categories whose tools may be called.
+    /// Returns the categories whose tools may be called.
     pub fn categories(&self) -> &BTreeSet<Category> {
         &self.categories
     }
 
-    /// What holds for calls of categories without a level of their own.
+    /// Returns the constraints of categories without a level of their own.
     pub fn constraints(&self) -> &Constraints {
         &self.constraints
     }
 
-    /// What holds for calls of tools of a category.
+    /// Returns the constraints of calls of a category's tools.
     pub fn constraints_for(&self, category: Category) -> &Constraints {
         self.by_category_constraints.get(&category).unwrap_or(&self.constraints)
     }
 
-    /// The categories with a level of their own.
+    /// Returns the categories with a level of their own.
     pub fn by_category(&self) -> &BTreeMap<Category, AccessLevel> {
         &self.by_category
     }
 
-    /// Whether that tool may be called.
+    /// Checks that a tool may be called.
     ///
     /// # Errors
     /// [`Lacking`].

@@ -1,8 +1,8 @@
-//! Which preferences hold for somebody: of each key the nearest value, by task > project > user > group > system.
+//! Effective preferences of a caller: for each key the value of the nearest scope, by task > project > user > group > system.
 //!
 //! ```text
 //! entries ─► those of the scopes ─► by nearness (groups by their ids), then age, then id ─► later over earlier
-//!                 └─ a value that isn't what it is said to be: skipped, and told; what is further away shows through
+//!                 └─ a value of another type than declared: skipped and reported; the next farther value counts
 //! ```
 
 use belljar_contract::key::Key;
@@ -11,42 +11,42 @@ use belljar_contract::scope::{Scope, Scopes};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What holds.
+/// Effective preferences.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Effective {
-    /// Of each key the value that holds. One of `null` says that nothing does, whatever is further away.
+    /// Effective value of each key. `null` unsets the key, whatever values farther scopes have.
     pub values: BTreeMap<Key, Applied>,
-    /// What was passed over, in the order in which it was come by.
+    /// Entries that were skipped, in the order in which they were found.
     pub skipped: Vec<Skipped>,
 }
 
-/// A value that holds, and where it is from.
+/// Effective value with its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
     /// The value.
     pub value: Value,
-    /// Whom it is for.
+    /// Scope of the entry.
     pub scope: Scope,
-    /// Which version of the entry it is.
+    /// Version of the entry.
     pub version: u64,
 }
 
-/// An entry that was passed over, as its value is not what it is said to be.
+/// Entry that was skipped because its value does not match its declared type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// The entry.
+    /// Id of the entry.
     pub id: u64,
-    /// Whom it is for.
+    /// Scope of the entry.
     pub scope: Scope,
-    /// What it is about.
+    /// Key of the entry.
     pub key: Key,
-    /// Which version it is.
+    /// Version of the entry.
     pub version: u64,
-    /// What the value is said to be.
+    /// Declared type of the value.
     pub value_type: ValueType,
 }
 
-/// The agents to whom something more may be told than their task is.
+/// Agents that can get additional context besides their task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agent {
     /// `agents.project_manager`
@@ -57,10 +57,10 @@ pub enum Agent {
     Sandbox,
 }
 
-/// What several pieces of additional context have between them.
+/// Separator between several pieces of additional context.
 const BETWEEN: &str = "\n\n";
 
-/// What holds of these for somebody who is in those scopes. Entries of other scopes are none of theirs.
+/// Returns the effective preferences of a caller with those scopes. Entries of other scopes are ignored.
 pub fn effective(entries: &[Preference], scopes: &Scopes) -> Effective {
     let nearness: BTreeMap<String, usize> =
         scopes.all().iter().enumerate().map(|(near, scope)| (scope.key(), near)).collect();
@@ -86,13 +86,13 @@ impl Effective {
         }
     }
 
-    /// The value of a key, if there is one that isn't `null`.
+    /// Returns the value of a key, unless it is missing or `null`.
     pub fn get(&self, key: &Key) -> Option<&Value> {
         self.values.get(key).map(|applied| &applied.value).filter(|value| !value.is_null())
     }
 
-    /// What an agent is to be told besides its task: the text, or the texts of a list one after the other. Nothing if there is
-    /// nothing in it.
+    /// Returns the additional context of an agent: a text, or the texts of a list one after the other. Returns `None` if it is
+    /// empty.
     pub fn additional_context(&self, agent: Agent) -> Option<String> {
         let key = Key::parse(agent.key()).ok()?;
         let text = match self.get(&key)? {
@@ -104,7 +104,7 @@ impl Effective {
     }
 }
 
-/// Whether the value is what it is said to be, and, where the key has a meaning here, what that takes.
+/// Returns true if the value has its declared type and, for a key with a known meaning, the type that the key requires.
 fn is_what_it_should_be(entry: &Preference) -> bool {
     if !entry.value_type.is_of(&entry.value) {
         return false;
@@ -121,10 +121,10 @@ fn is_what_it_should_be(entry: &Preference) -> bool {
 // === impl Agent ===
 
 impl Agent {
-    /// All of them.
+    /// All agents.
     pub const ALL: [Self; 3] = [Self::ProjectManager, Self::ProjectAnalyst, Self::Sandbox];
 
-    /// The key of what it is told besides.
+    /// Returns the key of the agent's additional context.
     pub fn key(self) -> &'static str {
         match self {
             Self::ProjectManager => "agents.project_manager.additional_context",

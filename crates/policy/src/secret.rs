@@ -1,4 +1,4 @@
-//! Secrets that the host knows: which parts of a text are one of them.
+//! Finds secrets of the host in a text.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -6,11 +6,11 @@ use std::ops::Range;
 /// Finds the host's own secrets in text: credentials and tokens that this process has read, in every form in which they are written
 /// (raw, hexadecimal, Base64, escaped for JSON, HTML or URLs).
 pub trait KnownSecrets: Debug + Send + Sync {
-    /// The byte ranges of `text` that are a secret, in order and without overlap. They begin and end at characters.
+    /// Returns the byte ranges of `text` that are a secret, in order and without overlap. They lie at character boundaries.
     fn find(&self, text: &str) -> Vec<Range<usize>>;
 }
 
-/// No secrets at all.
+/// No known secrets.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSecrets;
 
@@ -20,10 +20,10 @@ impl KnownSecrets for NoSecrets {
     }
 }
 
-/// What is printed in place of a secret.
+/// Replacement for a secret in output.
 pub const HIDDEN: &str = "***";
 
-/// The text with `***` in place of each known secret, and nothing else changed.
+/// Returns the text with `***` in place of each known secret.
 pub fn hide(secrets: &dyn KnownSecrets, text: &str) -> String {
     let mut hidden = String::with_capacity(text.len());
     let mut from = 0;

@@ -1,13 +1,13 @@
-//! Whether a skill may be kept: a look for what agents are usually led astray by.
+//! Checks whether a skill may be stored: scans it for common prompt injections.
 //!
-//! This is a tripwire, not a wall. It knows some phrases, in English, and some ways of hiding text; it takes no notice of anything
-//! that is said otherwise, in another language or in a code, and it knows nothing of what a text means. Whoever wants to get
-//! something past it will. What an agent may do is decided by what it is given, never by what its skills say; this keeps out what
-//! was copied without being read, and tells whoever meant well which words to change.
+//! This is a tripwire, not a barrier. It knows some English phrases and some ways of hiding text. Other wordings, languages or
+//! encodings pass, and it doesn't understand a text. An attacker can evade it. An agent's permissions are decided by its
+//! grants, never by its skills. The check keeps out text that was copied without being read, and reports to a well-meaning
+//! author which words to change.
 //!
 //! ```text
-//! content ─► characters that nobody sees ─► text that nobody sees ─► phrases, word by word ─► kept
-//!               hidden_instructions           hidden_instructions      instruction_override, secret_bypass
+//! content ─► invisible characters ─► hidden text ─► phrases, word by word ─► accepted
+//!            hidden_instructions     hidden_instructions   instruction_override, secret_bypass
 //! ```
 
 mod hidden;
@@ -17,36 +17,36 @@ mod words;
 use rules::Rule;
 use std::fmt;
 
-/// A skill that is not kept.
+/// Reason why a skill is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the skill {reason}: {text:?}")]
 pub struct Rejection {
-    /// What kind of thing it has in it.
+    /// Category of the finding.
     pub category: Category,
-    /// What it does.
+    /// Effect of the text.
     pub reason: &'static str,
-    /// The very text that this is about, of which no more than [`MOST_TEXT`] bytes are told.
+    /// Text of the finding, at most [`MOST_TEXT`] bytes.
     pub text: String,
 }
 
-/// What a skill must not have in it. The codes are stable.
+/// Category of a finding. The codes are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
-    /// Something that whoever reads it doesn't see, and a model does.
+    /// Text that a human reader doesn't see and a model does.
     HiddenInstructions,
-    /// Something that is to stand above what the agent was told.
+    /// Text that claims priority over the agent's instructions.
     InstructionOverride,
-    /// Something by which secrets get out.
+    /// Text that could make secrets leak.
     SecretBypass,
 }
 
-/// So much of the text is told.
+/// Maximum number of bytes of a finding that are shown.
 pub const MOST_TEXT: usize = 512;
 
-/// Looks through a skill.
+/// Scans a skill.
 ///
 /// # Errors
-/// [`Rejection`] for the first thing that should not be there: what is hidden before what is said.
+/// [`Rejection`], for the first finding: hidden text before phrases.
 pub fn examine(content: &str) -> Result<(), Rejection> {
     hidden::check(content)?;
     match rules::first(&words::words(content)) {
@@ -70,7 +70,7 @@ impl Rejection {
 // === impl Category ===
 
 impl Category {
-    /// Its code.
+    /// Returns the code.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::HiddenInstructions => "hidden_instructions",

@@ -1,7 +1,7 @@
-//! Which tools an agent may call. One function answers whoever lists them and whoever calls one.
+//! Decides which tools an agent may call. The same function decides about listing and about calls.
 //!
 //! ```text
-//! kind of agent ─► never? ─► its list ─► the tool's scope ─► enabled? ─► what it takes ─► the agent's own rules ─► Permitted
+//! kind of agent ─► never? ─► its list ─► the tool's scope ─► enabled? ─► external call ─► the agent's own rules ─► Permitted
 //!                    └──────────┴──────────────┴───────────────┴──────────────┴───────────────────┴──────────────► Denied
 //! ```
 
@@ -13,73 +13,73 @@ pub use pattern::{InvalidPatternError, ToolPattern};
 use belljar_contract::tool::{AgentKind, ToolName, ToolScope};
 use std::fmt;
 
-/// What a decision needs to know of a tool.
+/// Facts about a tool that a decision needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
-    /// Its name.
+    /// Name of the tool.
     pub name: &'a ToolName,
-    /// For whom it is.
+    /// Agents that the tool is for.
     pub scope: ToolScope,
-    /// Whether whoever runs the gateway has left it on.
+    /// True if the operator of the gateway has not disabled it.
     pub is_enabled: bool,
-    /// Whether it is of another server, and comes by its scope alone.
+    /// True if it belongs to another server and is available by its scope alone.
     pub is_installed: bool,
-    /// Whether calls of it leave the host.
+    /// True if its calls leave the host.
     pub reaches_out: bool,
-    /// Whether calls of it are known to change nothing.
+    /// True if its calls are known to change nothing.
     pub is_read_only: bool,
 }
 
-/// What an agent has been given besides its kind.
+/// Grants of an agent besides those of its kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolGrants {
-    /// Whether what it does may leave the host.
+    /// True if its calls may leave the host.
     pub may_reach_out: bool,
     /// Tools that it may call, if not all of its kind's.
     pub only: Option<Vec<ToolPattern>>,
-    /// Tools that it may not call, whatever else is said.
+    /// Tools that it may never call.
     pub not: Vec<ToolPattern>,
 }
 
-/// A call that may be made. It can't be made outside of this module.
+/// Call that may be made. It can't be created outside of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permitted {
     name: ToolName,
 }
 
-/// One that may not.
+/// Call that may not be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} agents may not call this tool: {reason}")]
 pub struct Denied {
-    /// As what was asked.
+    /// Kind of the agent.
     pub kind: AgentKind,
-    /// Why.
+    /// Reason.
     pub reason: DenyReason,
 }
 
-/// Why a tool may not be called.
+/// Reason why a tool may not be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DenyReason {
-    /// Whatever is configured, such agents never get it.
+    /// Agents of this kind never get the tool, whatever is configured.
     Never,
-    /// It is not among the tools of such agents.
+    /// The tool is not in the list of the agent's kind.
     NotListed,
-    /// It is meant for others.
+    /// The tool has another scope.
     OtherScope,
-    /// It is of another server and not known to only read, and such agents only read.
+    /// The tool belongs to another server and is not known to be read-only, and agents of this kind may only read.
     NotReadOnly,
-    /// It is switched off.
+    /// The tool is disabled.
     Disabled,
-    /// It reaches out, and this agent may not.
+    /// The tool leaves the host, and this agent may not.
     NoReach,
-    /// A rule of this agent is against it, or none for it.
+    /// A rule of this agent denies the tool, or none allows it.
     ByRule,
 }
 
 /// Decides whether an agent may call that tool.
 ///
 /// # Errors
-/// [`Denied`] with the first reason there is.
+/// [`Denied`], with the first reason.
 pub fn decide(kind: AgentKind, tool: &Facts<'_>, grants: &ToolGrants) -> Result<Permitted, Denied> {
     let name = tool.name.as_str();
     let is_by_rule = || {
@@ -107,7 +107,7 @@ pub fn decide(kind: AgentKind, tool: &Facts<'_>, grants: &ToolGrants) -> Result<
 // === impl Permitted ===
 
 impl Permitted {
-    /// The tool that may be called.
+    /// Returns the tool that may be called.
     pub fn name(&self) -> &ToolName {
         &self.name
     }
@@ -116,7 +116,7 @@ impl Permitted {
 // === impl DenyReason ===
 
 impl DenyReason {
-    /// All of them, in the order in which they are looked for.
+    /// All reasons, in the order in which they are checked.
     pub const ALL: [Self; 7] = [
         Self::Never,
         Self::NotListed,
@@ -127,7 +127,7 @@ impl DenyReason {
         Self::ByRule,
     ];
 
-    /// Its name in the audit.
+    /// Returns the name in the audit log.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Never => "never",

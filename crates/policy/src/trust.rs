@@ -1,4 +1,4 @@
-//! Progressive trust: which level an agent has by what is recorded of it (`spec/3 §Progressive Trust`).
+//! Progressive trust: the level that an agent has earned by its recorded events (`spec/3 §Progressive Trust`).
 //!
 //! ```text
 //! events, by time and id ─► what is due by then: demotions, steps up ─► what the event itself does ─► [`Outcome`]s
@@ -6,10 +6,10 @@
 //!                                                                              ▼
 //!                            the gate of the next step: met ─► a step up, or a proposal that a person answers
 //! ```
-//! No I/O, no clock. [`Trust`] is had by events alone, and a level in it only by a [`level::NewLevel`], whose makers are few: a
-//! step up to `elevated` takes a person's approval of that very proposal, whatever a configuration says. Demotions and
-//! steps up fall due at times that follow from the events, so looking changes nothing, neither a level nor the id of a proposal. Each
-//! demotion begins the record anew: what was done before it earns nothing any more.
+//! No I/O, no clock. Only events change [`Trust`], and only a [`level::NewLevel`] changes a level in it. That type has few
+//! constructors: a step up to `elevated` requires a user's approval of that very proposal, whatever is configured. Demotions
+//! and steps up fall due at times that follow from the events. So an evaluation changes neither a level nor the id of a
+//! proposal. Each demotion begins a new record: earlier work earns nothing any more.
 
 mod change;
 mod config;
@@ -41,31 +41,31 @@ use std::collections::BTreeMap;
 use track::Track;
 use uuid::Uuid;
 
-/// The trust in one agent, by what has been recorded of it so far. All of it is worked out under one configuration.
+/// Trust in one agent, by its recorded events so far. All of it is computed under one configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trust {
     agent: AgentId,
-    /// Nothing holds of an agent that nobody has hired.
+    /// `None` for an agent that was not hired.
     life: Option<Life>,
-    /// One for all categories, or one for each of some.
+    /// One track for all categories, or one for each of some.
     tracks: BTreeMap<Option<Category>, Track>,
-    /// What a person has yet to answer, of each track.
+    /// Unanswered proposal of each track.
     pending: BTreeMap<Option<Category>, ProposedPromotion>,
-    /// The jobs that have counted.
+    /// Jobs that have counted.
     jobs: CountedJobs,
     last_promoted_at: Option<Timestamp>,
-    /// The time and the id of the last event.
+    /// Time and id of the latest event.
     last_event: Option<(Timestamp, Uuid)>,
     as_of: Option<Timestamp>,
 }
 
-/// When an agent did what.
+/// Times in the life of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Life {
     hired_at: Timestamp,
-    /// When it last did something itself.
+    /// Time of the agent's own latest activity.
     active_at: Timestamp,
-    /// From when on the next span of idleness counts: a level went for each one before.
+    /// Beginning of the current span of idleness. Each span before it has cost a level.
     idle_from: Timestamp,
     verified_at: Timestamp,
 }
@@ -73,7 +73,7 @@ struct Life {
 // === impl Trust ===
 
 impl Trust {
-    /// In an agent of which nothing is recorded.
+    /// Returns the trust in an agent without recorded events.
     pub fn new(agent: AgentId) -> Self {
         Self {
             agent,
@@ -87,14 +87,14 @@ impl Trust {
         }
     }
 
-    /// The level that holds for tools of a category. Where each has its own, one without has the lowest of them: nothing
-    /// that was earned elsewhere counts for it.
+    /// Returns the level for tools of a category. If categories have levels of their own, one without has the lowest of them:
+    /// trust that was earned elsewhere doesn't count for it.
     pub fn level_for(&self, category: Category) -> AccessLevel {
         let own = self.tracks.get(&Some(category)).map(Track::level);
         own.unwrap_or_else(|| self.global_level()).access()
     }
 
-    /// All that is to be shown of it.
+    /// Returns the state for display.
     pub fn state(&self, config: &TrustConfig) -> TrustState {
         let levels = self.tracks.iter().filter_map(|(category, track)| Some(((*category)?, track.level())));
         let score = self.as_of.and_then(|now| self.figures(config, None, now)?.score);

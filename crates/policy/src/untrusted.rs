@@ -25,7 +25,7 @@ pub fn path(path: &Path) -> UntrustedBytes<'_> {
     UntrustedBytes(path.as_os_str().as_encoded_bytes())
 }
 
-/// Whether printing the character would hide it, reorder the text around it or make a terminal act.
+/// Returns true if printing the character would hide it, reorder the text around it or make a terminal act.
 ///
 /// These are controls, format characters (bidirectional overrides and isolates, zero-width characters, tags, interlinear annotation),
 /// line and paragraph separators, blanks other than the space, fillers without a glyph, variation selectors, private use and
@@ -74,12 +74,12 @@ pub fn escape_as_json(character: char, into: &mut String) {
     }
 }
 
-/// The length of a text in bytes once its hidden characters are escaped as JSON escapes them. That is how long it is in the audit log.
+/// Returns the length of a text in bytes once its hidden characters are escaped for JSON. That is its length in the audit log.
 pub fn escaped_length(text: &str) -> usize {
     text.chars().map(escaped_width).sum()
 }
 
-/// The part of a text that comes first and is at most so long in a string of JSON with its hidden characters escaped.
+/// Returns the longest prefix of a text that has at most this length in a JSON string with its hidden characters escaped.
 pub fn escaped_prefix(text: &str, longest: usize) -> &str {
     let mut length: usize = 0;
     for (at, character) in text.char_indices() {
@@ -97,19 +97,20 @@ fn escaped_width(character: char) -> usize {
     if is_hidden(character) { UNIT * character.len_utf16() } else { character.len_utf8() }
 }
 
-/// The path as a text for programs: itself if it is UTF-8, else with escapes for the bytes that aren't. A path that could be the text of
-/// another one is escaped, too, so that no two paths are one text.
+/// Returns the path as a text for programs: itself if it is UTF-8, otherwise with escapes for the other bytes. A path that
+/// looks like the text of another one is escaped, too, so that two paths never have the same text.
 pub fn name(path: &Path) -> String {
     let is_itself = |text: &&str| !is_escaped_name(text);
     path.to_str().filter(is_itself).map_or_else(|| self::path(path).to_string(), str::to_owned)
 }
 
-/// A text that [`name`] has made, on one line. Those that are escaped already stay as they are, so that they can be typed.
+/// Returns a text of [`name`] on one line. Escaped ones stay unchanged, so that they can be typed.
 pub fn named(text: &str) -> String {
     if is_escaped_name(text) { text.to_owned() } else { Untrusted(text).to_string() }
 }
 
-/// Whether a text has what all texts have that [`name`] escapes: a byte, or the backslash of something that looks like one.
+/// Returns true if a text has what every text has that [`name`] escapes: a byte, or the backslash of something that looks like
+/// one.
 fn is_escaped_name(text: &str) -> bool {
     text.contains("\\x{") || text.contains("u{5c}x{")
 }
@@ -119,7 +120,7 @@ fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str, has_lines: bool) -> fmt
     for (at, character) in text.char_indices() {
         let after = at + character.len_utf8();
         let is_escaped = match character {
-            // At the end of a name, too: what is printed next may look like the rest of an escape.
+            // At the end of a name, too: the next output may look like the rest of an escape.
             '\\' if after == text.len() => !has_lines,
             '\\' => matches!(text.as_bytes().get(after..after + 2), Some(b"u{" | b"x{")),
             '\n' | '\t' => !has_lines,
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The text that an escaped one stands for.
+    /// Returns the text that an escaped one stands for.
     fn read_back(printed: &str) -> String {
         let mut rest = printed;
         let mut text = String::new();
@@ -196,7 +197,7 @@ mod tests {
             assert_eq!(printed, format!("a\\u{{{:x}}}b", u32::from(character)));
             assert_eq!(json(&text).chars().filter(|one| is_hidden(*one)).count(), 0, "{printed}");
         }
-        // The control: ordinary text of several scripts stays as it is.
+        // Control: ordinary text of several scripts stays unchanged.
         let plain = "a b/ü漢字🦀 שלום हिन्दी 한글 \\n \\d {x}";
         assert_eq!(Untrusted(plain).to_string(), plain);
         assert_eq!(UntrustedLines("a\n\tb\r\u{202e}").to_string(), "a\n\tb\\u{d}\\u{202e}");

@@ -1,4 +1,4 @@
-//! What becomes of a call: done, refused, or put before a person. One function decides, and says by which rule.
+//! Decision about a call: allow, deny, or ask a user. One function decides, and returns the rule.
 //!
 //! ```text
 //! permission ─► constraints ─► requires_approval? ─► autonomy ─► Allow
@@ -18,46 +18,46 @@ use crate::permission::{Lacking, Permissions, ToolFacts};
 use belljar_contract::action::Risk;
 use serde::Serialize;
 
-/// What becomes of a call.
+/// Decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is done.
+    /// The call is made.
     Allow,
-    /// A person is asked.
+    /// A user is asked.
     Escalate,
-    /// It is not.
+    /// The call is denied.
     Deny,
 }
 
-/// A verdict, and what it was reached by.
+/// Decision with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
-    /// What becomes of it.
+    /// The decision.
     pub verdict: Verdict,
-    /// By which rule.
+    /// Rule that decided.
     pub rule: Rule,
-    /// How much may go wrong by it.
+    /// Risk of the action.
     pub risk: Risk,
-    /// The least that would have to be given so that it is done; nothing where nothing can be.
+    /// Smallest grant that would allow the call; `None` if there is none.
     pub proposal: Option<Proposal>,
 }
 
-/// By what a call is judged.
+/// Facts that calls of an agent are judged by.
 #[derive(Debug, Clone, Copy)]
 pub struct Standing<'a> {
-    /// Which actions there are.
+    /// Known actions.
     pub actions: &'a ActionRegistry,
-    /// What the agent may do.
+    /// Permissions of the agent.
     pub permissions: &'a Permissions,
-    /// What of it takes a yes.
+    /// Actions that require an approval.
     pub autonomy: &'a Autonomy,
 }
 
 // === impl Verdict ===
 
 impl Verdict {
-    /// Its name in records.
+    /// Returns the name in records.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -70,7 +70,7 @@ impl Verdict {
 // === impl Standing ===
 
 impl Standing<'_> {
-    /// Judges a call of that tool, which works there.
+    /// Judges a call of a tool that runs in `works_in`.
     pub fn judge(&self, tool: &ToolFacts<'_>, works_in: WorksIn) -> Judged {
         let risk = self.actions.risk(tool.action);
         let judged = |verdict, rule, proposal| Judged { verdict, rule, risk, proposal };
@@ -85,7 +85,7 @@ impl Standing<'_> {
         }
         let basis = match basis {
             Ok(basis) => basis,
-            // A person may say yes to the one call: its sandbox would let it be done.
+            // A user may approve the single call: its sandbox would allow it.
             Err(Lacking::Category { level, category }) => {
                 let lasting = Lasting { allows_tool: true, ..self.lasting(tool) };
                 return judged(Verdict::Deny, Rule::Level { level, category }, Some(Proposal::Call(lasting)));
@@ -104,7 +104,7 @@ impl Standing<'_> {
         judged(Verdict::Allow, Rule::Permitted(basis), None)
     }
 
-    /// What would keep calls of a tool from being asked about: by the level's list, and by the autonomy.
+    /// Returns the changes that would end approval requests for calls of a tool: in the level's list, and in the autonomy.
     fn lasting(&self, tool: &ToolFacts<'_>) -> Lasting {
         let constraints = self.permissions.constraints_for(tool.category);
         let required = &constraints.requires_approval;
@@ -118,7 +118,7 @@ impl Standing<'_> {
         }
     }
 
-    /// Whether the tool is shown to the agent: one that it may call, or may ask to.
+    /// Returns true if the tool is shown to the agent: its calls are allowed or can be approved.
     pub fn shows(&self, tool: &ToolFacts<'_>, works_in: WorksIn) -> bool {
         self.judge(tool, works_in).verdict != Verdict::Deny
     }

@@ -1,17 +1,18 @@
-//! The agent of a job: a model that works with tools until what the job asks for is so, and shown to be so
-//! (`spec/1 §Execution Model`, `§Todo List`, `§Context Supplied to SBA`).
+//! The agent of a job: a model that works with tools until the job's criteria are met, and verified (`spec/1 §Execution
+//! Model`, `§Todo List`, `§Context Supplied to SBA`).
 //!
 //! ```text
 //! job ─► material ─► todo list ─┐
 //!                               ▼
-//!          ┌── system, what was said, runtime ─► model ─► calls ─► tools ──┐
-//!          │                                                               │ outcomes, also of what failed
-//!          └───────────────────────────────────────────────────────────────┘
-//!                    finish ─► criteria: looked at by the model, then by their commands ─► all met: done
+//!          ┌── system, conversation, runtime ─► model ─► calls ─► tools ──┐
+//!          │                                                              │ outcomes, also of failed calls
+//!          └──────────────────────────────────────────────────────────────┘
+//!                    finish ─► criteria: checked by the model, then by their commands ─► all met: done
 //!                                                                                      └► else back to work
 //! ```
 //!
-//! What a model says is never believed where it can be looked at: criteria with a command are met when that says so.
+//! Claims of a model are never trusted where they can be checked: criteria with a command are met if the command
+//! succeeds.
 
 mod brief;
 mod conversation;
@@ -48,7 +49,7 @@ use window::Window;
 const MAX_TURNS: u32 = 100;
 const CONTEXT_TOKENS: u32 = 32_768;
 
-/// Works until everything is done and verified; what was done stands in the report, however it ends.
+/// Works until everything is done and verified. The report shows what was done, even if this fails.
 pub(crate) fn work(
     surroundings: &Surroundings<'_>,
     brief: Brief,
@@ -68,7 +69,7 @@ pub(crate) fn work(
     }
     let tokens =
         job.inference.as_ref().and_then(|inference| inference.context_tokens).unwrap_or(CONTEXT_TOKENS);
-    // A single outcome never takes most of the window.
+    // Limits the share of the window that a single outcome may take.
     let room = (tokens as usize).min(surroundings.max_shown());
     let remote = match &job.inference {
         Some(_) => gateway(&mut material, tokens, surroundings, deadline)?,
@@ -110,7 +111,7 @@ pub(crate) fn work(
     outcome
 }
 
-/// What the host's gateway has for the agent: tools, and skills that the job only names.
+/// Finds the tools and skills that the host's gateway offers the agent.
 fn gateway(
     material: &mut Material,
     window: u32,
@@ -125,7 +126,8 @@ fn gateway(
     found.map_err(|interrupted| interrupted.failure())
 }
 
-/// Without models the checks alone are run. A criterion without a check stays unverified, and fails the job.
+/// Runs only the commands of the criteria, for a job without models. A criterion without a command stays unverified,
+/// and fails the job.
 fn check(
     material: &Material,
     mut bench: Bench<'_>,
@@ -136,7 +138,7 @@ fn check(
     report.verification = verified.map_err(|interrupted| interrupted.failure())?;
     let unmet = || report.verification.iter().filter(|verified| !verified.met);
     let is_refuted = |verified: &&Verified| verified.by != Verifier::Unverified;
-    // What was looked at and found wanting says more than what could not be looked at.
+    // A refuted criterion is reported in preference to one that could not be checked.
     match unmet().find(is_refuted).or_else(|| unmet().next()) {
         Some(unmet) => Err(not_met(unmet)),
         None => Ok(()),

@@ -1,8 +1,8 @@
-//! Finding and hashing the files that are kept: everything in the artifacts folder, and what the job names.
+//! Finding and hashing the files that are kept: everything in the artifacts folder, and the files that the job names.
 //!
-//! At most 10 000 files of 4 GiB together, and a minute for all of them; more than that fails the job. A size counts as the
-//! file tells it, before it is read: a file with holes is as large as it says, however little disk it takes. No symbolic link is followed, and
-//! what is no regular file is left out. Sizes and hashes are those of the bytes that were read.
+//! The limits are 10 000 files, 4 GiB together, and a minute for all of them; exceeding one fails the job. The apparent
+//! size of a file counts before it is read, also for a sparse file. No symbolic link is followed, and everything but
+//! regular files is left out. Sizes and hashes are those of the bytes that were read.
 
 use crate::deadline::{Deadline, Interrupted};
 use crate::directory::{Directory, PathError, RegularFile};
@@ -26,26 +26,26 @@ use std::time::Duration;
 /// The artifacts folder as the job sees it, whatever directory it really is.
 const ARTIFACTS: &str = "/job/artifacts";
 
-/// How many files are kept at most.
+/// Maximum number of files that are kept.
 const MAX_ARTIFACTS: usize = 10_000;
 
-/// How large the files kept may be together: the host stores no more.
+/// Maximum total size of the kept files, in bytes: the host stores no more.
 const MAX_ARTIFACT_BYTES: u64 = 4 << 30;
 
-/// How long finding and hashing them may take.
+/// Maximum time for finding and hashing them.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// The files kept, as far as collecting them went.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
-    /// Those of the folder in the order of their paths, then those that the job names in the order of theirs.
+    /// Files of the folder, sorted by path, then the files that the job names, sorted by path.
     pub(crate) artifacts: Vec<Artifact>,
-    /// How many links and special files of the folder were left out.
+    /// Number of links and special files of the folder that were left out.
     pub(crate) left_out: usize,
     bytes: u64,
 }
 
-/// Why files are missing among those kept.
+/// Reason why files are missing among those kept.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CollectError {
     #[error("the artifact {path} can't be kept")]
@@ -154,7 +154,7 @@ impl Collected {
                 Ok(read) => {
                     hash.update(&buffer[..read]);
                     size_bytes += u64::try_from(read).unwrap_or(0);
-                    // It grows meanwhile.
+                    // The file has grown meanwhile.
                     if size_bytes > most {
                         return Err(too_large(size_bytes));
                     }

@@ -1,4 +1,4 @@
-//! Being asked to stop: SIGTERM and SIGINT.
+//! Cancellation of the runner: SIGTERM and SIGINT.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Becomes readable, and stays so, once the runner was asked to stop.
 #[derive(Debug)]
 pub(crate) struct Cancellation {
-    /// The same for those who don't wait: work asks for each directory and each file.
+    /// Flag for work that doesn't wait, but checks it for each directory and each file.
     is_requested: Arc<AtomicBool>,
     requested: UnixStream,
     /// Held so that `requested` does not end by itself.
@@ -20,16 +20,16 @@ pub(crate) struct Cancellation {
 // === impl Cancellation ===
 
 impl Cancellation {
-    /// One that nobody can ask for yet.
+    /// Creates a cancellation that can't be requested yet.
     pub(crate) fn new() -> io::Result<Self> {
         let (requested, request) = UnixStream::pair()?;
         Ok(Self { is_requested: Arc::default(), requested, request })
     }
 
-    /// Has the signals that ask a process to stop ask for this one.
+    /// Installs handlers for the signals that request cancellation.
     pub(crate) fn on_signals(&self) -> io::Result<()> {
         for signal in [SIGTERM, SIGINT] {
-            // In this order: who is woken by the other must find it set.
+            // In this order: a thread that is woken by the pipe must find the flag set.
             signal_hook::flag::register(signal, Arc::clone(&self.is_requested))?;
             signal_hook::low_level::pipe::register(signal, self.request.try_clone()?)?;
         }
@@ -42,7 +42,7 @@ impl Cancellation {
         self.is_requested.store(true, Ordering::SeqCst);
     }
 
-    /// Whether somebody asked.
+    /// Returns true if cancellation was requested.
     pub(crate) fn is_requested(&self) -> bool {
         self.is_requested.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! How bytes of any kind are written in a result.
+//! Encoding of arbitrary bytes in a result.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use belljar_contract::result::output::ContentEncoding;
 pub(crate) struct Content {
     /// The text or the base64.
     pub(crate) text: String,
-    /// Which of the two.
+    /// Encoding that was used.
     pub(crate) encoding: ContentEncoding,
 }
 
@@ -24,8 +24,8 @@ impl Content {
         )
     }
 
-    /// Encodes bytes that were cut at their end: the character that was cut through is left out of a text. What is no
-    /// text is given to its last byte.
+    /// Encodes bytes that were truncated: an incomplete last character is left out of a text. Bytes that are not text
+    /// are kept to the last.
     pub(crate) fn cut(bytes: Vec<u8>) -> Self {
         String::from_utf8(bytes).map_or_else(
             |error| {

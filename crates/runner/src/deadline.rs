@@ -1,7 +1,7 @@
-//! Until when a step may run.
+//! Deadlines of steps and jobs.
 //!
-//! Deadlines are on the monotonic clock: setting the wall clock moves none of them. A job's own is the host's to say: it may
-//! have put it off while the job ran, and is asked before the job is ended for it.
+//! Deadlines are on the monotonic clock, so setting the wall clock doesn't move them. The host decides about a job's
+//! own deadline: it may have extended it while the job ran, and is asked before the job is ended for it.
 
 use crate::cancellation::Cancellation;
 use crate::fault::Fault;
@@ -9,7 +9,7 @@ use belljar_contract::failure::FailureCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// When the work at hand ends at the latest, and whether somebody wants it to end now.
+/// Latest end of the present work, and its cancellation.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline<'c> {
     job: &'c JobTime<'c>,
@@ -21,11 +21,11 @@ pub(crate) struct Deadline<'c> {
 pub(crate) struct JobTime<'c> {
     begun: Instant,
     limit: Mutex<Limit>,
-    /// How much longer the host lets it run, if that can be heard.
+    /// Asks the host for the remaining time; `None` if it doesn't answer.
     remaining: &'c (dyn Fn() -> Option<Duration> + Sync),
 }
 
-/// Why work was ended before it was done.
+/// Reason why work was ended before it was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Interrupted {
     #[error("the job ran longer than constraints.max_runtime_seconds ({} s)", limit.as_secs())]
@@ -40,7 +40,7 @@ pub(crate) enum Interrupted {
     Canceled,
 }
 
-/// A deadline besides the job's, or in its place.
+/// A deadline in addition to the job's, or in its place.
 #[derive(Debug, Clone, Copy)]
 struct Own {
     at: Instant,
@@ -57,19 +57,20 @@ enum Whose {
 #[derive(Debug, Clone, Copy)]
 struct Limit {
     end: Instant,
-    /// What the job's document says, and whether the host has said otherwise since.
+    /// Limit in the job's document.
     asked: Duration,
     is_the_hosts: bool,
     is_over: bool,
 }
 
-/// What the host says and the runner counts differs by this much at least if something else is meant.
+/// Minimum difference between the host's time and the runner's that means another limit.
 const NOTABLE: Duration = Duration::from_millis(500);
 
-/// How long files are collected once the job's time is over. The host kills the runner three seconds after that.
+/// Maximum time for collecting files once the job's time is over. The host kills the runner three seconds after that.
 const AFTER_END: Duration = Duration::from_secs(2);
 
-/// The host counts from before the runner does: what it has allowed is the next whole second but for moments.
+/// Rounds to whole seconds. The host counts from before the runner does, so its limit is slightly longer than what is
+/// left here.
 fn whole_seconds(limit: Duration) -> u64 {
     (limit + Duration::from_millis(500)).as_secs()
 }
@@ -77,7 +78,7 @@ fn whole_seconds(limit: Duration) -> u64 {
 // === impl JobTime ===
 
 impl<'c> JobTime<'c> {
-    /// That of a job that starts now and may last so long, or as long as the host has said.
+    /// Starts the time of a job with the limit of its document, or the host's if there is one.
     pub(crate) fn start(
         asked: Duration,
         by_host: Option<Duration>,
@@ -92,7 +93,7 @@ impl<'c> JobTime<'c> {
         Self { begun, limit: Mutex::new(limit), remaining }
     }
 
-    /// That of a job that nobody but its document limits.
+    /// Starts the time of a job that only its document limits.
     #[cfg(test)]
     pub(crate) fn alone(limit: Duration) -> Self {
         Self::start(limit, None, &|| None)
@@ -102,13 +103,13 @@ impl<'c> JobTime<'c> {
         self.limit.lock().unwrap_or_else(PoisonError::into_inner).end
     }
 
-    /// How much of the time is over, in percent.
+    /// Returns the share of the time that is over, in percent.
     fn used_percent(&self) -> u128 {
         let whole = self.end().saturating_duration_since(self.begun).as_millis().max(1);
         self.begun.elapsed().as_millis() * 100 / whole
     }
 
-    /// The host lets it go on for so long from now.
+    /// Extends the deadline: that much time is left from now.
     fn put_off(&self, left: Duration) {
         let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
         if !limit.is_over {
@@ -117,7 +118,7 @@ impl<'c> JobTime<'c> {
         }
     }
 
-    /// Goes on, if need be because the host has put the deadline off.
+    /// Returns an error if the time is over, after asking the host for an extended deadline.
     fn check(&self) -> Result<(), Interrupted> {
         let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
         if Instant::now() < limit.end {
@@ -148,8 +149,8 @@ impl<'c> Deadline<'c> {
         Self { job, own: None, cancellation }
     }
 
-    /// The deadline of collecting what is kept, which is done also for a job that ran out of time: within the limit, and
-    /// before the host kills the runner, so that there is a result.
+    /// Returns the deadline for collecting files, which is done also for a job that ran out of time: within the limit,
+    /// and before the host kills the runner, so that there is a result.
     pub(crate) fn of_collecting(self, limit: Duration) -> Self {
         let now = Instant::now();
         let limit = limit.min(self.job.end().saturating_duration_since(now) + AFTER_END);
@@ -162,7 +163,7 @@ impl<'c> Deadline<'c> {
         Self { own: own.or(self.own), ..self }
     }
 
-    /// When it is, as far as is known now: ask [`Deadline::check`] then.
+    /// Returns the end, as far as is known now: call [`Deadline::check`] then.
     pub(crate) fn at(&self) -> Instant {
         match self.own {
             Some(Own { at, whose: Whose::Collecting, .. }) => at,
@@ -171,22 +172,22 @@ impl<'c> Deadline<'c> {
         }
     }
 
-    /// How much of the job's time is over, in percent.
+    /// Returns the share of the job's time that is over, in percent.
     pub(crate) fn used_percent(&self) -> u128 {
         self.job.used_percent()
     }
 
-    /// The host has put the job's deadline off: so long from now.
+    /// Extends the job's deadline by the host's decision: that much time is left from now.
     pub(crate) fn put_off(&self, left: Duration) {
         self.job.put_off(left);
     }
 
-    /// What becomes readable when somebody wants the work to end now.
+    /// Returns the cancellation, which becomes readable when the work is to end.
     pub(crate) fn cancellation(&self) -> &'c Cancellation {
         self.cancellation
     }
 
-    /// Goes on, or says why not. Work that takes long asks this now and then.
+    /// Returns an error if the work must end. Long work calls this now and then.
     pub(crate) fn check(&self) -> Result<(), Interrupted> {
         if self.cancellation.is_requested() {
             return Err(Interrupted::Canceled);
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(deadline.check(), Ok(()));
         std::thread::sleep(TICK);
         assert_eq!(deadline.check(), Err(Interrupted::JobOutOfTime { limit: TICK }));
-        // What it has left is collected all the same.
+        // Its files are collected nevertheless.
         assert_eq!(deadline.of_collecting(TICK * 100).check(), Ok(()));
     }
 
@@ -264,7 +265,7 @@ mod tests {
         std::thread::sleep(TICK * 51);
         let over = deadline.check();
         assert!(matches!(over, Err(Interrupted::AllowedTimeOver { .. })), "{over:?}");
-        // Once it is over it stays so, and nobody is asked again and again.
+        // Once the time is over it stays so, and the host is not asked again.
         assert_eq!((deadline.check().is_err(), asked.load(Ordering::SeqCst)), (true, 2));
     }
 

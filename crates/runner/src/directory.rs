@@ -1,7 +1,7 @@
-//! A directory that nothing opened through it can lead out of.
+//! A directory that no path opened through it can leave.
 //!
 //! Paths are opened, not checked: the kernel resolves them beneath the directory's descriptor (`openat2` with
-//! `RESOLVE_BENEATH` and `RESOLVE_NO_MAGICLINKS`), so there is no moment between a check and a use in which somebody
+//! `RESOLVE_BENEATH` and `RESOLVE_NO_MAGICLINKS`). So there is no moment between a check and a use in which an attacker
 //! could swap a component.
 //!
 //! Symbolic links: one that stays beneath the directory is followed ([`Symlinks::Beneath`]), one that leads out is
@@ -33,21 +33,21 @@ pub(crate) struct Directory {
     symlinks: Symlinks,
 }
 
-/// What resolves paths.
+/// Method of resolving paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resolver {
     /// The kernel.
     Openat2,
-    /// Ourselves, one component at a time.
+    /// By this program, one component at a time.
     Components,
 }
 
-/// What becomes of symbolic links on the way.
+/// Treatment of symbolic links in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Symlinks {
-    /// They are followed as long as they stay beneath the directory.
+    /// Follow links that stay beneath the directory.
     Beneath,
-    /// None is followed.
+    /// Follow no link.
     Refused,
 }
 
@@ -83,7 +83,7 @@ pub(crate) enum PathError {
 const LOCATE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 const LOCATE_DIRECTORY: OFlags = LOCATE.union(OFlags::DIRECTORY);
 const READ_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Neither a FIFO without a writer nor a terminal gets to do anything when it is opened so.
+/// Flags with which opening a FIFO without a writer or a terminal has no effect and doesn't block.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 // === impl Directory ===
@@ -94,7 +94,7 @@ impl Directory {
         Self::open_with(path, LOCATE_DIRECTORY)
     }
 
-    /// The same, for a name that a step could have made a link; no link is followed beneath it either.
+    /// Opens a directory whose name a step could have replaced by a link; no link is followed beneath it either.
     pub(crate) fn open_no_link(path: &Path) -> Result<Self, PathError> {
         let opened = Self::open_with(path, LOCATE_DIRECTORY | OFlags::NOFOLLOW)?;
         Ok(opened.with_symlinks(Symlinks::Refused))
@@ -103,19 +103,19 @@ impl Directory {
     fn open_with(path: &Path, flags: OFlags) -> Result<Self, PathError> {
         let descriptor = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|error| PathError::io("open directory", path, error))?;
-        // Old kernels don't know the call, and some seccomp policies answer for them in other words.
+        // Old kernels lack the call, and some seccomp policies return other errors for it.
         let probe =
             rustix::fs::openat2(&descriptor, ".", LOCATE_DIRECTORY, Mode::empty(), ResolveFlags::BENEATH);
         let resolver = if probe.is_ok() { Resolver::Openat2 } else { Resolver::Components };
         Ok(Self { descriptor, resolver, symlinks: Symlinks::Beneath })
     }
 
-    /// The same directory, with another way with symbolic links.
+    /// Returns this directory with another treatment of symbolic links.
     pub(crate) fn with_symlinks(self, symlinks: Symlinks) -> Self {
         Self { symlinks, ..self }
     }
 
-    /// The same directory, with another way to resolve paths.
+    /// Returns this directory with another method of resolving paths.
     #[cfg(test)]
     pub(crate) fn with_resolver(self, resolver: Resolver) -> Self {
         Self { resolver, ..self }
@@ -126,7 +126,7 @@ impl Directory {
         self.resolve(path, READ_DIRECTORY)
     }
 
-    /// A directory beneath this one, as one that nothing leads out of and in which no link is followed.
+    /// Opens a directory beneath this one that no path can leave, and in which no link is followed.
     pub(crate) fn subdirectory(&self, path: &Path) -> Result<Self, PathError> {
         let descriptor = self.resolve(path, LOCATE_DIRECTORY)?;
         Ok(Self { descriptor, resolver: self.resolver, symlinks: Symlinks::Refused })
@@ -151,7 +151,7 @@ impl Directory {
         }
     }
 
-    /// The same as [`Self::open_file`] with fewer system calls, for a path that was a regular file a moment ago.
+    /// Opens a file like [`Self::open_file`], with fewer system calls, for a path that was a regular file a moment ago.
     pub(crate) fn open_listed_file(&self, path: &Path) -> Result<RegularFile, PathError> {
         let file = self.resolve(path, READ)?;
         let found = status_of(file.as_fd(), path)?;
@@ -159,29 +159,29 @@ impl Directory {
         Ok(RegularFile::new(file, &found))
     }
 
-    /// Opens what `path` names for nothing but to be named by it; of a link the link.
+    /// Opens `path` only as a location (`O_PATH`); a link itself, not its target.
     pub(crate) fn locate(&self, path: &Path) -> Result<OwnedFd, PathError> {
         self.resolve(path, LOCATE | OFlags::NOFOLLOW)
     }
 
-    /// Opens what holds `path`, and says what `path` is called there.
+    /// Opens the directory that has `path`, and returns the name of `path` there.
     pub(crate) fn locate_parent<'p>(&self, path: &'p Path) -> Result<(OwnedFd, &'p Path), PathError> {
         let name = path.file_name().ok_or_else(|| PathError::IsDirectory { path: path.to_owned() })?;
         let parent = self.resolve(path.parent().unwrap_or(Path::new("")), LOCATE_DIRECTORY)?;
         Ok((parent, Path::new(name)))
     }
 
-    /// Whether what is at `path` leads out of the directory: a link there does, or one on the way.
+    /// Returns true if `path` leads out of the directory: through a link there, or one on the way.
     pub(crate) fn leads_out(&self, path: &Path) -> bool {
         matches!(self.resolve(path, LOCATE), Err(PathError::Escapes { .. }))
     }
 
-    /// Removes what `path` names, unless that is a directory; of a link the link. Gives how large it was.
+    /// Removes `path` unless it is a directory; a link itself, not its target. Returns its size.
     pub(crate) fn remove_file(&self, path: &Path) -> Result<u64, PathError> {
         let (parent, name) = self.locate_parent(path)?;
         let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|error| PathError::io("inspect", path, error))?;
-        // The kernel refuses a directory that comes there meanwhile.
+        // The kernel refuses a directory that was put there meanwhile.
         match rustix::fs::unlinkat(&parent, name, AtFlags::empty()) {
             Ok(()) => Ok(u64::try_from(stat.st_size).unwrap_or(0)),
             Err(Errno::ISDIR) => Err(PathError::IsDirectory { path: path.to_owned() }),
@@ -189,7 +189,7 @@ impl Directory {
         }
     }
 
-    /// Makes the directories that `path` lies in, as far as they are missing.
+    /// Creates the missing parent directories of `path`.
     pub(crate) fn make_parents(&self, path: &Path) -> Result<(), PathError> {
         let parents: Vec<&Path> =
             path.ancestors().skip(1).filter(|parent| *parent != Path::new("")).collect();
@@ -217,8 +217,8 @@ impl Directory {
     }
 
     fn resolve_in_kernel(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // The kernel gives up on a path when something is renamed meanwhile; it doesn't happen many times in a row
-        // unless somebody is at it.
+        // The kernel gives up on a path when something is renamed meanwhile. That doesn't happen many times in a row,
+        // unless an attacker causes it.
         const ATTEMPTS: usize = 1000;
         let mut how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         how.set(ResolveFlags::NO_SYMLINKS, self.symlinks == Symlinks::Refused);
@@ -239,7 +239,7 @@ pub(crate) fn open_outside(path: &Path) -> Result<OwnedFd, PathError> {
         .map_err(|error| PathError::io("open directory", path, error))
 }
 
-/// Opens what a path of the file system names for nothing but to be named by it.
+/// Opens a path of the file system only as a location (`O_PATH`).
 pub(crate) fn locate_outside(path: &Path) -> Result<OwnedFd, PathError> {
     rustix::fs::open(path, LOCATE, Mode::empty()).map_err(|error| PathError::io("open", path, error))
 }
@@ -287,22 +287,22 @@ impl PathError {
         Self::Io { action, path: path.to_owned(), source: error.into() }
     }
 
-    /// Whether the path was longer than the kernel takes.
+    /// Returns true if the path was longer than the kernel accepts.
     pub(crate) fn is_too_long(&self) -> bool {
         self.errno() == Some(Errno::NAMETOOLONG)
     }
 
-    /// Whether there is something else where a directory was meant to be.
+    /// Returns true if the path has something else where a directory was expected.
     pub(crate) fn is_no_directory(&self) -> bool {
         self.errno() == Some(Errno::NOTDIR)
     }
 
-    /// Whether there is nothing of that name.
+    /// Returns true if there is nothing of that name.
     pub(crate) fn is_absent(&self) -> bool {
         self.errno() == Some(Errno::NOENT)
     }
 
-    /// What the kernel said, if it was the kernel.
+    /// Returns the kernel's error, if it was the kernel's.
     pub(crate) fn errno(&self) -> Option<Errno> {
         match self {
             Self::Io { source, .. } => Errno::from_io_error(source),

@@ -1,6 +1,6 @@
 //! Texts that are too long to be passed on whole.
 
-/// The beginning and the end of what is longer: errors stand at either.
+/// Returns the beginning and the end of a text that is too long: error messages are at either.
 pub(crate) fn within(text: String, room: usize) -> String {
     if text.len() <= room {
         return text;

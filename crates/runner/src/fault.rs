@@ -1,4 +1,4 @@
-//! From errors to failure codes.
+//! Mapping of errors to failure codes.
 
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::Failure;
@@ -8,10 +8,10 @@ use std::io;
 
 /// An error that ends a step, and with it the job.
 pub(crate) trait Fault: Error {
-    /// The code it ends them with.
+    /// Returns its failure code.
     fn code(&self) -> FailureCode;
 
-    /// The same, with everything the error and its sources say.
+    /// Returns a failure whose message includes the error and all its sources.
     fn failure(&self) -> Failure
     where
         Self: Sized,

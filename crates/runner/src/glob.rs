@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct Glob {
     matcher: GlobMatcher,
-    /// Whether it is the last component that must match, wherever it stands.
+    /// True if the pattern is matched against the last component only, at any depth.
     names_only: bool,
 }
 
@@ -30,7 +30,7 @@ impl Glob {
         Self::new(pattern, false)
     }
 
-    /// The same, but one without a slash is for names at any depth.
+    /// Creates a glob; a pattern without a slash matches names at any depth.
     pub(crate) fn of_names_or_paths(pattern: &str) -> Result<Self, GlobError> {
         Self::new(pattern, !pattern.contains('/'))
     }
@@ -42,7 +42,7 @@ impl Glob {
         Ok(Self { matcher, names_only })
     }
 
-    /// Whether a path matches.
+    /// Returns true if the path matches.
     pub(crate) fn matches(&self, path: &[u8]) -> bool {
         let looked_at = match self.names_only {
             true => path.rsplit(|&byte| byte == b'/').next().unwrap_or(path),

@@ -1,7 +1,8 @@
-//! A client of HTTP/1.1 for the servers that the node names: models, the MCP gateway, and the receiver of reports.
+//! An HTTP/1.1 client for the servers that the node names: models, the MCP gateway, and the receiver of reports.
 //!
-//! In a sandbox of Belljar's they are sockets of the sandbox. In a container of another node they may be anywhere: names are looked
-//! up, https is spoken, and the proxy of the environment is used. Nothing is redirected. What comes is read strictly.
+//! In a sandbox of Belljar's they are sockets of the sandbox. In a container of another node they may be anywhere:
+//! names are resolved, https is supported, and the environment's proxy is used. Redirects are not followed. Answers are
+//! parsed strictly.
 
 mod answer;
 mod names;
@@ -21,32 +22,32 @@ use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 use stream::Stream;
 
-/// Somebody who is asked, one question after the other.
+/// A server that is asked one question after the other.
 pub(crate) struct Peer {
     place: Place,
-    /// What stands between, if something does.
+    /// Proxy in front of it, if there is one.
     proxy: Result<Option<Proxy>, NoPlace>,
-    /// As long as nothing has gone wrong with it.
+    /// Open connection, as long as no error has occurred on it.
     open: Option<Stream>,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Question<'q> {
     pub(crate) method: &'static str,
-    /// Below the place's own.
+    /// Path below the place's own.
     pub(crate) path: &'q str,
     pub(crate) headers: &'q [(&'q str, &'q str)],
     pub(crate) body: Option<&'q [u8]>,
-    /// Kinds of bodies that are understood.
+    /// Accepted types of bodies.
     pub(crate) accept: &'q str,
-    /// Whether it does no harm to ask it twice.
+    /// True if repeating it does no harm.
     pub(crate) is_idempotent: bool,
-    /// So long an answer may take, whatever else is allowed.
+    /// Maximum time for an answer, within the deadline.
     pub(crate) patience: Duration,
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoAnswer {
     #[error(transparent)]
@@ -61,7 +62,7 @@ pub(crate) enum NoAnswer {
     Malformed(&'static str),
 }
 
-/// How often it is looked at whether the work may still go on.
+/// Interval in which the deadline and cancellation are checked.
 const GLANCE: Duration = Duration::from_millis(100);
 
 // === impl Peer ===
@@ -81,7 +82,7 @@ impl Peer {
         self.ask_until(question, deadline, &mut |_| false)
     }
 
-    /// Asks, and waits for the whole answer, or of a body of events for as much as is enough.
+    /// Asks, and waits for the whole answer, or for a body of events until `is_enough` returns true.
     pub(crate) fn ask_until(
         &mut self,
         question: Question<'_>,
@@ -92,7 +93,7 @@ impl Peer {
         let asked = self.bytes_of(question);
         if let Some(stream) = self.open.take().filter(Stream::is_quiet) {
             match self.exchange(stream, (&asked, question, until), deadline, is_enough) {
-                // It was closed meanwhile, before anything of this was read.
+                // The server had closed the connection before it read any of this request.
                 Err(Exchange::Unsent(_)) => {}
                 Err(Exchange::Unheard(_)) if question.is_idempotent => {}
                 Err(Exchange::Unheard(error)) => return Err(NoAnswer::Broken(error)),
@@ -106,7 +107,7 @@ impl Peer {
             Err(error) => Err(io::Error::other(format!("the environment's proxy: {error}"))),
         };
         let connected = match connect() {
-            // Where PID 1 connects for those in here.
+            // PID 1 connects on behalf of the sandbox's programs.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => seen_by_init(connect),
             connected => connected,
         };
@@ -175,11 +176,11 @@ impl Peer {
     }
 }
 
-/// How an exchange ends without an answer.
+/// Reason why an exchange ended without an answer.
 enum Exchange {
-    /// Nobody can have heard the whole of it.
+    /// The request was not sent completely, so the server can't have acted on it.
     Unsent(io::Error),
-    /// Nobody has said anything to it.
+    /// The connection ended before the server answered.
     Unheard(io::Error),
     Failed(NoAnswer),
 }

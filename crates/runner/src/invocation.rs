@@ -5,37 +5,37 @@ use belljar_contract::workbench;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// What the command line asks for.
+/// Request of the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Invocation {
-    /// To run a job.
+    /// Run a job.
     Run(Options),
-    /// To do the one thing that stands on its stdin, for a tool.
+    /// Perform the request on stdin, for a tool.
     Workbench,
-    /// To carry a tree into the workspace or out of it, for a tool.
+    /// Transfer a tree into the workspace or out of it, for a tool.
     Tree { way: Way, directory: String },
-    /// To say how it is used.
+    /// Print the usage.
     Help,
-    /// To say which build this is.
+    /// Print the version.
     Version,
 }
 
-/// Where a job comes from and where its outcome goes.
+/// Options: the job's source and the outcome's destination.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// How the job comes in and the result goes out.
+    /// Transport of the job and the result.
     pub(crate) transport: Transport,
     /// The directory that steps work in.
     pub(crate) workspace: PathBuf,
     /// The directory whose files are kept.
     pub(crate) artifacts: PathBuf,
-    /// Whether the log tells what a running command prints.
+    /// Log the output of running commands.
     pub(crate) progress: bool,
-    /// Whether the job is run by root, too.
+    /// Allow root to run the job.
     pub(crate) allow_root: bool,
 }
 
-/// How the job comes in and the result goes out (`spec/1 §Execution Model`).
+/// Transport of the job and the result (`spec/1 §Execution Model`).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// Both are files; the log goes to stdout.
@@ -64,7 +64,7 @@ pub(crate) enum InvocationError {
     BesideStdin { flag: &'static str },
 }
 
-/// What `--help` prints.
+/// Text of `--help`.
 pub(crate) const USAGE: &str = "\
 Runs one job and writes its result.
 
@@ -92,7 +92,7 @@ struct Given {
     allow_root: bool,
 }
 
-/// Those that take no value.
+/// Options without a value.
 const FLAGS: [&str; 5] = ["--stdin", "--progress", "--allow-root", "--help", "--version"];
 
 const PATH_FLAGS: [&str; 4] = ["--job", "--result", "--workspace", "--artifacts"];

@@ -31,7 +31,7 @@ pub(crate) enum ReadJobError {
     Interrupted(#[from] Interrupted),
 }
 
-/// Reads the whole document. Of one that is longer than any job may be, just enough is read to see that.
+/// Reads the whole document. Of one that is too long, just enough is read to detect that.
 pub(crate) fn read(transport: &Transport, cancellation: &Cancellation) -> Result<Vec<u8>, ReadJobError> {
     match transport {
         Transport::Files { job, .. } => read_file(job, cancellation),

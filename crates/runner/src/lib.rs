@@ -1,12 +1,13 @@
-//! Runs one job inside a sandbox: its steps, in order, then its agent, and the result they end in.
+//! Runs one job inside a sandbox: its steps, in order, then its agent, and writes the result.
 //!
-//! The way of a job: [`invocation`] says where it comes from; [`run`] reads it, has `policy` admit it, carries out its
-//! [`step`]s, has the [`agent`] work if there is one, and collects its artifacts; [`result_file`] puts the result where it can't be half written. A result is
-//! complete whatever happened on the way.
+//! Course of a job: [`invocation`] parses where it comes from. [`run`] reads it, has `policy` admit it, carries out its
+//! [`step`]s, lets the [`agent`] work if there is one, and collects its artifacts. [`result_file`] writes the result
+//! atomically. A result is always complete, even after a failure.
 //!
-//! Asked for one thing by a tool of the host, it does that instead ([`workbench`]).
+//! If a tool of the host requests a single action, it performs that instead ([`workbench`]).
 //!
-//! No network but the servers that the node names ([`status`], [`http_client`]), no async runtime, no shell. The runner trusts neither the job nor what its steps leave behind.
+//! No network but the servers that the node names ([`status`], [`http_client`]), no async runtime, no shell. The runner
+//! trusts neither the job nor what its steps leave behind.
 
 #![forbid(unsafe_code)]
 
@@ -42,9 +43,9 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Does what the command line says; `arguments` are those after the program's name.
+/// Runs the command line; `arguments` are those after the program's name.
 ///
-/// Takes the process over: it becomes the reaper of its descendants, changes its directory and handles signals.
+/// Takes over the process: it becomes the reaper of its descendants, changes its directory and handles signals.
 pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let said = match Invocation::parse(arguments) {
         Ok(Invocation::Run(options)) => return run::run(&options),
@@ -57,7 +58,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Nobody reads it: then nobody misses it either.
+    // If stdout has no reader, a failed write does no harm.
     let _ = said;
     ExitCode::SUCCESS
 }

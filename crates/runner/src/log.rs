@@ -1,7 +1,7 @@
 //! The runner's log: one JSON object a line (`spec/5 §9`), never anything else.
 //!
-//! The log is a courtesy to whoever listens; a listener that is gone or asleep must not hold up a job. So every write
-//! waits for room a moment at most, and after one that failed the log is given up.
+//! A reader that is gone or stalled must not block a job. So every write waits for space a moment at most, and after
+//! one that failed the log is given up.
 
 mod progress;
 
@@ -22,10 +22,10 @@ pub(crate) struct Log<'f> {
     given_up: Cell<bool>,
 }
 
-/// How long a line may wait for its reader.
+/// Maximum time that a line waits for its reader.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// A pipe that reports room takes this many bytes without blocking (`PIPE_BUF`).
+/// Number of bytes that a pipe with free space accepts without blocking (`PIPE_BUF`).
 const CHUNK_BYTES: usize = 4096;
 
 // === impl Log ===
@@ -47,12 +47,12 @@ impl<'f> Log<'f> {
         self.write_json(serde_json::to_vec(&line));
     }
 
-    /// Writes something an operator should know.
+    /// Writes a warning for the operator.
     pub(crate) fn warn(&self, message: impl Into<String>) {
         self.write(Event::Warning { message: message.into() });
     }
 
-    /// Writes a result that could be written nowhere else.
+    /// Writes a result that could not be written elsewhere.
     pub(crate) fn write_result(&self, result: &JobResult) {
         self.write_json(serde_json::to_vec(&serde_json::json!({ "at": Timestamp::now(), "result": result })));
     }

@@ -1,9 +1,10 @@
-//! The host's MCP gateway (`spec/1 §MCP Tool Access`): Streamable HTTP, of revision 2026-07-28, where every request stands for
-//! itself and says so in its `_meta`, or of an older one, with a handshake and a session ([`family`]).
+//! Client of the host's MCP gateway (`spec/1 §MCP Tool Access`): Streamable HTTP, of revision 2026-07-28, in which
+//! every request is self-contained and has its metadata in `_meta`, or of an older one, with a handshake and a session
+//! ([`family`]).
 //!
-//! Belljar's own gateway knows its caller by the socket. To another the runner shows the token that the node names for this sandbox; the
-//! programs of steps don't get it. What a gateway answers is read strictly, and is bounded in size and time: behind it stand servers
-//! of many people.
+//! Belljar's own gateway identifies its caller by the socket. To another gateway the runner presents the token that the
+//! node names for this sandbox; programs of steps don't get it. Answers are parsed strictly, and limited in size and
+//! time, because third-party servers are behind the gateway.
 
 mod content;
 mod events;
@@ -30,23 +31,23 @@ use std::time::Duration;
 pub(crate) struct Gateway {
     peer: Peer,
     family: Family,
-    /// What stands in `Authorization`, if anything does.
+    /// Value of `Authorization`, if there is one.
     authorization: Option<String>,
-    /// The session that the last answer has named.
+    /// Session that the last answer has named.
     named_session: Option<String>,
     last_id: u64,
-    /// So long a tool may take.
+    /// Timeout of a tool call.
     patience: Duration,
 }
 
-/// What there is at a gateway.
+/// Capabilities of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub(crate) tools: bool,
     pub(crate) resources: bool,
 }
 
-/// Why a gateway's answer is of no use.
+/// Reason why a gateway's answer can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum McpError {
     #[error(transparent)]
@@ -85,7 +86,7 @@ const REVISION: &str = "2026-07-28";
 
 const OF_LISTS: Duration = Duration::from_secs(15);
 const OF_CALLS: Duration = Duration::from_secs(300);
-/// What couldn't be sent is tried once more after so long.
+/// Pause before the only retry of a request that could not be sent.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 const MOST_PAGES: usize = 50;
 
@@ -112,13 +113,13 @@ struct Page {
     next_cursor: Option<String>,
 }
 
-/// A question to it, before it is written down.
+/// A request before it is serialised.
 struct Asked<'a> {
     method: &'static str,
-    /// What is named in it, as the header says it too.
+    /// Name that the header repeats, if the request has one.
     name: Option<&'a str>,
     params: Value,
-    /// Whether it may be asked again when nobody knows whether it was heard.
+    /// True if it may be repeated when it is unknown whether the gateway received it.
     is_idempotent: bool,
     patience: Duration,
 }
@@ -145,7 +146,7 @@ impl Gateway {
         }
     }
 
-    /// What there is, and how it is spoken to from now on.
+    /// Determines the gateway's capabilities, and the protocol family for all further requests.
     pub(crate) fn discover(&mut self, deadline: &Deadline<'_>) -> Result<Offer, McpError> {
         self.family = Family::Stateless;
         let discovered: Result<Discovered, _> =
@@ -160,7 +161,7 @@ impl Gateway {
         }
     }
 
-    /// Its tools, those left out that can't be offered to anybody.
+    /// Returns its tools, without those that can't be offered to a model.
     pub(crate) fn tools(&mut self, deadline: &Deadline<'_>) -> Result<Listed, McpError> {
         let (mut listed, mut cursor): (_, Option<String>) = (Listed::default(), None);
         for _ in 0..MOST_PAGES {
@@ -214,7 +215,7 @@ impl Gateway {
         let result = match self.ask_once(asked, deadline) {
             Err(McpError::Unsent(_)) => self.ask_again(asked, deadline),
             Err(McpError::NoAnswer(_)) if asked.is_idempotent => self.ask_again(asked, deadline),
-            // The session is over; nothing was done in it.
+            // The session has ended; the request had no effect in it.
             Err(McpError::Absent) if self.family.has_session() => {
                 self.begin_session(deadline)?;
                 self.ask_once(asked, deadline)
@@ -299,10 +300,11 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What has come in answer to one question.
+/// Messages that have arrived in answer to one request.
 struct Heard {
     id: u64,
-    /// Whether the gateway may ask something itself meanwhile. The runner has said that it can nothing, and answers nothing.
+    /// True if the gateway may send requests itself meanwhile. The runner has declared no capabilities, and answers
+    /// none.
     is_session: bool,
     events: Events,
     answers: Vec<Result<Value, McpError>>,
@@ -311,7 +313,7 @@ struct Heard {
 // === impl Heard ===
 
 impl Heard {
-    /// Takes in what is new of a body of events; whether that is enough.
+    /// Reads the new part of a body of events; returns true if that is enough.
     fn listen(&mut self, body: &[u8]) -> bool {
         while let Some(event) = self.events.next(body) {
             if self.is_session && message::asks(event.as_bytes()) {
@@ -338,7 +340,7 @@ impl Heard {
                 Some(result) => Ok(result),
                 None => Err(McpError::Malformed("it is a notification")),
             },
-            // What is refused comes with a status of its own.
+            // A refusal may have an HTTP status of its own.
             (status, _) => match (message::read(body, self.id), status) {
                 (Err(refused @ McpError::Refused { .. }), _) => Err(refused),
                 (_, 404) => Err(McpError::Absent),
@@ -349,7 +351,7 @@ impl Heard {
     }
 }
 
-/// A name as a header can hold it: what isn't plain is encoded, as the revision says.
+/// Returns a name in a form for a header: names with special characters are encoded, as the revision requires.
 fn header_value(name: &str) -> Cow<'_, str> {
     let is_plain = name.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && name.trim() == name

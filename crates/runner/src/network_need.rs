@@ -1,7 +1,7 @@
-//! Whether a program failed because it could not reach something outside.
+//! Detection of programs that failed because they could not reach an external host.
 //!
-//! Programs say so in their own words and in no other way, so this goes by what they print. It is asked only about
-//! programs that failed, and a host of this machine is never outside.
+//! Programs report that only in their own words, so their output is searched. This is done only for programs that
+//! failed. A host of this machine is never external.
 
 mod complaints;
 
@@ -9,17 +9,17 @@ use complaints::COMPLAINTS;
 use regex::bytes::Regex;
 use std::net::IpAddr;
 
-/// What a program could not reach.
+/// Destination that a program could not reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unreached {
     /// The host, if the program named it.
     pub(crate) host: Option<String>,
 }
 
-/// So much of the end of an output is looked at.
+/// Number of bytes at the end of an output that are searched.
 const LOOKED_AT_BYTES: usize = 64 << 10;
 
-/// Looks for a complaint in the ends of a failed program's outputs. One that names the host is preferred.
+/// Searches the ends of a failed program's outputs for such a message. One that names the host is preferred.
 pub(crate) fn find(outputs: [&[u8]; 2]) -> Option<Unreached> {
     let ends = outputs.map(|output| &output[output.len().saturating_sub(LOOKED_AT_BYTES)..]);
     let mut nameless = None;

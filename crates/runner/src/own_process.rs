@@ -1,4 +1,4 @@
-//! What the runner asks of its own process before it runs anything.
+//! Setup of the runner's own process before it runs anything.
 
 use crate::cancellation::Cancellation;
 use crate::log::Log;
@@ -9,41 +9,42 @@ use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What the last panic said; the hook has no other place to leave it.
+/// Message of the last panic; the hook has no other place to store it.
 static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// Whether what steps leave running may be somewhere else than among the runner's children.
+/// True if processes that steps leave running may be outside of the runner's children.
 static LOSES_ORPHANS: AtomicBool = AtomicBool::new(false);
 
-/// Prepares the process. What the kernel or the sandbox doesn't grant is logged; only a runner that can't be stopped
-/// doesn't start.
+/// Prepares the process. Features that the kernel or the sandbox doesn't grant are logged; only a runner that can't be
+/// cancelled doesn't start.
 pub(crate) fn prepare(log: &Log<'_>) -> io::Result<Cancellation> {
     std::panic::set_hook(Box::new(remember));
     keep_freed_memory();
     let cancellation = Cancellation::new()?;
     cancellation.on_signals()?;
-    // What the runner inherited is no business of the programs it starts.
+    // Descriptors that the runner inherited must not reach the programs it starts.
     const FIRST_BEYOND_STDIO: i32 = 3;
     close_fds::set_fds_cloexec(FIRST_BEYOND_STDIO, &[]);
-    // Whoever loses its parent becomes a child of the runner, where it can be found.
+    // Orphaned processes become children of the runner, where it can find them.
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
         log.warn(format!("orphans of steps can't be collected: {error}"));
         LOSES_ORPHANS.store(true, Ordering::SeqCst);
     }
-    // Nobody of the same user may trace the runner or look into its memory and descriptors.
+    // No process of the same user may trace the runner or read its memory and descriptors.
     if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         log.warn(format!("the runner's memory can't be closed to steps: {error}"));
     }
     Ok(cancellation)
 }
 
-/// Whether nobody knows what the programs that are started here leave running.
+/// Returns true if it is unknown which processes the started programs leave running.
 pub(crate) fn loses_orphans() -> bool {
     LOSES_ORPHANS.load(Ordering::SeqCst)
 }
 
-/// Does what PID 1 has to look into the runner's memory for: it connects sockets in here, and reads there where to. Nobody else
-/// is left who could look in meanwhile: what steps have started is ended first.
+/// Runs an operation for which PID 1 must read the runner's memory: it connects sockets on the runner's behalf, and
+/// reads their addresses there. No other process can read the memory meanwhile, because all processes that steps have
+/// started are killed first.
 pub(crate) fn seen_by_init<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if loses_orphans() {
         return Err(io::Error::other("nobody knows what steps have left running"));
@@ -51,7 +52,7 @@ pub(crate) fn seen_by_init<T>(work: impl FnOnce() -> io::Result<T>) -> io::Resul
     process::end_all().map_err(|survivors| io::Error::other(survivors.to_string()))?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     let done = work();
-    // An open memory is worse than no job.
+    // Readable memory is worse than a failed job.
     if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         panic!("the runner's memory can't be closed again: {error}");
     }
@@ -68,7 +69,7 @@ fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(JUST_BELOW_THE_MOST_THAT_COUNTS)));
 }
 
-/// What the last panic said, once.
+/// Returns the message of the last panic, once.
 pub(crate) fn take_last_panic() -> Option<String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

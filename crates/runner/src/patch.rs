@@ -1,20 +1,20 @@
 //! Unified diffs, read and planned as `git apply` would, with no file touched.
 //!
-//! [`parse`](parse::parse) reads a diff, [`plan`](plan::plan) works out what every file would become. Where
-//! `git apply` (default flags, outside a repository) accepts, the plan holds the same bytes and modes; where
-//! it refuses, so do we. Beyond git we refuse only what endangers the workspace, see [`Refusal`].
+//! [`parse`](parse::parse) reads a diff, [`plan`](plan::plan) works out what every file would become. Where `git apply`
+//! (default flags, outside a repository) accepts, the plan holds the same bytes and modes; where it refuses, so do we.
+//! Beyond git we refuse only what endangers the workspace, see [`Refusal`].
 //!
-//! What we refuse though git accepts it, all for safety:
-//! - names that are absolute or have a `..` before stripping, that hold control characters other than tabs and line breaks, aren't
-//!   UTF-8, have an unclosed quote, or are a spelling of `.git` on any file system;
-//! - modes other than a plain file's, and special bits, which git drops in silence;
+//! For safety, we refuse some patches that git accepts:
+//! - names that are absolute or have a `..` before stripping, that hold control characters other than tabs and line
+//!   breaks, aren't UTF-8, have an unclosed quote, or are a spelling of `.git` on any file system;
+//! - modes other than a plain file's, and special bits, which git drops silently;
 //! - symlinks and special files in the tree, and directories as files, which git takes for submodules;
-//! - binary patches in every form, also where git skips a note about one, or stops at a broken one and applies
-//!   what came before;
+//! - binary patches in every form, also where git skips a note about one, or stops at a broken one and applies what
+//!   came before;
 //! - `/dev/null` in a git header that doesn't create or delete, which git takes for a file of that name;
-//! - whatever exceeds [`Limits`].
+//! - anything that exceeds [`Limits`].
 //!
-//! Absent on purpose: file access (the caller brings a [`Tree`] and carries the plan out), clocks, fuzz, `-R`,
+//! Absent on purpose: file access (the caller provides a [`Tree`] and carries the plan out), clocks, fuzz, `-R`,
 //! `--3way`, whitespace repair, binary patches.
 
 pub mod apply;

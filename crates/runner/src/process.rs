@@ -1,8 +1,8 @@
 //! Runs one program and leaves nothing of it behind.
 //!
-//! One thread watches the program's two outputs, its end, the deadline and the request to stop. The end is that of
-//! the program itself: a descendant that holds a pipe open delays nothing. Then the whole tree is ended, whoever in
-//! it made itself a daemon, a session or a process group, and only then are the last outputs taken.
+//! One thread watches the program's two outputs, its end, the deadline and the request to stop. The end is that of the
+//! program itself: a descendant that holds a pipe open delays nothing. Then the whole process tree is killed, including
+//! daemons and members of other sessions or process groups. Only then are the last outputs read.
 
 mod capture;
 mod descendants;
@@ -23,47 +23,47 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use std::time::{Duration, Instant};
 use tree::Tree;
 
-/// What became of a program.
+/// Outcome of a program.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// How it ended.
+    /// Outcome of the program.
     pub(crate) ending: Ending,
     /// Its exit code, unless a signal ended it.
     pub(crate) exit_code: Option<i32>,
     /// The signal that ended it.
     pub(crate) signal: Option<i32>,
-    /// What it wrote to stdout.
+    /// Captured stdout.
     pub(crate) stdout: Captured,
-    /// What it wrote to stderr.
+    /// Captured stderr.
     pub(crate) stderr: Captured,
-    /// What it, its descendants included, used.
+    /// Resources that it and its descendants used.
     pub(crate) usage: ResourceUsage,
-    /// How long it ran.
+    /// Time that it ran.
     pub(crate) duration: Duration,
-    /// What kept it from harming the runner.
+    /// Protection of the runner from the program.
     pub(crate) fence: Fence,
     /// Processes that would not die.
     pub(crate) survivors: Option<Survivors>,
 }
 
-/// How a program ended.
+/// Outcome of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// By itself.
+    /// The program ended by itself.
     Itself,
-    /// It was ended before it was done.
+    /// The program was killed before it was done.
     Interrupted(Interrupted),
-    /// It was ended because it went on after more output than is kept.
+    /// The program was killed because it went on after more output than is kept.
     TooMuchOutput,
 }
 
-/// How long a program that has written too much may take to end by itself.
+/// Grace period for a program that has written too much.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// How often the end of a program is asked for where the kernel can't report it.
+/// Poll interval for the end of a program where the kernel can't report it.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Runs a program to its end, whatever end that is. `progress` is shown each piece of output as it comes.
+/// Runs a program to its end, whatever end that is. `progress` gets each piece of output as it arrives.
 pub(crate) fn run(
     order: &Order<'_>,
     deadline: &Deadline<'_>,
@@ -121,7 +121,7 @@ fn watch(
     }
 }
 
-/// Sleeps until an output has something, the program has ended, somebody asks to stop, or it is `until`.
+/// Sleeps until an output has data, the program has ended, cancellation is requested, or it is `until`.
 fn wait_for_news(tree: &Tree, outputs: &[Capture; 2], deadline: &Deadline<'_>, until: Instant) {
     let mut polled = vec![PollFd::new(deadline.cancellation(), PollFlags::IN)];
     polled.extend(outputs.iter().filter_map(Capture::pipe).map(|pipe| PollFd::new(pipe, PollFlags::IN)));
@@ -132,6 +132,6 @@ fn wait_for_news(tree: &Tree, outputs: &[Capture; 2], deadline: &Deadline<'_>, u
     }
     // Rounded up, so that the deadline has passed when the call returns for it.
     let timeout = Timespec::try_from(left + Duration::from_millis(1)).ok();
-    // An error is an interruption, or passes like one: whoever called looks for itself.
+    // An error is an interruption, or treated like one: the caller checks for itself.
     let _ = rustix::event::poll(&mut polled, timeout.as_ref());
 }

@@ -1,4 +1,4 @@
-//! Files of the runner's own, beside the job's: there whole or not at all, whatever was in their place.
+//! Atomically replaced files of the runner's own, beside the job's, whatever was in their place.
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -7,17 +7,16 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-/// How much the file is to survive.
+/// Durability of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Survives {
-    /// The end of the runner.
+    /// The file survives the end of the runner.
     Runner,
-    /// The end of the machine, too.
+    /// The file survives a crash of the machine, too.
     Machine,
 }
 
-/// The directory that such files are put in. A step that has taken the owner's permissions away from it takes no file with
-/// them: they are put back.
+/// Opens the directory for such files. If a step has removed the owner's permissions, they are restored.
 pub(crate) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     let open = || rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     match open() {
@@ -32,7 +31,7 @@ pub(crate) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Gives the owner of a directory the permissions back that a step may have taken away.
+/// Restores the owner's permissions of a directory that a step may have removed.
 pub(crate) fn open_up(directory: impl AsFd) -> Result<(), Errno> {
     let mode = rustix::fs::fstat(&directory)?.st_mode;
     match mode & 0o700 {
@@ -45,7 +44,7 @@ fn with_owner(mode: u32) -> Mode {
     Mode::from_raw_mode(mode & 0o1777 | 0o700)
 }
 
-/// Puts a file there.
+/// Writes the file.
 pub(crate) fn put(directory: impl AsFd, name: &str, bytes: &[u8], survives: Survives) -> io::Result<()> {
     let directory = directory.as_fd();
     open_up(directory)?;

@@ -1,8 +1,8 @@
-//! Writing `result.json` so that it is there whole or not at all, also on a full disk.
+//! Atomic writing of `result.json`, also on a full disk.
 //!
-//! The file it will become is made when the run starts, beside its final place, with room for a short result already
-//! taken. At the end the result goes in there and the file takes its name. If the disk has filled up meanwhile, the
-//! outputs of the steps are left out, and what remains fits into the room that was taken.
+//! A draft is created beside the final path when the run starts, with space for a short result reserved. At the end the
+//! result is written into it, and it is renamed. If the disk has filled up meanwhile, the outputs of the steps are left
+//! out, and the rest fits into the reserved space.
 
 use crate::replaced;
 use belljar_contract::failure::FailureCode;
@@ -40,14 +40,14 @@ struct Draft {
     name: String,
 }
 
-/// Room for a result without step outputs.
+/// Reserved space for a result without step outputs, in bytes.
 const RESERVED_BYTES: usize = 64 << 10;
 
 // === impl ResultFile ===
 
 impl ResultFile {
-    /// Makes the file that will become the result at `path`. A result of an earlier run is removed: it must not be
-    /// taken for this one's.
+    /// Creates the draft for the result at `path`. A result of an earlier run is removed, so that it can't be mistaken
+    /// for this one's.
     pub(crate) fn prepare(path: &Path) -> Result<Self, ResultFileError> {
         let failed = |action| move |source: Errno| ResultFileError::new(action, path, source.into());
         let name = path.file_name().ok_or_else(|| failed("write a result to")(Errno::ISDIR))?.to_owned();
@@ -63,8 +63,8 @@ impl ResultFile {
         Ok(Self { path: path.to_owned(), directory, name, draft })
     }
 
-    /// Puts the result in its place. Where the whole of it doesn't fit, it becomes a failed one without the outputs. Where not
-    /// even that fits, nothing is in its place.
+    /// Writes the result to its final path. If it doesn't fit, it becomes a failed one without the outputs. If not even
+    /// that fits, there is no file at that path.
     pub(crate) fn publish(mut self, result: &mut JobResult) -> Result<(), ResultFileError> {
         match self.publish_draft(result) {
             Ok(None) => Ok(()),
@@ -84,7 +84,7 @@ impl ResultFile {
     fn publish_draft(&mut self, result: &JobResult) -> io::Result<Option<JobResult>> {
         replaced::open_up(&self.directory)?;
         if !self.draft.is_still_in(&self.directory) {
-            // A step has removed it or put something else in its place. No step runs any more, so the next stays.
+            // A step has removed or replaced the draft. No step runs any more, so a new one is safe.
             self.draft = Draft::create(&self.directory)?;
         }
         let shortened = self.draft.fill_as_far_as_it_fits(result)?;
@@ -116,7 +116,7 @@ impl Draft {
         let name = fresh_name();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(directory, &name, flags, Mode::from_raw_mode(0o644))?;
-        // Without the room, only a full disk at the end is a trouble, and then the log still has the result.
+        // If no space can be reserved, only a full disk at the end is a problem, and then the log still has the result.
         let mut file = File::from(file);
         let _ = file.write_all(&[0; RESERVED_BYTES]);
         Ok(Self { file, name })
@@ -129,7 +129,7 @@ impl Draft {
             if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino))
     }
 
-    /// Gives the result that was written, if it is another than the whole one.
+    /// Writes the result; returns the shortened one if that was written.
     fn fill_as_far_as_it_fits(&mut self, result: &JobResult) -> io::Result<Option<JobResult>> {
         match self.fill(result) {
             Err(error) if is_full(&error) => {}
@@ -151,8 +151,8 @@ impl Draft {
         self.fill(&shortest).map(|()| Some(shortest))
     }
 
-    /// Writes from the start, and shortens the file only when everything is in: the room is not given back before. Some file
-    /// systems find out that they are full when the bytes go to the disk.
+    /// Writes from the start, and truncates the file only when everything is in, so that the reserved space isn't freed
+    /// before. Some file systems detect that they are full only when the bytes are written to disk.
     fn fill(&mut self, result: &JobResult) -> io::Result<()> {
         const BUFFER_BYTES: usize = 256 << 10;
         self.file.rewind()?;
@@ -174,7 +174,8 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// The same outcome; a success doesn't count as one without its outputs.
+/// Returns the same result without outputs. A success is turned into a failure, because it doesn't count without its
+/// outputs.
 fn without_outputs(result: &JobResult) -> JobResult {
     let mut short = result.clone();
     short.steps.iter_mut().for_each(|step| step.result = None);

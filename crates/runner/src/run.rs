@@ -1,7 +1,7 @@
-//! The way of a job: read, admitted, carried out step by step, and answered with a result.
+//! Course of a job: read, admitted, carried out step by step, and answered with a result.
 //!
-//! The result is built up beside the work, and is a failure until the work says otherwise. So whatever ends the work,
-//! a panic included, there is a complete result to write.
+//! The result is built up during the work, and is a failure until the work succeeds. So there is always a complete
+//! result to write, even after a panic.
 
 mod outlet;
 mod record;
@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use steps_file::StepsFile;
 
-/// Runs the job that the options name, writes its result, and returns the code that says the same.
+/// Runs the job that the options name, writes its result, and returns the matching exit code.
 pub(crate) fn run(options: &Options) -> ExitCode {
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let log = match options.transport {
@@ -53,7 +53,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Ok(outlet) => outlet,
         Err(error) => {
             let failed = result.failed(unwritable(&options.transport, &explain(&error)), Timestamp::now());
-            // A host that listens has it, and whoever reads the log.
+            // The host gets the result if it listens, and so do readers of the log.
             status.finish(&failed, false, &log);
             log.write_result(&failed);
             return ExitCode::FAILURE;
@@ -73,22 +73,22 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         duration_ms: record::millis(started.elapsed()),
         resource_usage: result.resource_usage,
     });
-    // The process ends: the kernel takes a large result back at once, piece by piece it takes milliseconds.
+    // The process ends: the kernel frees a large result at once, while dropping it takes milliseconds.
     std::mem::forget(result);
     code
 }
 
-/// Why root runs no job (`spec/1 §Design Principles`).
+/// Message for a job that root would run (`spec/1 §Design Principles`).
 const AS_ROOT: &str = "cynode-sba does not run jobs as root: start the container as another user (`--user 1000:1000`, or USER in the \
      image) that can write /workspace and /job; --allow-root is for tests alone";
 
-/// Those who are told how the job goes on: whoever reads the log, and the host.
+/// Receivers of a job's progress: the log and the host.
 type Telling<'t> = (&'t Log<'t>, &'t StatusLine);
 
-/// What a run leaves behind: what has come of it, and as long as that isn't there how far it is.
+/// Records of a run: its result, and until that exists its progress.
 type Outcome<'o> = (&'o mut JobResult, &'o mut StepsFile);
 
-/// Does the work; a panic in it is a failure like another, and leaves no process behind.
+/// Does the work; a panic in it becomes a failure, and leaves no process behind.
 fn guarded(log: &Log<'_>, work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_panic| {
         if let Err(survivors) = process::end_all() {
@@ -98,7 +98,7 @@ fn guarded(log: &Log<'_>, work: impl FnOnce() -> Result<(), Failure>) -> Result<
     })
 }
 
-/// The place where the job runs has no directory that the result can be written to.
+/// Failure of a job whose environment has no directory for the result.
 fn unwritable(transport: &Transport, details: &str) -> Failure {
     let uid = rustix::process::geteuid().as_raw();
     let directory = match transport {
@@ -112,7 +112,7 @@ fn unwritable(transport: &Transport, details: &str) -> Failure {
     Failure::new(FailureCode::NodeFailure, message)
 }
 
-/// The place where the job runs has no workspace.
+/// Failure of a job whose environment has no workspace.
 fn without_workspace(workspace: &Path, details: &str) -> Failure {
     let shown = workspace.display();
     let message = format!(
@@ -121,7 +121,7 @@ fn without_workspace(workspace: &Path, details: &str) -> Failure {
     Failure::new(FailureCode::NodeFailure, message)
 }
 
-/// A fault of ours: the log has the details, the result an id to find them by.
+/// Failure due to a fault of this program: the log has the details, the result an id to find them by.
 fn incident(log: &Log<'_>, details: &str) -> Failure {
     let id = uuid::Uuid::new_v4();
     log.warn(format!("incident {id}: {details}"));
@@ -163,7 +163,7 @@ fn work(
     carry_out(&admitted, options, (log, status), &cancellation, (result, steps_file))
 }
 
-/// Carries out an admitted job: its steps, then the collecting of what is kept.
+/// Carries out an admitted job: its steps, then its agent, then the collection of artifacts.
 fn carry_out(
     admitted: &Admitted,
     options: &Options,
@@ -174,7 +174,7 @@ fn carry_out(
     let constraints = &admitted.job().constraints;
     let absolute = |path| std::path::absolute(path).map_err(|error| incident(log, &error.to_string()));
     let (workspace_path, artifacts_path) = (absolute(&options.workspace)?, absolute(&options.artifacts)?);
-    // Where paths are restricted, a link in an allowed place could stand for a file that isn't.
+    // With restricted paths, a link in an allowed place could stand for a file that isn't allowed.
     let symlinks = match constraints.allowed_paths {
         Some(_) => Symlinks::Refused,
         None => Symlinks::Beneath,
@@ -191,7 +191,7 @@ fn carry_out(
         progress: options.progress,
         weak_fence_is_told: Cell::new(false),
     };
-    // For the steps' convenience; what they don't find they can make.
+    // The folder is created for the steps' convenience; they can create it themselves.
     let _ = std::fs::create_dir_all(&artifacts_path);
     let job_file = match &options.transport {
         Transport::Files { job, .. } => Some(job.as_path()),
@@ -202,7 +202,7 @@ fn carry_out(
     let time = JobTime::start(constraints.max_runtime(), by_host, &remaining);
     let deadline = Deadline::of_job(&time, cancellation);
     log.write(Event::JobStarted { steps: admitted.job().steps.len() });
-    // Before anything runs that could write there.
+    // Read before any program runs that could change these files.
     let brief = agent::Brief::of(admitted.job(), job_file.and_then(Path::parent), log)?;
     let outcome = carry_out_steps(&surroundings, &deadline, (result, steps_file)).and_then(|()| {
         brief.map_or(Ok(()), |brief| have_the_agent_work(&surroundings, brief, &deadline, result))
@@ -214,7 +214,7 @@ fn carry_out(
     outcome.and(collected)
 }
 
-/// Carries out the steps in order, behind those that were taken over, up to the first that fails.
+/// Carries out the steps in order, after the reused ones, up to the first that fails.
 fn carry_out_steps(
     surroundings: &Surroundings<'_>,
     deadline: &Deadline<'_>,
@@ -234,7 +234,7 @@ fn carry_out_steps(
     Ok(())
 }
 
-/// Has a model work at what the job asks for, and looks at what it says in the end.
+/// Lets a model work on the job's aims, and verifies its work in the end.
 fn have_the_agent_work(
     surroundings: &Surroundings<'_>,
     brief: agent::Brief,
@@ -247,7 +247,7 @@ fn have_the_agent_work(
     agent::work(surroundings, brief, &steps, deadline, (report, &mut result.resource_usage))
 }
 
-/// Finds and hashes what is kept, of a job that failed too.
+/// Finds and hashes the artifacts, of a failed job too.
 fn collect(
     surroundings: &Surroundings<'_>,
     deadline: Deadline<'_>,

@@ -1,9 +1,9 @@
-//! Reports to the host how the job goes on, and hears how long it may: by the status hatch or a URL, and by a file.
+//! Progress reports to the host, and its answers with the remaining time: by the status hatch or a URL, and by a file.
 //!
-//! Belljar's hatch is a local socket in the sandbox's files. It is connected to once, before the runner closes its memory to others,
-//! PID 1 among them, which connects sockets in here. Other nodes name a URL (`SBA_JOB_STATUS_URL`, `SBA_CALLBACK_URL`), which gets the
-//! same reports, and at the end the whole result. Where there is neither, or nothing answers, the host finds the file and the
-//! result, and the job's own limit holds.
+//! Belljar's hatch is a Unix socket in the sandbox's file system. It is connected to once, before the runner becomes
+//! undumpable, because PID 1, which connects sockets here, must read its memory. Other nodes name a URL
+//! (`SBA_JOB_STATUS_URL`, `SBA_CALLBACK_URL`), which gets the same reports, and at the end the whole result. Without
+//! either, or without an answer, the host finds the file and the result, and the job's own limit applies.
 
 mod hatch;
 mod url;
@@ -21,21 +21,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The way to the host.
+/// Connection to the host.
 #[derive(Default)]
 pub(crate) struct StatusLine {
     way: Mutex<Option<Way>>,
     trouble: Option<String>,
-    /// Where the file goes, if the job came in one.
+    /// Directory of the status file, if the job came in a file.
     directory: Option<PathBuf>,
-    /// Whether this run has said in the file that the job is in progress.
+    /// True if this run has written to the file that the job is in progress.
     has_begun: AtomicBool,
     job_id: OnceLock<String>,
     said: AtomicU64,
 }
 
 enum Way {
-    /// Gone from when it has failed: what would come by it could be the answer to something else.
+    /// Dropped after a failure: a late answer could be mistaken for one to another report.
     Hatch(UnixStream),
     Url(Box<Peer>),
 }
@@ -46,16 +46,16 @@ const SOCKET: &str = "BELLJAR_STATUS_SOCKET";
 /// The variables with a URL that reports are posted to; the first that is set counts.
 const URLS: [&str; 2] = ["SBA_JOB_STATUS_URL", "SBA_CALLBACK_URL"];
 
-/// The file that says the same, beside the job's.
+/// Status file, beside the job's.
 const FILE: &str = "status.json";
 
-/// So long an answer is waited for.
+/// Timeout for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 // === impl StatusLine ===
 
 impl StatusLine {
-    /// Opens the way that the environment names, if it names one. The status file lies beside the job's.
+    /// Opens the connection that the environment names, if it names one. The status file lies beside the job's.
     pub(crate) fn of_environment(transport: &Transport) -> Self {
         let directory = match transport {
             Transport::Files { job, .. } => job.parent().map(Path::to_owned),
@@ -87,12 +87,12 @@ impl StatusLine {
         }
     }
 
-    /// Names the job that is spoken of.
+    /// Sets the id of the reported job.
     pub(crate) fn name_job(&self, job_id: &str) {
         let _ = self.job_id.set(job_id.to_owned());
     }
 
-    /// Says that the job was found sound and begins; how long the host lets it run, if it says so.
+    /// Reports that the job is valid and begins; returns the time that the host lets it run, if it answers.
     pub(crate) fn begin(&self, log: &Log<'_>) -> Option<Duration> {
         let report = self.report(ReportedStatus::InProgress);
         self.has_begun.store(true, Ordering::SeqCst);
@@ -106,12 +106,12 @@ impl StatusLine {
         })
     }
 
-    /// How long the host lets the job go on, if it says so.
+    /// Returns the time that the host lets the job go on; `None` without an answer.
     pub(crate) fn remaining(&self) -> Option<Duration> {
         self.tell(&self.report(ReportedStatus::InProgress), PATIENCE).ok().flatten()
     }
 
-    /// Asks for so many seconds more than there are; what the host answers, if it does.
+    /// Requests an extension by that many seconds; returns the host's answer, if there is one.
     pub(crate) fn ask_for_time(&self, seconds: u32) -> Option<StatusAnswer> {
         let asked = StatusReport {
             extension_request_seconds: Some(seconds),
@@ -120,8 +120,9 @@ impl StatusLine {
         self.told(&asked, PATIENCE).ok().flatten()
     }
 
-    /// Says that the job is over. By a URL the result goes along. By Belljar's hatch it does only where it could be put nowhere else:
-    /// it may be long, and a copy of it would count against the sandbox's memory. Whether the host has it then.
+    /// Reports that the job is over. By a URL the result is sent, too. By Belljar's hatch it is sent only if it could
+    /// be written nowhere else, because it may be long, and a copy would count against the sandbox's memory. Returns
+    /// true if the host has the result by this.
     pub(crate) fn finish(&self, result: &JobResult, is_written: bool, log: &Log<'_>) -> bool {
         let status = match result.status {
             JobStatus::Success => ReportedStatus::Completed,
@@ -129,7 +130,7 @@ impl StatusLine {
             JobStatus::Failure => ReportedStatus::Failed,
         };
         let report = self.report(status);
-        // An earlier run that was cut off may have left one, too, which says that the job goes on.
+        // An interrupted run may have left a status file, too, which reports the job as in progress.
         let is_there = || self.directory.as_ref().is_some_and(|place| place.join(FILE).is_file());
         if self.has_begun.load(Ordering::SeqCst) || is_there() {
             self.write_file(&report, log);
@@ -158,13 +159,13 @@ impl StatusLine {
         StatusReport { seq: Some(seq), ..StatusReport::new(status) }
     }
 
-    /// How long the host lets the job go on, when it has heard this.
+    /// Sends a report; returns the time that the host lets the job go on.
     fn tell(&self, report: &StatusReport, patience: Duration) -> io::Result<Option<Duration>> {
         let answer = self.told(report, patience)?;
         Ok(answer.map(|answer| Duration::from_millis(answer.remaining_ms)))
     }
 
-    /// Nothing where there is no way to the host, or where it answers in words of its own.
+    /// Sends a report. Returns `None` if there is no connection to the host, or if its answer is in another format.
     fn told(&self, report: &StatusReport, patience: Duration) -> io::Result<Option<StatusAnswer>> {
         let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(job_id) = self.job_id.get() else { return Ok(None) };

@@ -21,34 +21,34 @@ use belljar_policy::admission::{Admitted, Denied};
 use std::cell::Cell;
 use std::path::Path;
 
-/// What steps find around them.
+/// Environment of the steps.
 pub(crate) struct Surroundings<'r> {
     /// The job they belong to.
     pub(crate) admitted: &'r Admitted,
     /// The directory they work in.
     pub(crate) workspace: Directory,
-    /// Its path, as programs are told it.
+    /// Path of the workspace, as programs get it.
     pub(crate) workspace_path: &'r Path,
-    /// The path of the directory whose files are kept, as programs are told it.
+    /// Path of the artifacts folder, as programs get it.
     pub(crate) artifacts_path: &'r Path,
-    /// Where to report to.
+    /// Log that steps report to.
     pub(crate) log: &'r Log<'r>,
-    /// The way to the host.
+    /// Connection to the host.
     pub(crate) status: &'r StatusLine,
-    /// Whether to report what a running program prints.
+    /// True if output of running programs is logged.
     pub(crate) progress: bool,
-    /// Whether it was said that not all is in force that keeps programs from harming the runner.
+    /// True if the log already has the warning that the protection of the runner is incomplete.
     pub(crate) weak_fence_is_told: Cell<bool>,
 }
 
-/// What came of a step.
+/// Result of a step.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// What it returned; of a failed step whatever there was.
+    /// Output; of a failed step as much as there was.
     pub(crate) output: Option<StepOutput>,
-    /// What it used.
+    /// Resources that it used.
     pub(crate) usage: ResourceUsage,
-    /// Why it failed, if it did.
+    /// Failure of the step, if it failed.
     pub(crate) failure: Option<Failure>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn carry_out(
 // === impl Surroundings ===
 
 impl Surroundings<'_> {
-    /// The path that a step names; the workspace's root if it names none.
+    /// Returns the path that a step names; the workspace's root if it names none.
     fn resolve(&self, path: Option<&StepPath>) -> Result<WorkspacePath, Denied> {
         match path {
             Some(path) => self.admitted.resolve(path),
@@ -85,13 +85,13 @@ impl Surroundings<'_> {
         }
     }
 
-    /// The most of one outcome that an agent is shown.
+    /// Returns the maximum number of bytes of one outcome for an agent.
     pub(crate) fn max_shown(&self) -> usize {
         const MOST: usize = 24 << 10;
         self.max_output().min(MOST)
     }
 
-    /// The cap of one output of a step.
+    /// Returns the limit of one output of a step, in bytes.
     fn max_output(&self) -> usize {
         self.admitted.job().constraints.max_output()
     }
@@ -123,7 +123,7 @@ impl Fault for Denied {
     }
 }
 
-/// The failure of a step whose output is larger than the job allows.
+/// Returns the failure of a step whose output is larger than the job allows.
 fn too_much_output(what: &str, cap: usize) -> Failure {
     Failure::new(
         FailureCode::ConstraintViolation,

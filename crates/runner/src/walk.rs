@@ -1,11 +1,11 @@
-//! Going through a directory tree in a stable order.
+//! Walking a directory tree in a stable order.
 //!
-//! A directory comes before what it holds, siblings in the order of the bytes of their names. Symbolic links are
-//! shown and not followed. Each directory is opened from the root of the walk by its path and closed when it is read,
-//! so that depth costs no descriptors, and what was swapped meanwhile leads nowhere else.
+//! A directory comes before its entries; siblings are sorted by the bytes of their names. Symbolic links are reported
+//! and not followed. Each directory is opened from the root of the walk by its path and closed when it is read. So
+//! depth costs no descriptors, and a directory that is swapped meanwhile leads nowhere else.
 //!
-//! Of a large tree a second thread may read directories ahead. What is shown doesn't depend on how far it gets: what
-//! it could not read, or not whole, the walk reads itself.
+//! In a large tree a second thread may read directories ahead. The result doesn't depend on its progress: directories
+//! that it could not read completely, the walk reads itself.
 
 mod level;
 mod read_ahead;
@@ -23,42 +23,42 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::thread::{self, Scope};
 
-/// One thing that was met on the way.
+/// Entry that a walk has found.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Met<'w> {
     /// Its path below the root of the walk.
     pub(crate) path: &'w [u8],
-    /// What it is.
+    /// Type of the entry.
     pub(crate) kind: EntryKind,
-    /// Where it points, if it is a symbolic link and targets were wanted.
+    /// Target, if it is a symbolic link and targets were requested.
     pub(crate) target: Option<&'w [u8]>,
-    /// How large it is, if it is a file and sizes were wanted.
+    /// Size in bytes, if it is a file and sizes were requested.
     pub(crate) size_bytes: Option<u64>,
 }
 
-/// How to walk.
+/// Options of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Route {
-    /// How deep to go; 1 is the root's own entries.
+    /// Maximum depth; 1 is the root's own entries.
     pub(crate) max_depth: usize,
-    /// Whether the targets of symbolic links are read.
+    /// Read the targets of symbolic links.
     pub(crate) targets: bool,
-    /// Whether the sizes of files are looked up.
+    /// Look up the sizes of files.
     pub(crate) sizes: bool,
-    /// After how many directories a second thread reads ahead, if one ever does.
+    /// Number of directories after which a second thread reads ahead; `None` for never.
     pub(crate) read_ahead_after: Option<usize>,
 }
 
-/// What a walk could not show.
+/// Entries that a walk could not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Missed {
-    /// Whether something was left out because it was too much: names in one directory, or depth.
+    /// True if a limit was exceeded: names in one directory, or depth.
     pub(crate) too_much: bool,
-    /// How many directories could not be read.
+    /// Number of directories that could not be read.
     pub(crate) unreadable: u64,
 }
 
-/// Why a walk ended early, or did not begin.
+/// Reason why a walk ended early, or did not begin.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WalkError {
     #[error(transparent)]
@@ -67,14 +67,14 @@ pub(crate) enum WalkError {
     Interrupted(#[from] Interrupted),
 }
 
-/// Room for the names of all directories that are being gone through, in bytes. A directory that needs more is cut
-/// off at the end of its order.
+/// Memory for the names of all directories on the current path, in bytes. A directory that needs more is cut off at the
+/// end of its order.
 const NAMES_BYTES: usize = 24 << 20;
 
-/// However little is left, a directory gets this much.
+/// Minimum number of bytes for the names of a directory, however little is left.
 const LEAST_NAMES_BYTES: usize = 64 << 10;
 
-/// So many directories make a tree worth a second thread.
+/// Number of directories from which on a second thread is used.
 pub(crate) const WORTH_A_THREAD: usize = 32;
 
 struct Walk<'scope, 'env> {
@@ -83,13 +83,13 @@ struct Walk<'scope, 'env> {
     levels: Vec<Level>,
     path: Vec<u8>,
     missed: Missed,
-    /// How many directories were entered.
+    /// Number of entered directories.
     entered: usize,
     ahead: &'env ReadAhead,
     scope: &'scope Scope<'scope, 'env>,
 }
 
-/// Walks through what is beneath `root`, until everything was shown or `visit` has seen enough.
+/// Walks through everything beneath `root`, until all was reported or `visit` ends it.
 pub(crate) fn walk(
     root: &Directory,
     route: Route,
@@ -142,7 +142,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Goes on in the directory at the current path, or notes that it can't be read.
+    /// Enters the directory at the current path, or counts it as unreadable.
     fn enter(&mut self) -> Result<(), WalkError> {
         if self.route.read_ahead_after == Some(self.entered) {
             self.ahead.start(self.scope, self.reader.another());

@@ -1,11 +1,12 @@
-//! One thing done for a tool of the host, in the sandbox that the tool's caller has: a program run, a file read, written, edited
-//! or removed, a directory listed.
+//! Performs one action for a tool of the host, in the sandbox of the tool's caller: runs a program; reads, writes,
+//! edits or removes a file; lists a directory.
 //!
 //! ```text
 //! stdin: one request ─► read to its end, bounded ─► done, in the directory that this was started in ─► stdout: one answer
 //! ```
-//! Whoever is in the sandbox may have put anything anywhere, and may be at work meanwhile. What is written, edited and removed
-//! is reached through no link at all; and what is git's own is left to git, since what stands there makes git run programs.
+//! Programs in the sandbox may have changed any file, and may be running meanwhile. Files are written, edited and
+//! removed without following any link. Git's own directories are left to git, because their content makes git run
+//! programs.
 
 mod edit_file;
 mod list_directory;
@@ -29,16 +30,16 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// So long anything with files may take.
+/// Maximum time for an action with files.
 const FILES_WITHIN: Duration = Duration::from_secs(30);
 
-/// Whoever leaves something running waits so long for somebody who ends it.
+/// Time that this process waits to be killed if a program may have left processes running.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Does what stands on stdin.
+/// Performs the action that stdin requests.
 ///
-/// Where nobody can say that a program left nothing running, this doesn't end by itself: as long as it lives, what came of the
-/// program is below it, and can be ended with it.
+/// If it is unknown whether a program left processes running, this doesn't end by itself: as long as it lives, the
+/// program's processes are its descendants, and can be killed with it.
 pub(crate) fn serve() -> ExitCode {
     let stderr = io::stderr();
     let log = Log::to(stderr.as_fd());
@@ -47,13 +48,13 @@ pub(crate) fn serve() -> ExitCode {
         Err(error) => Err(Refused::new(Refusal::Failed, format!("signals can't be handled: {error}"))),
     };
     let answer = answer.unwrap_or_else(Answer::Refused);
-    // Whoever asked may be gone, and is told nothing then.
+    // The caller may be gone; the answer is lost then.
     let _ = tell(&answer);
     if matches!(&answer, Answer::Ran(ran) if ran.left_behind) {
         std::thread::sleep(PATIENCE);
         return ExitCode::FAILURE;
     }
-    // It says no more than that nothing is left of it.
+    // The exit code only confirms that no process is left.
     ExitCode::SUCCESS
 }
 
@@ -74,7 +75,7 @@ fn tell(answer: &Answer) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(&bytes)?;
     stdout.flush()?;
-    // The end of the answer is the end of the stream, also while this lives on.
+    // Closes stdout, so that the answer ends even if this process lives on.
     let nothing = rustix::fs::open("/dev/null", rustix::fs::OFlags::WRONLY, rustix::fs::Mode::empty())?;
     rustix::stdio::dup2_stdout(&nothing)?;
     Ok(())

@@ -1,7 +1,7 @@
-//! Files into a sandbox and out of it as tar archives, through a directory that the sandbox has.
+//! Transfer of files into a sandbox and out of it as tar archives, through a directory that the sandbox has.
 //!
-//! Somebody inside may swap names meanwhile. Every path is resolved by the kernel beneath the root and through no link,
-//! so nothing that is swapped leads anywhere else.
+//! A program inside may swap names meanwhile. Every path is resolved by the kernel beneath the root and through no link, so
+//! nothing that is swapped leads anywhere else.
 
 use crate::backend::BackendError;
 use crate::directory::Directory;
@@ -18,7 +18,7 @@ use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 use tar::{Archive, Builder, EntryType, Header};
 
-/// As many names are packed from one directory, and remembered at once.
+/// Maximum number of names that are packed from one directory, and remembered at once.
 const MOST_NAMES: usize = 1_000_000;
 
 /// Unpacks an archive below `inside`. What is made belongs to the sandbox's user.
@@ -29,7 +29,7 @@ pub(crate) fn unpack(
     owner: Identity,
 ) -> Result<(), BackendError> {
     let base = open(root, inside)?;
-    // Nobody else can make anything here: the sandbox's file systems know no other user.
+    // No other user can make anything here: the sandbox's file systems know no other user.
     let _user =
         AsUser::become_user(owner.host_uid, owner.host_gid).map_err(|errno| failed(inside)(errno.into()))?;
     let mut archive = Archive::new(archive);
@@ -94,7 +94,7 @@ pub(crate) fn pack_as(
     pack_at_most(MOST_NAMES, root, (path, name), archive)
 }
 
-/// The same, with no more than so many names remembered at once: whoever made them knows how long paths may be.
+/// Packs with a limit on the names that are remembered at once, for trees whose path lengths are known.
 fn pack_at_most(
     most: usize,
     root: &Directory,
@@ -118,7 +118,7 @@ fn pack_at_most(
     builder.finish().map_err(failed("the archive"))
 }
 
-/// Packs one thing, and says what is in it if it is a directory.
+/// Packs one entry. Returns the names in it if it is a directory.
 fn take(
     root: &Directory,
     path: &Path,
@@ -191,7 +191,7 @@ fn open(root: &Directory, inside: &str) -> Result<Directory, BackendError> {
     root.open(&path).map_err(|error| failed(inside)(error.into()))
 }
 
-/// The path without its root; nothing for one that leads up.
+/// Returns the path without its root; `None` for one that leads up.
 pub(crate) fn relative(path: &Path) -> Option<PathBuf> {
     path.components()
         .filter(|component| !matches!(component, Component::RootDir | Component::CurDir))

@@ -17,21 +17,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How much a run may leave behind.
+/// Limits on the artifacts of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Caps {
     /// Files.
     pub files: usize,
     /// Bytes, all together.
     pub bytes: u64,
-    /// How deep below the artifacts folder.
+    /// Maximum depth below the artifacts folder.
     pub depth: usize,
 }
 
 /// Why an artifact can't be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum ArtifactError {
-    /// The job has put something else in the place of its artifacts folder, or closed it.
+    /// The job has replaced its artifacts folder by something else, or closed it.
     #[error("{ARTIFACTS} is not a directory that can be read")]
     Folder {
         /// Why.
@@ -56,10 +56,10 @@ pub enum ArtifactError {
         #[source]
         source: std::io::Error,
     },
-    /// There is too much.
+    /// The artifacts exceed the limits.
     #[error("more artifacts than allowed: {} files, {} bytes, {} levels", caps.files, caps.bytes, caps.depth)]
     TooMuch {
-        /// What is allowed.
+        /// Limits in force.
         caps: Caps,
     },
 }
@@ -70,15 +70,15 @@ pub struct Collector<'a> {
     store: &'a Directory,
     caps: Caps,
     bytes_left: u64,
-    /// How many more names are looked at, of whatever kind.
+    /// Number of names that may still be looked at, of any kind.
     names_left: usize,
     kept: Vec<Artifact>,
 }
 
-/// As many names are looked at for each file that may be kept: a folder may also hold directories and links.
+/// Number of names looked at for each file that may be kept: a folder may also hold directories and links.
 const NAMES_PER_FILE: usize = 10;
 
-/// Where the job puts files to be kept, as the job sees it.
+/// Folder in which the job puts files to be kept, as the job sees it.
 pub const ARTIFACTS: &str = "/job/artifacts";
 
 // === impl Caps ===
@@ -98,7 +98,7 @@ impl<'a> Collector<'a> {
         Self { store, caps, bytes_left: caps.bytes, names_left, kept: Vec::new() }
     }
 
-    /// What was kept, in the order taken.
+    /// Returns the artifacts that were kept, in the order taken.
     pub fn finish(self) -> Vec<Artifact> {
         self.kept
     }
@@ -171,7 +171,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Copies while it hashes; nothing when there is more than may be kept. A file that grows meanwhile is cut off by
+    /// Copies a file while hashing it; `None` when it is larger than may be kept. A file that grows meanwhile is cut off by
     /// the same cap.
     fn store(&self, file: &mut File) -> std::io::Result<Option<(String, u64)>> {
         // Before anything is copied: a file with holes is as large as it likes.
@@ -207,13 +207,13 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Where an artifact lies in a store at `store`.
+/// Returns the path of an artifact in a store at `store`.
 pub fn path_in(store: &Path, sha256: &str) -> PathBuf {
     store.join(sha256.get(..2).unwrap_or_default()).join(sha256)
 }
 
-/// Copies and hashes up to so many bytes; nothing if there are more. What is all zeros becomes a hole, so that a copy takes no
-/// more disk than the file.
+/// Copies and hashes up to that many bytes; `None` if there are more. Zeros become a hole, so that a copy takes no more
+/// disk than the file.
 fn copy_and_hash(from: &mut File, to: &mut File, most: u64) -> std::io::Result<Option<(String, u64)>> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 256 << 10];

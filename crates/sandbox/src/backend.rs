@@ -1,4 +1,4 @@
-//! What every backend can do: one set of traits, one conformance suite (`tests/conformance.rs`).
+//! Common interface of all backends: one set of traits, one conformance suite (`tests/conformance.rs`).
 //!
 //! ```text
 //! Backend ── create ──► Sandbox ── exec ──► Execution
@@ -35,13 +35,13 @@ pub trait Backend: Debug + Send + Sync {
     /// The name that configurations and reports use.
     fn name(&self) -> &'static str;
 
-    /// Whether its sandboxes have a root of their own, in which what is lent can be seen anywhere. Otherwise it is seen where it
-    /// is on the host.
+    /// Returns true if its sandboxes have a root of their own, in which lent paths can be seen anywhere. Otherwise they are
+    /// seen where they are on the host.
     fn has_own_root(&self) -> bool {
         true
     }
 
-    /// Whether sandboxes can be made here, by making use of everything that making one needs.
+    /// Checks that sandboxes can be made here, by using everything that making one needs.
     ///
     /// # Errors
     /// [`BackendError::Unavailable`] with what is missing.
@@ -50,11 +50,11 @@ pub trait Backend: Debug + Send + Sync {
     /// Makes a sandbox in which nothing runs yet.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing of the sandbox is left then.
+    /// [`BackendError`]; nothing of the sandbox is left after an error.
     fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError>;
 
-    /// As [`Self::create`], with a workspace that begins with what `fill` puts into its layer of changes, or into itself
-    /// if it is empty at first. Nothing runs in it yet.
+    /// Makes a sandbox like [`Self::create`]. `fill` first puts files into its layer of changes, or into the workspace
+    /// itself if that is empty at first. Nothing runs in it yet.
     ///
     /// # Errors
     /// [`BackendError`], also that of `fill`; nothing of the sandbox is left then.
@@ -63,8 +63,8 @@ pub trait Backend: Debug + Send + Sync {
         Err(BackendError::Unavailable { backend: self.name(), why })
     }
 
-    /// Clears away what sandboxes of this deployment left whose owner is gone, and says whose they were. What belongs
-    /// to another deployment, or to an owner that lives, is not touched.
+    /// Clears away what sandboxes of this deployment left whose owner is gone, and returns the ids of their runs. Leftovers
+    /// of another deployment, or of a live owner, are not touched.
     ///
     /// # Errors
     /// [`BackendError`] for the first leftover that can't be cleared away.
@@ -76,15 +76,15 @@ pub trait Sandbox: Debug + Send + Sync {
     /// The id that its host gave it.
     fn id(&self) -> &RunId;
 
-    /// Every layer, in force or not.
+    /// Returns the state of every layer, in force or not.
     fn isolation(&self) -> &Isolation;
 
-    /// Its workspace, if the host reaches it by descriptor.
+    /// Returns its workspace, if the host reaches it by descriptor.
     fn workspace(&self) -> Option<&HeldWorkspace> {
         None
     }
 
-    /// What its workspace was before anything ran, if that is a copy which shares nothing with its source.
+    /// State of its workspace before anything ran, if that is a copy which shares nothing with its source.
     fn imprint(&self) -> Option<&Imprint> {
         None
     }
@@ -115,16 +115,16 @@ pub trait Sandbox: Debug + Send + Sync {
     /// [`BackendError::Copy`] with the path.
     fn copy_out(&self, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError>;
 
-    /// What runs in it and what that uses.
+    /// Returns what runs in it, and its resource usage.
     ///
     /// # Errors
     /// [`BackendError`] when it can't be asked.
     fn stats(&self) -> Result<Stats, BackendError>;
 
-    /// Whether it has ended by itself, as far as the host knows without asking anything in it.
+    /// Returns true if it has ended by itself, as far as the host knows without asking a process in it.
     fn has_ended(&self) -> bool;
 
-    /// The limit that has ended it, if one has. Can be asked when everything in it is gone, too.
+    /// Returns the limit that has ended it, if one has. Can be called when everything in it is gone, too.
     fn ended_by(&self) -> Option<Limit>;
 
     /// Stops everything in it where it is. Back when it stands still, as far as it can be brought to.
@@ -155,7 +155,7 @@ pub trait Execution: Debug + Send {
     /// Takes the host's end of its terminal, if it has one: what is written there is typed, what it prints is read.
     fn take_terminal(&mut self) -> Option<OwnedFd>;
 
-    /// Tells the program how large its terminal is.
+    /// Sets the size of the program's terminal.
     ///
     /// # Errors
     /// [`BackendError`] when it has none.
@@ -176,7 +176,7 @@ pub trait Execution: Debug + Send {
     /// Becomes readable when the program has ended.
     fn ending(&self) -> BorrowedFd<'_>;
 
-    /// Waits until the program has ended, or until `deadline`; nothing then.
+    /// Waits until the program has ended, or until `deadline`: then `None`.
     ///
     /// # Errors
     /// [`BackendError`] when it can't be waited for; the program may live on.
@@ -186,31 +186,31 @@ pub trait Execution: Debug + Send {
 /// Fills a directory for this user.
 pub type Fill<'a> = &'a mut dyn FnMut(&Directory, Identity) -> Result<(), Box<dyn Error + Send + Sync>>;
 
-/// What a sandbox shall be.
+/// Request for a sandbox.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wanted {
-    /// What is at `/workspace`.
+    /// Workspace, at `/workspace`.
     pub workspace: WorkspaceChoice,
-    /// What is lent besides, read-only.
+    /// Further paths that are lent, read-only.
     pub lent: Vec<Lent>,
     /// Variables for every program in it.
     pub env: BTreeMap<String, String>,
-    /// What it may use.
+    /// Resource limits.
     pub limits: Limits,
-    /// The layers without which there shall be no sandbox.
+    /// Layers that must be in force, or the sandbox isn't made.
     pub required: Required,
-    /// Ways out of it.
+    /// Hatches of the sandbox.
     #[serde(default)]
     pub hatches: Vec<Hatch>,
     /// Files in its home that are there before anything runs, by their path below it.
     #[serde(default)]
     pub home: BTreeMap<String, String>,
-    /// The only programs that can be started in it, by whomever; all of them where there is no list.
+    /// The only programs that any process in it can start; all programs where there is no list.
     #[serde(default)]
     pub programs: Option<ProgramList>,
 }
 
-/// How large a terminal is.
+/// Size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalSize {
     /// Lines.
@@ -219,7 +219,7 @@ pub struct TerminalSize {
     pub columns: u16,
 }
 
-/// What a sandbox uses now.
+/// Current resource usage of a sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Processes that run.
@@ -238,13 +238,13 @@ pub enum BackendError {
     Unavailable {
         /// The backend's name.
         backend: &'static str,
-        /// What is missing, and how to get it if that is known.
+        /// Description of what is missing, and how to get it if that is known.
         why: String,
     },
     /// A sandbox can't be made.
     #[error("can't make a sandbox")]
     Create(#[source] Box<dyn Error + Send + Sync>),
-    /// A layer that was asked for can't be had. There is no sandbox then.
+    /// A required layer is not available. The sandbox is not made.
     #[error("the {backend} backend can't give {}", in_words(.missing))]
     Weaker {
         /// The backend's name.
@@ -257,7 +257,7 @@ pub enum BackendError {
     Programs {
         /// The backend's name.
         backend: &'static str,
-        /// What is missing.
+        /// Description of what is missing.
         why: &'static str,
     },
     /// A program can't be run.
@@ -272,7 +272,7 @@ pub enum BackendError {
     /// The sandbox is over.
     #[error("the sandbox has ended")]
     Gone,
-    /// The sandbox can't be reached, or doesn't do what it is told.
+    /// The sandbox can't be reached, or doesn't do what is requested.
     #[error("can't reach the sandbox")]
     Reach(#[source] Box<dyn Error + Send + Sync>),
     /// Something can't be copied.
@@ -284,7 +284,7 @@ pub enum BackendError {
         #[source]
         source: std::io::Error,
     },
-    /// What a sandbox left can't be cleared away.
+    /// The leftovers of a sandbox can't be cleared away.
     #[error("can't clear away what a sandbox left")]
     Clear(#[source] Box<dyn Error + Send + Sync>),
 }

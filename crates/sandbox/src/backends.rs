@@ -1,6 +1,6 @@
-//! The backends: how each is made on this host, and one that is chosen for a sandbox.
+//! The backends of this host, and the one that is chosen for a sandbox.
 //!
-//! Nothing ever falls back to another backend: a sandbox is made by the one that was asked for, or not at all.
+//! There is no fallback to another backend: a sandbox is made by the requested backend, or not at all.
 
 pub mod chosen;
 pub mod here;

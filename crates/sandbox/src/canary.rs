@@ -1,8 +1,8 @@
 //! A sandbox that proves its walls by trying to break them.
 //!
-//! Each attempt is made twice: outside, where it must succeed, and inside, where it must not. An attempt that fails
-//! outside too proves nothing and is reported as invalid. What can be seen from outside (a connection that came in)
-//! is judged outside; the word of the process inside counts only for what nobody else can see.
+//! Each attempt is made twice: outside, where it must succeed, and inside, where it must not. An attempt that fails outside
+//! too proves nothing and is reported as invalid. What can be seen from outside (a connection that came in) is judged
+//! outside. The report of the process inside counts only for what can't be seen from elsewhere.
 
 mod attempts;
 
@@ -25,32 +25,32 @@ use std::process::ExitCode;
 /// The name under which this program attempts what a sandbox must not allow.
 pub const PROGRAM: &str = "belljar-canary";
 
-/// What became of one attempt.
+/// Result of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The layer that should withstand it.
     pub layer: &'static str,
-    /// What was attempted.
+    /// Name of the attempt.
     pub attempt: &'static str,
-    /// What came of it.
+    /// Verdict on the attempt.
     pub verdict: Verdict,
-    /// How it ended inside, or why the control failed.
+    /// Outcome inside, or the reason why the control failed.
     pub detail: String,
 }
 
-/// What came of an attempt.
+/// Verdict on an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The wall held.
     Held,
-    /// It did not.
+    /// The attempt got through.
     Broken,
-    /// The same failed outside too, so nothing is proved.
+    /// The attempt failed outside too, so nothing is proved.
     Invalid,
 }
 
-/// Why the canary could not be let out.
+/// Why the canary could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum CanaryError {
     /// Something that it should try to reach can't be set up.
@@ -66,15 +66,15 @@ pub enum CanaryError {
     /// There is no sandbox.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// It told nothing that can be read.
+    /// The canary's answer can't be read.
     #[error("the canary's answer can't be read")]
     Answer,
 }
 
-/// What an attempt returned: nothing when it got through, or what stopped it.
+/// Results of attempts by name: `None` for one that got through, or the error that stopped it.
 type Answers = BTreeMap<String, Option<String>>;
 
-/// Where the canary's own program and its bait are, inside.
+/// Paths inside of the canary's own program and of its bait.
 const PROGRAM_INSIDE: &str = "run/belljar/belljar-canary";
 const UNLISTED_SCRATCH: &str = "run/belljar/unlisted";
 
@@ -186,7 +186,7 @@ impl Drop for Bait {
 }
 
 impl Targets {
-    /// The one target that lies elsewhere inside: a directory that only Landlock protects.
+    /// Returns the targets with their paths inside. Only one differs: a directory that only Landlock protects.
     fn as_seen_inside(&self) -> Self {
         Self { unlisted: format!("/{UNLISTED_SCRATCH}"), ..self.clone() }
     }

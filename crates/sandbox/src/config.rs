@@ -1,13 +1,12 @@
-//! The configuration: which backend for which category of tools, what each may use, what is told of a run.
+//! The configuration: the backend for each category of tools, the limits of each backend, and the reporting of runs.
 //!
-//! YAML in the shape of `spec/3 §Default Layered Sandbox Configuration`, a strict part of it: nothing unknown, nothing
-//! twice, no anchors, no tags, and nothing that YAML 1.1 and 1.2 read differently. Every mistake is told at once, with
-//! its line, its column and what would be right. Pure: text comes in, a configuration or all its mistakes go out.
+//! YAML in the shape of `spec/3 §Default Layered Sandbox Configuration`, a strict subset of it: no unknown or duplicate
+//! keys, no anchors, no tags, and nothing that YAML 1.1 and 1.2 read differently. All mistakes are reported at once, each
+//! with its line, its column and the expected value. Pure: text comes in, a configuration or all its mistakes go out.
 //!
-//! Two defaults depend on what is written. The overrides of `spec/3` stand where the default backend is the weak
-//! `subprocess`: whoever writes one override doesn't lose the others by it. With a default that is a sandbox in
-//! earnest, every category goes there. And `network_overrides` that are written replace those of `spec/3`: what opens
-//! the network is never added to.
+//! Two defaults depend on the given settings. The overrides of `spec/3` apply where the default backend is the weak
+//! `subprocess`; a configuration with one override keeps the others. With a default that is a real sandbox, every category
+//! goes there. A given `network_overrides` replaces that of `spec/3`: settings that open the network are never added to.
 
 mod docker;
 mod kubernetes;
@@ -32,7 +31,7 @@ use belljar_contract::yaml::{self, Log, Members, Node};
 pub struct Config {
     /// `sandboxing`: which backend for what.
     pub sandboxing: Sandboxing,
-    /// `log.container_log_shipping`: what is told of a run.
+    /// `log.container_log_shipping`: the reporting of executions.
     pub log_shipping: LogShippingConfig,
 }
 

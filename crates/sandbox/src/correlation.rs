@@ -1,24 +1,25 @@
-//! Whom a call in a sandbox is for, as ids that others gave: in the environment inside, and in every event.
+//! Ids of the agent, session, task and request that a call in a sandbox is for, as others gave them: in the environment
+//! inside, and in every event.
 
 use belljar_contract::id::RunId;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Whom a call is for, as far as it is known.
+/// Ids that a call is for, as far as they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Correlation {
     /// The agent.
     pub agent_id: Option<CorrelationId>,
-    /// Its session.
+    /// The agent's session.
     pub session_id: Option<CorrelationId>,
-    /// Its task.
+    /// The agent's task.
     pub task_id: Option<CorrelationId>,
     /// The request that led to the call.
     pub request_id: Option<CorrelationId>,
 }
 
-/// An id that somebody else chose: 1 to 128 letters, digits and `. _ : @ / + -`, the first a letter or digit. Harmless in
+/// An id that another program chose: 1 to 128 letters, digits and `. _ : @ / + -`, the first a letter or digit. Harmless in
 /// an environment, in a log line and on a terminal.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CorrelationId(String);
@@ -36,7 +37,8 @@ const PREFIXES: [&str; 2] = ["BELLJAR", "SYNTHORG"];
 // === impl Correlation ===
 
 impl Correlation {
-    /// The variables that tell it inside; of what is unknown they are empty, so that nothing else can stand for it.
+    /// Returns the variables with these ids for the environment inside. Variables of unknown ids are empty, so that no
+    /// other value can stand in.
     pub fn env(&self) -> BTreeMap<String, String> {
         let ids = [
             ("AGENT_ID", &self.agent_id),

@@ -21,12 +21,12 @@ pub struct Directory {
     descriptor: OwnedFd,
 }
 
-/// One name in a directory.
+/// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// The name's bytes.
     pub name: CString,
-    /// What it names.
+    /// Type of the named file.
     pub kind: FileType,
 }
 
@@ -34,7 +34,7 @@ pub struct Name {
 #[derive(Debug, thiserror::Error)]
 #[error("can't use {}", path.display())]
 pub struct DirectoryError {
-    /// Its path, relative to the directory.
+    /// Path, relative to the directory.
     pub path: PathBuf,
     /// Why.
     #[source]
@@ -53,7 +53,8 @@ impl Directory {
         openat(CWD, path, flags, Mode::empty()).map(Self::from).map_err(at(path))
     }
 
-    /// As [`Self::open_host`], where `path` is no link: the permissions of what a link leads to are not ours to change.
+    /// Opens a host directory like [`Self::open_host`], but not through a link at `path`: the permissions of a link's
+    /// target are not ours to change.
     ///
     /// # Errors
     /// [`DirectoryError`] when there is none, or a link in its place.
@@ -62,7 +63,7 @@ impl Directory {
         openat(CWD, path, flags, Mode::empty()).map(Self::from).map_err(at(path))
     }
 
-    /// Opens the directory of the host that was meant, and no other that has come to its place.
+    /// Opens the directory of the host that was meant, and no other that has replaced it.
     ///
     /// # Errors
     /// [`DirectoryError`] when it isn't there any more.
@@ -120,7 +121,8 @@ impl Directory {
         }
     }
 
-    /// As [`Self::open`], for a tree that is the host's own: if its permissions are in the way, they are changed.
+    /// Opens a directory like [`Self::open`], in a tree that is the host's own: permissions that are in the way are
+    /// changed.
     ///
     /// # Errors
     /// [`DirectoryError`], also for a path that leads through a link.
@@ -142,7 +144,8 @@ impl Directory {
         }
     }
 
-    /// As [`Self::open_file`], for a tree that is the host's own: if its permissions are in the way, they are changed.
+    /// Opens a file like [`Self::open_file`], in a tree that is the host's own: permissions that are in the way are
+    /// changed.
     ///
     /// # Errors
     /// [`DirectoryError`], also for anything that is no regular file.
@@ -170,7 +173,8 @@ impl Directory {
         self.change_mode_if(path, mode, |_| true).map(drop)
     }
 
-    /// As [`Self::change_mode`], if it is what is meant. Returns what it is then; `None` if it isn't meant.
+    /// Changes the mode like [`Self::change_mode`], if it is the file that is meant. Returns its new state; `None` for
+    /// another file.
     ///
     /// # Errors
     /// [`DirectoryError`], also for a link.
@@ -194,7 +198,7 @@ impl Directory {
         fstat(&found).map(Some).map_err(at(path))
     }
 
-    /// What `path` is, itself; `None` when there is nothing.
+    /// Returns the state of `path` without following a link; `None` when there is no file.
     ///
     /// # Errors
     /// [`DirectoryError`] when it can't be looked at.
@@ -209,7 +213,7 @@ impl Directory {
         }
     }
 
-    /// What this directory itself is, also if nothing in it may be looked at.
+    /// Returns the state of this directory itself, also if nothing in it may be looked at.
     ///
     /// # Errors
     /// [`DirectoryError`], which is not to be expected.
@@ -228,7 +232,7 @@ impl Directory {
         }
     }
 
-    /// What a symbolic link says.
+    /// Returns the target of a symbolic link.
     ///
     /// # Errors
     /// [`DirectoryError`] when it is none.
@@ -249,7 +253,7 @@ impl Directory {
         }
     }
 
-    /// The names in it, sorted by their bytes, if there are at most so many.
+    /// Returns the names in it, sorted by their bytes, if there are at most that many.
     ///
     /// # Errors
     /// [`DirectoryError`] when it can't be read; `EOVERFLOW` when there are more.
@@ -262,7 +266,7 @@ impl Directory {
         Ok(names)
     }
 
-    /// Names in it, in no order: so many, or all if there are fewer.
+    /// Returns names in it, in no order: at most that many.
     fn some_names(&self, most: usize) -> Result<Vec<Name>, DirectoryError> {
         rustix::fs::seek(self, rustix::fs::SeekFrom::Start(0)).map_err(at(Path::new(".")))?;
         let mut buffer = [MaybeUninit::uninit(); 32 << 10];
@@ -297,8 +301,8 @@ impl Directory {
         }
     }
 
-    /// Removes everything in it, however deep it goes and whatever permissions it has. For when nobody else is at
-    /// work in it any more.
+    /// Removes everything in it, however deep it goes and whatever permissions it has. Only for trees in which no other
+    /// program is at work any more.
     ///
     /// # Errors
     /// [`DirectoryError`] for the first thing that can't be removed.
@@ -330,7 +334,7 @@ impl Directory {
         set_mode_of(self, mode).map_err(at(Path::new(".")))
     }
 
-    /// A second handle of the same directory.
+    /// Returns a second handle of the same directory.
     ///
     /// # Errors
     /// [`DirectoryError`] when there are no descriptors left.
@@ -343,7 +347,7 @@ impl Directory {
 /// neither stack nor descriptors; and names are read in portions, because a job may have left millions in one place.
 struct Clearing<'a> {
     top: &'a Directory,
-    /// Where the moved ones are. No job can have guessed its name.
+    /// Directory for the moved ones. No job can have guessed its name.
     graves: Directory,
     graves_name: CString,
     moved: u64,
@@ -398,7 +402,7 @@ impl<'a> Clearing<'a> {
         }
         let bury = || rustix::fs::renameat(directory, name, &self.graves, self.moved.to_string());
         // A directory that may not be written can't be moved either; it is ours, so it can be opened up.
-        // Whatever has come to its place meanwhile is not followed.
+        // A file that has replaced it meanwhile is not followed.
         bury().or_else(|_| {
             directory.change_mode(path, 0o700)?;
             bury().map_err(at(path))
@@ -408,7 +412,7 @@ impl<'a> Clearing<'a> {
     }
 }
 
-/// By descriptor, and for one that may not be read older kernels know no other way.
+/// Sets the mode by descriptor. For a file that may not be read, older kernels have no other way.
 fn set_mode_of(opened: impl AsFd, mode: u32) -> Result<(), Errno> {
     let mode = Mode::from_raw_mode(mode);
     match fchmod(&opened, mode) {

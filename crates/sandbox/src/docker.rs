@@ -1,4 +1,4 @@
-//! The Docker backend: containers of an engine on this machine, asked for over its local socket.
+//! The Docker backend: containers of an engine on this machine, made over its local socket.
 //!
 //! ```text
 //! host                        engine                container
@@ -7,8 +7,8 @@
 //!                             seccomp profile         ▼
 //! Channel ◄══ attached ═════════════════════════════► relay: starts programs, carries what they read and write
 //! ```
-//! The engine makes what takes root, our own PID 1 adds what doesn't, and what really stands is measured from inside
-//! before any program starts. Nothing of the host's is needed in the container but one static file.
+//! The engine puts up the walls that take root, and our own PID 1 adds the others. The result is measured from inside
+//! before any program starts. The container needs nothing of the host's but one static file.
 
 mod backend;
 mod channel;

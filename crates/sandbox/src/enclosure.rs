@@ -1,4 +1,4 @@
-//! A sandbox with the one program that it is for, of whichever kind it is.
+//! A sandbox with the one program that it is for, on any backend.
 //!
 //! ```text
 //! Site ─► Maker::Itself, Launcher ─► native::start ─► the sandbox lasts as long as its program
@@ -19,19 +19,19 @@ use belljar_contract::isolation::Isolation;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::process::Signal;
 
-/// Where sandboxes are made.
+/// Site at which sandboxes are made.
 #[derive(Debug, Clone, Copy)]
 pub struct Site<'s> {
-    /// Where the host keeps what it makes.
+    /// State directory of the host.
     pub state: &'s State,
-    /// Who makes the sandbox.
+    /// Maker of the sandbox.
     pub maker: Maker<'s>,
 }
 
-/// Who makes a sandbox.
+/// Maker of a sandbox.
 #[derive(Debug, Clone, Copy)]
 pub enum Maker<'s> {
-    /// This process itself, which must have a single thread.
+    /// This process, which must have a single thread.
     Itself,
     /// A launcher that was started while this process was small.
     Launcher(&'s Launcher),
@@ -39,23 +39,23 @@ pub enum Maker<'s> {
     Docker(&'s DockerBackend),
 }
 
-/// Such a sandbox. Dropping it ends everything in it.
+/// A running sandbox. Dropping it ends everything in it.
 #[derive(Debug)]
 pub enum Enclosure {
-    /// It lasts as long as its program.
+    /// A native sandbox. It lasts as long as its program.
     Native(Box<Running>),
-    /// It lasts until it is ended.
+    /// A container. It lasts until it is ended.
     Container {
-        /// Its program.
+        /// The program in the container.
         execution: Box<dyn Execution>,
         /// The container.
         sandbox: Box<dyn Sandbox>,
-        /// Its workspace, if that is to be looked at when it is over.
+        /// The workspace, if it is to be looked at after the end.
         workspace: Option<OwnedFd>,
     },
 }
 
-/// Why there is no sandbox, or what has become of one isn't known.
+/// Why there is no sandbox, or why its end isn't known.
 #[derive(Debug, thiserror::Error)]
 pub enum EnclosureError {
     /// A native one can't be started.
@@ -76,7 +76,7 @@ pub enum EnclosureError {
 // === impl Maker ===
 
 impl Maker<'_> {
-    /// Whose the folder of a run is on the host, for a sandbox of that user. Containers have one of their own.
+    /// Returns the owner of a run's folder on the host, for a sandbox of that user. Containers have an owner of their own.
     pub fn owner(self, user: HostUser) -> Identity {
         match self {
             Self::Itself | Self::Launcher(_) => user.identity(),
@@ -109,7 +109,7 @@ impl Site<'_> {
 // === impl Enclosure ===
 
 impl Enclosure {
-    /// Every layer, in force or not.
+    /// Returns the state of every layer, in force or not.
     pub fn isolation(&self) -> &Isolation {
         match self {
             Self::Native(running) => &running.isolation,
@@ -117,7 +117,7 @@ impl Enclosure {
         }
     }
 
-    /// How long each stage of its launch took, as far as that is known.
+    /// Returns the duration of each stage of its launch, as far as that is known.
     pub fn timings(&self) -> Timings {
         match self {
             Self::Native(running) => running.launched.timings.clone(),
@@ -133,7 +133,7 @@ impl Enclosure {
         }
     }
 
-    /// Its workspace, for a job that names artifacts in it. It is given out once.
+    /// Returns its workspace, for a job that names artifacts in it. It is returned only once.
     pub fn take_workspace(&mut self) -> Option<OwnedFd> {
         match self {
             Self::Native(running) => running.launched.exported.take(),
@@ -173,10 +173,10 @@ impl Enclosure {
         Ok(())
     }
 
-    /// How its program has ended; waits until it has.
+    /// Waits until its program has ended, and returns its ending.
     ///
     /// # Errors
-    /// [`EnclosureError`] when that can't be told.
+    /// [`EnclosureError`] when the end can't be determined.
     pub fn wait(&mut self) -> Result<Ending, EnclosureError> {
         match self {
             Self::Native(running) => {
@@ -189,7 +189,7 @@ impl Enclosure {
         }
     }
 
-    /// The limit that has ended it, if one has.
+    /// Returns the limit that has ended it, if one has.
     pub fn ended_by(&self, outcome: Outcome) -> Option<Limit> {
         match self {
             Self::Native(running) => running.ended_by(outcome),

@@ -1,7 +1,7 @@
-//! What is told of sandboxes while they live, and to whom.
+//! Events about sandboxes while they live, and their receivers.
 //!
-//! Telling never fails and never delays what is told of: whoever listens takes an event at once or loses it, and what
-//! is lost is counted.
+//! Reporting never fails, and never delays what is reported: a receiver takes an event at once or loses it, and lost events
+//! are counted.
 
 use crate::shipping::ExecutionEvent;
 use serde::Serialize;

@@ -61,7 +61,7 @@ impl Execution for ResidentExecution {
     }
 }
 
-/// What it means for a backend that PID 1 or the supervisor could not do something.
+/// Maps an error of PID 1 or the supervisor to a backend's error.
 pub(crate) fn reach(error: ExecutionError) -> BackendError {
     match error {
         ExecutionError::NotStarted { subject, source } => {

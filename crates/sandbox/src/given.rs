@@ -4,18 +4,18 @@ use belljar_confine::plan::{HostPath, HostPathError};
 use belljar_trusted::given_path::{self, GivenPathError};
 use std::path::Path;
 
-/// Why nothing is lent from a path.
+/// Why a path can't be lent.
 #[derive(Debug, thiserror::Error)]
 pub enum GivenError {
-    /// It leads nowhere, or where a sandbox may have made it lead.
+    /// The path leads nowhere, or through a link that a sandbox may have made.
     #[error(transparent)]
     Path(#[from] GivenPathError),
-    /// What it leads to can't be looked at.
+    /// The target can't be looked at.
     #[error(transparent)]
     Look(#[from] HostPathError),
 }
 
-/// What a path leads to, by a path without links.
+/// Resolves a path to its target, by a path without links.
 ///
 /// # Errors
 /// [`GivenError`] if there is nothing, or if a link on the way may be a sandbox's.

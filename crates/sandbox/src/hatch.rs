@@ -1,4 +1,4 @@
-//! Ways out of a sandbox, as it sees them. The host owns the sockets, and takes what comes by them.
+//! Hatches of a sandbox, as it sees them: mediated ways to the outside. The host owns the sockets, and serves them.
 
 use crate::backend::BackendError;
 use belljar_confine::plan;
@@ -6,42 +6,43 @@ use belljar_contract::id::JobId;
 use serde::{Deserialize, Serialize};
 use std::os::fd::OwnedFd;
 
-/// A way out.
+/// A hatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hatch {
-    /// To models (`spec/2` invariant 9).
+    /// Access to models (`spec/2` invariant 9).
     Inference,
-    /// To the node: how the job goes on, and for how long it may (`spec/1 §Job Lifecycle and Status Reporting`).
+    /// Reports to the node: a job's progress, and extensions of its deadline
+    /// (`spec/1 §Job Lifecycle and Status Reporting`).
     Status,
-    /// To the web, as far as a policy lets (`spec/1 §Worker Proxies`).
+    /// Access to the web, as far as a policy permits (`spec/1 §Worker Proxies`).
     Web,
 }
 
-/// Where OpenAI's and Anthropic's clients find models.
+/// Port at which OpenAI's and Anthropic's clients find models.
 pub const OPENAI_PORT: u16 = 8080;
-/// Where Ollama's clients find models.
+/// Port at which Ollama's clients find models.
 pub const OLLAMA_PORT: u16 = 11434;
 /// The directory with the socket by which all of them do. Not below `/run`, which images cover with a file system of their
 /// own.
 pub const SOCKET_DIRECTORY: &str = "llm-sock";
-/// That socket.
+/// The socket in that directory.
 pub const SOCKET: &str = "llm-sock/llm.sock";
 
-/// Where a job says how it goes on.
+/// Port at which a job reports its progress.
 pub const STATUS_PORT: u16 = 7070;
 /// The socket by which it does so too.
 pub const STATUS_SOCKET: &str = "status-sock/status.sock";
 const STATUS_DIRECTORY: &str = "status-sock";
 
-/// Where whoever speaks HTTP finds a proxy.
+/// Port of the HTTP proxy.
 pub const WEB_PORT: u16 = 3128;
 /// The socket by which it is found too.
 pub const WEB_SOCKET: &str = "web-sock/web.sock";
 const WEB_DIRECTORY: &str = "web-sock";
 
-/// Variables by which clients of TLS are told whom to trust: OpenSSL and what is built on it, curl, Git, Cargo, pip, requests, Node,
-/// those of AWS, Deno.
+/// Variables that name the trusted authorities for TLS clients: OpenSSL and what is built on it, curl, Git, Cargo, pip,
+/// requests, Node, those of AWS, Deno.
 const OF_TRUST: [&str; 9] = [
     "SSL_CERT_FILE",
     "CURL_CA_BUNDLE",
@@ -54,10 +55,10 @@ const OF_TRUST: [&str; 9] = [
     "DENO_CERT",
 ];
 
-/// What is inside is not asked for outside.
+/// Hosts inside that are not accessed by the proxy.
 const NOT_BY_PROXY: &str = "localhost,127.0.0.1,::1";
 
-/// Refuses hatches where a sandbox shares its network with the host: whoever is on that could come in by them.
+/// Refuses hatches where a sandbox shares its network with the host: any program on that network could connect to them.
 pub(crate) fn none_of(backend: &'static str, hatches: &[Hatch]) -> Result<(), BackendError> {
     match hatches {
         [] => Ok(()),
@@ -68,22 +69,22 @@ pub(crate) fn none_of(backend: &'static str, hatches: &[Hatch]) -> Result<(), Ba
     }
 }
 
-/// Where a job's programs say how it goes on.
+/// Returns the URL at which a job's programs report its progress.
 pub(crate) fn status_url(job_id: &JobId) -> String {
     format!("http://127.0.0.1:{STATUS_PORT}/v1/jobs/{job_id}/status")
 }
 
-/// Where the agent of a job calls tools of the host.
+/// Returns the URL at which the agent of a job calls tools of the host.
 pub(crate) fn tools_url() -> String {
     format!("http://127.0.0.1:{STATUS_PORT}/mcp")
 }
 
-/// The variables by which clients trust the authorities in this file, which lies inside.
+/// Returns the variables by which clients trust the authorities in this file, which lies inside.
 pub fn trusting(authorities: &str) -> impl Iterator<Item = (&'static str, String)> {
     OF_TRUST.into_iter().map(move |name| (name, authorities.to_owned()))
 }
 
-/// The sockets of a sandbox's hatches, each with its own. They come in the order in which they were asked for.
+/// Returns the sockets of a sandbox's hatches, by hatch, in the order in which they were requested.
 pub fn by_hatch(hatches: &[Hatch], sockets: Vec<OwnedFd>) -> Vec<(Hatch, Vec<OwnedFd>)> {
     let mut sockets = sockets.into_iter();
     hatches.iter().map(|hatch| (*hatch, sockets.by_ref().take(hatch.sockets().len()).collect())).collect()
@@ -120,7 +121,7 @@ impl Hatch {
         }
     }
 
-    /// The variables by which clients find them.
+    /// Returns the variables by which clients find the hatch.
     pub fn environment(self) -> Vec<(&'static str, String)> {
         match self {
             Self::Inference => {
@@ -151,7 +152,7 @@ impl Hatch {
                 ];
                 let mut all: Vec<_> = of_proxy.map(|name| (name, proxy.clone())).into();
                 all.extend(["NO_PROXY", "no_proxy"].map(|name| (name, NOT_BY_PROXY.to_owned())));
-                // Node's own client heeds them only if it is told to.
+                // Node's own client uses them only with this variable.
                 all.push(("NODE_USE_ENV_PROXY", "1".to_owned()));
                 all.push(("BELLJAR_WEB_SOCKET", format!("/{WEB_SOCKET}")));
                 all

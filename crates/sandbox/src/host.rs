@@ -1,35 +1,35 @@
-//! What this host offers for sandboxes: each feature, whether it is there, why it matters, how to get it.
+//! Features of this host for sandboxes: each with its presence, the reason why it matters, and the way to get it.
 //!
-//! Nothing is concluded from version numbers where the thing itself can be tried; whether all of it together holds is
-//! the canary's answer ([`crate::canary`]).
+//! Features are tried where possible, and not concluded from version numbers. The canary shows if all of them together hold
+//! ([`crate::canary`]).
 
 use serde::Serialize;
 use std::fs::read_to_string;
 
-/// One feature of the host.
+/// A feature of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Feature {
-    /// Its name.
+    /// Name of the feature.
     pub name: &'static str,
-    /// Whether it is there.
+    /// Presence of the feature.
     pub state: Presence,
-    /// What was found.
+    /// Details that were found.
     pub found: String,
-    /// Why it matters.
+    /// Reason why it matters.
     pub why: &'static str,
-    /// How to get it, if it is missing.
+    /// Way to get it, if it is missing.
     pub remedy: &'static str,
 }
 
-/// Whether a feature is there.
+/// Presence of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
-    /// It is.
+    /// The feature is there.
     Have,
-    /// It isn't, and sandboxes need it.
+    /// The feature is missing, and sandboxes need it.
     Missing,
-    /// It isn't; sandboxes work without it, with less.
+    /// The feature is missing; sandboxes work without it, with less.
     Absent,
 }
 
@@ -140,7 +140,7 @@ fn seccomp_log() -> Feature {
     }
 }
 
-/// Whether the kernel was started without audit.
+/// Returns true if the kernel was started without audit.
 fn is_audit_off(command_line: &str) -> bool {
     has_word(command_line, "audit=0") || has_word(command_line, "audit=off")
 }

@@ -1,13 +1,14 @@
-//! How much a sandbox may use, and which of its limits it has run into.
+//! Resource limits of a sandbox, and the limit that it has exceeded.
 
 pub use belljar_contract::limit::Limit;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a sandbox may use as a whole. What is `None` is limited by the host alone, and the isolation report says so.
+/// Resource limits of a sandbox as a whole. For `None`, only the host limits the resource, and the isolation report says
+/// so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Memory, that of files in memory included, in bytes. Whoever needs more is killed, and the whole sandbox with it.
+    /// Memory, including files in memory, in bytes. Exceeding it is an OOM kill of the whole sandbox.
     pub memory_bytes: Option<u64>,
     /// Processes and threads.
     pub processes: u64,
@@ -15,10 +16,11 @@ pub struct Limits {
     pub millicpus: Option<u32>,
     /// Open files of one process.
     pub open_files: u64,
-    /// What its directories on the host's disk (the workspace, `/job`) may take beyond what they took at first, in bytes.
+    /// Disk quota: growth of its directories on the host's disk (the workspace, `/job`) beyond their initial size, in
+    /// bytes.
     pub disk_bytes: Option<u64>,
-    /// What `/tmp`, the home directory, shared memory and an empty workspace may hold together, in bytes. They hold one
-    /// file, directory or link for each 4 KiB of that.
+    /// Total size of `/tmp`, the home directory, shared memory and an empty workspace, in bytes. They hold one file,
+    /// directory or link for each 4 KiB of that.
     pub scratch_bytes: u64,
     /// Pseudo-terminals (PTYs).
     pub terminals: u64,

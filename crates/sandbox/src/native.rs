@@ -1,4 +1,4 @@
-//! The native backend: namespaces, Landlock and seccomp of this kernel; nothing to install, nothing to run before.
+//! The native backend: namespaces, Landlock and seccomp of this kernel; it needs no installation and no daemon.
 
 mod backend;
 pub(crate) mod environment;
@@ -48,7 +48,7 @@ pub struct Running {
     /// The control group that it is in. After the sandbox itself: a group can be removed only when it is empty.
     pub group: Option<Group>,
     fate: Fate,
-    /// Every layer, in force or not.
+    /// State of every layer, in force or not.
     pub isolation: Isolation,
 }
 
@@ -64,13 +64,13 @@ pub enum StartError {
         /// Which.
         what: String,
     },
-    /// What it may write to can't be measured, and so not be limited.
+    /// A directory that it may write to can't be measured, and so not be limited.
     #[error("can't measure the workspace")]
     Measure(#[from] DirectoryError),
     /// It can't be kept within its limits.
     #[error("can't limit the sandbox")]
     Limit(#[from] GroupError),
-    /// A layer that is required can't be had.
+    /// A required layer is not available.
     #[error("this host can't give {}", in_words(.missing))]
     Weaker {
         /// The layers that are missing, each with the reason.
@@ -98,7 +98,7 @@ pub fn start(
     start_by(None, spec, state, program, stdio)
 }
 
-/// The same, through a launcher that was started while this process was small.
+/// Starts a sandbox through a launcher that was started while this process was small.
 ///
 /// # Errors
 /// [`StartError`]; nothing of the sandbox is left then.
@@ -112,7 +112,7 @@ pub fn start_through(
     start_by(Some(launcher), spec, state, program, stdio)
 }
 
-/// The same, through a launcher if there is one.
+/// Starts a sandbox, through a launcher if there is one.
 pub(crate) fn start_by(
     launcher: Option<&Launcher>,
     spec: &SandboxSpec,
@@ -124,7 +124,7 @@ pub(crate) fn start_by(
     build(&site, spec, Some(starting(spec, program, stdio)?))
 }
 
-/// Clears away what native sandboxes of this deployment left whose owner is gone, and says whose they were.
+/// Clears away what native sandboxes of this deployment left whose owner is gone, and returns the ids of their runs.
 ///
 /// # Errors
 /// [`BackendError::Clear`] for the first leftover that can't be cleared away.
@@ -133,11 +133,11 @@ pub fn reconcile(state: &State) -> Result<Vec<RunId>, BackendError> {
     state.reconcile().map_err(|error| BackendError::Clear(error.into()))
 }
 
-/// Where sandboxes are built: by whom, and in which control groups.
+/// Launcher and control groups with which sandboxes are built.
 struct Site<'a> {
     /// Asked for what takes a process of one thread; this process is one if there is none.
     launcher: Option<&'a Launcher>,
-    /// Whether it is worth while to have something ready for the next ones.
+    /// True if it is worth while to prepare the next sandboxes.
     makes_many: bool,
     groups: &'a Groups,
     warden: &'a Warden,
@@ -148,7 +148,7 @@ fn starting(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<plan:
     Ok(plan::Program { command: command(spec, program, has_terminal)?, stdio })
 }
 
-/// Builds a sandbox; nothing runs in one without a program, and its root directory comes back with it.
+/// Builds a sandbox. Nothing runs in one without a program, and its root directory is returned with it.
 fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) -> Result<Running, StartError> {
     // A job names artifacts in its workspace; into a sandbox that lives on, files are copied wherever they are to be.
     let exported = match (&program, &spec.job) {
@@ -192,7 +192,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         Some(launcher) => launcher.launch(&plan)?,
         None => launch(&plan)?,
     };
-    // Dropped on failure, and with it the sandbox: without anybody to look after it there shall be none.
+    // Dropped on failure, and with it the sandbox: none may run without a watch.
     let mut running = Running { launched, group: held.group, fate: Fate::default(), isolation };
     if let Some(growth) = growth {
         let handle = running.launched.sealed.handle();
@@ -205,7 +205,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
 // === impl Running ===
 
 impl Running {
-    /// The limit that has ended it, if one has.
+    /// Returns the limit that has ended it, if one has.
     pub fn ended_by(&self, outcome: Outcome) -> Option<Limit> {
         let has_oom_kills = || self.group.as_ref().is_some_and(|group| group.oom_kills() > 0);
         match outcome {
@@ -217,7 +217,7 @@ impl Running {
     }
 }
 
-/// Where it may write to the host's disk.
+/// Returns the paths on the host's disk that it may write to.
 fn places_on_disk(spec: &SandboxSpec) -> impl Iterator<Item = &HostPath> {
     let workspace = match &spec.workspace {
         Workspace::Direct(path) | Workspace::Copy { upper: path, .. } => Some(path),
@@ -270,7 +270,7 @@ fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
     Ok(root)
 }
 
-/// How directories of the host are lent.
+/// Way in which directories of the host are lent.
 struct Lending<'a> {
     user: HostUser,
     /// Asked for what takes a process of one thread; this process is one if there is none.
@@ -282,8 +282,8 @@ impl Lending<'_> {
         Ok(Entry::Bind { inside: inside.to_owned(), source: self.lend(path, access)?, access })
     }
 
-    /// What is lent is looked at through an overlay, so that no service that listens in it is reached. A file has no
-    /// such thing in it.
+    /// A lent directory is seen through an overlay, so that no service that listens in it can be reached. A file has no
+    /// services in it.
     fn view(&self, inside: &str, path: &HostPath) -> Result<Entry, StartError> {
         if wall!(Views: !path.is_directory(), else true) {
             return self.bind(inside, path, Access::ReadOnly);
@@ -299,8 +299,8 @@ impl Lending<'_> {
     }
 }
 
-/// Whether something is bound whose path on the host is nobody's business inside. Programs and libraries are where they
-/// are on the host anyway, and overlays name no paths.
+/// Returns true if a bind mount would reveal a path of the host inside. Programs and libraries are where they are on the
+/// host anyway, and overlays name no paths.
 fn names_host_paths(spec: &SandboxSpec) -> bool {
     let is_bound = matches!(spec.workspace, Workspace::Direct(_) | Workspace::Seen(_));
     is_bound || spec.job.is_some() || spec.lent.iter().any(|lent| !lent.path.is_directory())
@@ -328,7 +328,8 @@ fn command(spec: &SandboxSpec, program: &Program, has_terminal: bool) -> Result<
     })
 }
 
-/// Whoever reaches the web trusts there whom the host trusts, also the clients that come with a list of their own.
+/// Variables that make programs with web access trust the host's authorities, also clients that come with a list of their
+/// own.
 fn of_trust(spec: &SandboxSpec) -> impl Iterator<Item = (&'static str, String)> {
     let authorities = spec.hatches.contains(&Hatch::Web).then(view::authorities).flatten();
     authorities.into_iter().flat_map(hatch::trusting)

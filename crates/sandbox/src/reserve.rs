@@ -4,22 +4,22 @@ use rustix::fd::AsFd;
 use rustix::fs::fstatvfs;
 use rustix::io::Errno;
 
-/// What is left of a file system.
+/// Space left on a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// What every user may still use, in bytes.
+    /// Space that every user may still use, in bytes.
     pub available_bytes: u64,
-    /// What is to stay available, in bytes.
+    /// Space that is to stay available, in bytes.
     pub(crate) reserve_bytes: u64,
 }
 
-/// As much of a disk is kept free, in bytes.
+/// Maximum reserve of a disk, in bytes.
 const RESERVE_BYTES: u64 = 64 << 20;
 
-/// What stands behind a disk limit where people read it.
+/// Suffix of a disk limit in texts for people.
 pub(crate) const OR_LESS: &str = ", or less where the disk has less left";
 
-/// Of a small disk, one part of so many.
+/// Divisor for the reserve of a small disk: one eighth of it is kept free.
 const PART: u64 = 8;
 
 /// A sandbox that has written no more than this is not ended because others have filled the disk, in bytes.
@@ -28,7 +28,7 @@ const HARMLESS_BYTES: u64 = 1 << 20;
 // === impl Room ===
 
 impl Room {
-    /// What is left of the file system that a file is on.
+    /// Returns the space left on the file system of a file.
     ///
     /// # Errors
     /// The kernel's, for a file that can't be looked at.
@@ -39,18 +39,18 @@ impl Room {
         Ok(Self { available_bytes: bytes(found.f_bavail), reserve_bytes })
     }
 
-    /// Returns true if so much more can be written and the reserve is left.
+    /// Returns true if that many more bytes can be written without touching the reserve.
     pub fn takes(self, bytes: u64) -> bool {
         self.available_bytes.saturating_sub(bytes) >= self.reserve_bytes
     }
 
-    /// What is left above the reserve, in bytes.
+    /// Returns the space left above the reserve, in bytes.
     pub(crate) fn spare_bytes(self) -> u64 {
         self.available_bytes.saturating_sub(self.reserve_bytes)
     }
 
-    /// How much a sandbox may have written at most while there is no more than this left. Once the reserve is touched that is as much
-    /// as is left, so those that have written most are ended first, and give back what they took.
+    /// Returns the maximum that a sandbox may have written while no more than this is left. Once the reserve is touched,
+    /// that is as much as is left: those that have written most are ended first, and give back what they took.
     pub(crate) fn most_bytes(self) -> u64 {
         match self.takes(0) {
             true => u64::MAX,
@@ -58,7 +58,7 @@ impl Room {
         }
     }
 
-    /// How much can be written before a sandbox that has written `grown` bytes is to be looked at again.
+    /// Returns how much can be written before a sandbox that has written `grown` bytes is to be looked at again.
     pub(crate) fn left_bytes(self, grown: u64) -> u64 {
         match self.takes(0) {
             true => self.spare_bytes(),

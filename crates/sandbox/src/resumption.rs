@@ -1,5 +1,5 @@
-//! What an attempt at a job leaves to the next one when its host died: the steps that were done, the todo list, the artifacts and the
-//! workspace, which lies in the run's folder for that.
+//! State that an attempt at a job leaves to the next one when its host died: the steps that were done, the todo list, the
+//! artifacts and the workspace, which lies in the run's folder for that.
 //!
 //! ```text
 //! begin ─► the folder is marked: whose it is, and not to be cleared away ─► the job ended: the folder is removed
@@ -7,8 +7,8 @@
 //!                                   ├─► the next attempt, on this machine since the same boot ─► moved into its folder
 //!                                   └─► the job is over, or another machine's ─► removed
 //! ```
-//! What is moved was written by the job's own programs. Only names are moved, and no link is followed; the sandbox of the next attempt
-//! is the same user.
+//! The moved files were written by the job's own programs. Only names are moved, and no link is followed; the sandbox of
+//! the next attempt has the same user.
 
 use crate::native::HostUser;
 use crate::state::{JOB, RunFolder, State, StateError};
@@ -34,27 +34,27 @@ pub(crate) struct Left {
     user: HostUser,
 }
 
-/// Whose a folder is.
+/// Owner of a folder.
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
     job_key: String,
     attempt: u32,
     host_uid: u32,
     host_gid: u32,
-    /// What was written before a machine went down may be there in part.
+    /// Boot of the machine: files written before the machine went down may be there in part.
     boot_id: String,
 }
 
 const MARK: &str = "resumption.json";
 const WORKSPACE: &str = "workspace";
 
-/// What is moved of `/job`: what the runner goes on from, and what was to be kept.
+/// Entries of `/job` that are moved: the state that the runner resumes from, and the files to be kept.
 const MOVED: [&str; 3] = ["steps.jsonl", "todo.json", "artifacts"];
 
 // === impl Resumption ===
 
 impl Resumption {
-    /// What the attempt before has left, if it was made on this machine and its host died.
+    /// Returns the leftovers of the previous attempt, if it was made on this machine and its host died.
     pub(crate) fn left(&self, state: &State) -> Option<Left> {
         let boot_id = boot_id().ok()?;
         marked(state).into_iter().find_map(|(id, mark)| {

@@ -1,5 +1,5 @@
-//! The directories that a sandbox without a root of its own has, somewhere on the host, and that callers name as in any
-//! other: `/workspace`, `/tmp`, `/home/agent`.
+//! Directories of a sandbox that has no root of its own: they lie anywhere on the host, and callers name them as in any
+//! other sandbox: `/workspace`, `/tmp`, `/home/agent`.
 
 use crate::backend::BackendError;
 use crate::directory::{Directory, DirectoryError};
@@ -18,9 +18,9 @@ pub(crate) struct Rooms {
     workspace: Room,
     home: Room,
     temporary: Room,
-    /// What the workspace was, if it is a copy.
+    /// State of the workspace when it was made, if it is a copy.
     imprint: Option<Imprint>,
-    /// Whether the workspace can't be changed.
+    /// True if the workspace is read-only.
     is_seen: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Found<'r> {
     pub(crate) path: PathBuf,
 }
 
-/// Writes a file that everybody may read, into a home that nobody has been in yet.
+/// Writes a file that every user may read, into a home that no program has used yet.
 fn put(path: &Path, content: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -98,17 +98,17 @@ impl Rooms {
         &self.temporary.path
     }
 
-    /// All of them.
+    /// Returns all rooms.
     pub(crate) fn all(&self) -> [&Room; 3] {
         [&self.workspace, &self.home, &self.temporary]
     }
 
-    /// Those that programs may write in.
+    /// Returns the rooms that programs may write in.
     pub(crate) fn writable(&self) -> impl Iterator<Item = &Room> {
         self.all().into_iter().skip(usize::from(self.is_seen))
     }
 
-    /// Those that they may read alone.
+    /// Returns the rooms that programs may only read.
     pub(crate) fn readable(&self) -> impl Iterator<Item = &Room> {
         self.is_seen.then_some(&self.workspace).into_iter()
     }
@@ -126,8 +126,8 @@ impl Rooms {
         found.ok_or_else(|| failed(rustix::io::Errno::NOENT))
     }
 
-    /// A working directory as the supervisor takes it: below the workspace, for the kernel to say whether it really is.
-    /// The workspace may be named as in any sandbox or as what it is on the host.
+    /// Returns a working directory in the supervisor's form: below the workspace, so that the kernel checks that it really
+    /// is. The workspace may be named as in any sandbox or by its path on the host.
     pub(crate) fn working_directory(&self, inside: &str) -> PathBuf {
         let path = Path::new(inside);
         let below = [Path::new(self.workspace.name), &self.workspace.path]
@@ -152,13 +152,13 @@ impl Room {
 // === impl Found ===
 
 impl Found<'_> {
-    /// The same as a path that can be opened.
+    /// Returns the path in a form that can be opened.
     pub(crate) fn openable(&self) -> &Path {
         if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path }
     }
 }
 
-/// Whom files belong to where nobody becomes anybody else: the user who runs this, inside and outside.
+/// Returns the owner of files where the user isn't changed: the user who runs this, inside and outside.
 pub(crate) fn owner() -> Identity {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid }

@@ -1,4 +1,4 @@
-//! One job in one sandbox, from its document to its result.
+//! Run of a job in a sandbox, from the job's document to its result.
 //!
 //! ```text
 //! admit ─► folder ─► sandbox ─► supervise ─► collect ─► result
@@ -6,7 +6,7 @@
 //!   └─ refused: a result, no       └─ out of time: everything in the sandbox is killed
 //!      sandbox
 //! ```
-//! There is a result whatever happens. What the runner wrote counts only if the runner itself ended as it says; a
+//! There is a result whatever happens. The runner's result counts only if the runner itself ended as that result claims; a
 //! step that kills the runner and forges its result gains nothing.
 
 mod allowed_programs;
@@ -62,23 +62,23 @@ pub struct Request {
     pub job: Job,
     /// Files for its agent, by their paths below `/job/context`.
     pub context: BTreeMap<String, String>,
-    /// What it works on.
+    /// Its workspace.
     pub workspace: WorkspaceChoice,
-    /// What it is lent besides, read-only.
+    /// Further paths that are lent to it, read-only.
     pub lent: Vec<Lent>,
     /// Variables for its environment.
     pub env: BTreeMap<String, String>,
     /// Files in its home that are there before anything runs, by their path below it.
     pub home: BTreeMap<String, String>,
-    /// The only programs that can be started in its sandbox, besides the runner, if not all can.
+    /// The only programs that can be started in its sandbox, besides the runner; `None` for all programs.
     pub programs: Option<ProgramList>,
-    /// What its sandbox may use.
+    /// Resource limits of its sandbox.
     pub limits: Limits,
-    /// The layers without which it shall not run.
+    /// Layers that must be in force, or the job isn't run.
     pub required: Required,
-    /// Ways out of its sandbox. Whoever watches the run gets their sockets.
+    /// Hatches of its sandbox. The watcher of the run gets their sockets.
     pub hatches: Vec<Hatch>,
-    /// A limit besides the job's own.
+    /// Further time limit, besides the job's own.
     pub timeout: Option<Duration>,
     /// The program that is the runner inside.
     pub runner: HostPath,
@@ -87,10 +87,10 @@ pub struct Request {
     pub resumption: Option<Resumption>,
 }
 
-/// What a job works on.
+/// Workspace of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum WorkspaceChoice {
-    /// Nothing: an empty directory that goes with the run.
+    /// An empty directory that is removed with the run.
     Empty,
     /// A directory, changed in place.
     Direct(HostPath),
@@ -103,26 +103,26 @@ pub enum WorkspaceChoice {
 /// A job that is over.
 #[derive(Debug)]
 pub struct Finished {
-    /// Its result.
+    /// Result of the job.
     pub result: JobResult,
-    /// What it changed in a copy, with the folder that the changes lie in.
+    /// Changes made in a copy, with the folder that they lie in.
     pub changes: Option<Changes>,
     /// The run's folder, if a sandbox was built.
     pub folder: Option<RunFolder>,
-    /// How long each stage of the launch took.
+    /// Duration of each stage of the launch.
     pub timings: Timings,
 }
 
 /// A change set, ready to be applied.
 #[derive(Debug)]
 pub struct Changes {
-    /// What changed.
+    /// The changes.
     pub set: ChangeSet,
     /// The directory that was copied.
     pub source: Directory,
     /// The layer that holds the changes.
     pub upper: Directory,
-    /// When the copy was made.
+    /// Time at which the copy was made.
     pub since: SystemTime,
 }
 
@@ -133,17 +133,17 @@ pub struct Begun {
     pub run: RunId,
     /// The listening sockets of its hatches.
     pub hatches: Vec<(Hatch, Vec<OwnedFd>)>,
-    /// Until when it may go on.
+    /// Deadline of the run.
     pub deadline: Deadline,
 }
 
-/// Hears how a job goes on.
+/// Receiver of a job's progress.
 pub trait Watch {
-    /// Its sandbox stands, and the runner has been started.
+    /// The sandbox stands, and the runner has been started.
     fn begun(&mut self, _begun: Begun) {}
-    /// There is a file by which the runner says that it has found its job sound. It comes from inside.
+    /// The runner's status file exists: the runner has found its job valid. The file comes from inside.
     fn started(&mut self) {}
-    /// What came by the hatches as the job's result, if anything did: it counts where there is no file.
+    /// Returns the job's result if one came by the hatches: it counts where there is no file.
     fn reported(&mut self) -> Option<JobResult> {
         None
     }
@@ -151,14 +151,14 @@ pub trait Watch {
     fn heard(&mut self, line: &LogLine);
     /// Some time has passed; called several times a second.
     fn tick(&mut self);
-    /// Whether somebody wants the job to stop, and how long it may take until it is killed.
+    /// Returns the grace period before the job is killed, if it is to stop.
     fn is_to_stop(&self) -> Option<Duration>;
 }
 
 /// Why a job could not be carried out. No step of it ran.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// There is no place for the run.
+    /// The run's folder can't be made.
     #[error("can't prepare the run")]
     State(#[from] StateError),
     /// The job's document can't be put in place.
@@ -168,7 +168,7 @@ pub enum RunError {
         #[source]
         source: std::io::Error,
     },
-    /// What it takes to keep the changes can't be written down.
+    /// The record that is needed to keep the changes can't be written.
     #[error("can't record the copy that the run works on")]
     Record {
         /// Why.
@@ -178,7 +178,7 @@ pub enum RunError {
     /// The sandbox can't be built, or not be watched.
     #[error(transparent)]
     Sandbox(#[from] EnclosureError),
-    /// What a container can't work on: its workspace is one that is empty at first.
+    /// A container can't use this workspace: only one that is empty at first.
     #[error("a job in a container works on nothing of the host's")]
     Workspace,
     /// Something of the host can't be found.
@@ -190,7 +190,7 @@ pub enum RunError {
     /// Artifacts can't be kept.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
-    /// Nothing can be heard of the sandbox.
+    /// The sandbox can't be watched.
     #[error("can't watch the sandbox")]
     Watch {
         /// Why.
@@ -208,7 +208,7 @@ impl Finished {
     }
 }
 
-/// Where the runner is inside, relative to the root.
+/// Path of the runner inside, relative to the root.
 pub const RUNNER_INSIDE: &str = "run/belljar/cynode-sba";
 
 /// The runner keeps its own time; it is given this much more to write its result down.
@@ -279,7 +279,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
         collect::fail(&mut result, FailureCode::NodeFailure, &error);
     }
     result.isolation = Some(isolation);
-    // What the runner says of it counts for nothing: whoever serves the web knows.
+    // The runner's value is ignored: the host that serves the web hatch knows it.
     result.web = None;
     // Where the job is from its host knows, too.
     result.skill_id.clone_from(&job.skill_id);
@@ -337,7 +337,7 @@ impl RunPlace {
     }
 }
 
-/// Writes down what it takes to keep the changes to a copy, whatever ends the run.
+/// Writes the record that is needed to keep the changes to a copy, whatever ends the run.
 fn record(
     job: &Job,
     folder: &RunFolder,
@@ -353,7 +353,7 @@ fn record(
     written.map_err(|source| RunError::Record { source })
 }
 
-/// What every program of the job is told about whose it is; nothing that was asked for overrides it.
+/// Sets the variables that tell every program of the job its identity; requested variables don't override them.
 fn with_identity(
     mut env: BTreeMap<String, String>,
     (job_id, task_id): (&JobId, &TaskId),
@@ -369,7 +369,7 @@ fn with_identity(
     env
 }
 
-/// What the runner is told besides: where there are tools. A job that is a command has none.
+/// Sets the variable with the URL of tools for the runner. A job that is a command has none.
 fn with_tools(mut env: BTreeMap<String, String>, hatches: &[Hatch]) -> BTreeMap<String, String> {
     if hatches.contains(&Hatch::Status) {
         env.insert("MCP_GATEWAY_URL".to_owned(), hatch::tools_url());
@@ -384,7 +384,7 @@ fn collect_artifacts(
     admitted: &Admitted,
     workspace: Option<OwnedFd>,
 ) {
-    // What the result says of them comes from inside; what is told is what was stored, and nothing where nothing was.
+    // The runner's list of artifacts comes from inside. The result lists only what was stored.
     result.artifacts.clear();
     let workspace = workspace.map(Directory::from);
     let named = workspace.as_ref().map(|workspace| (workspace, admitted));

@@ -5,10 +5,10 @@
 //!                      ◄── Started, terminal ──┤
 //!                      ◄── Ended: outcome ─────┤
 //! ```
-//! The keeper owns the sandbox: when it ends, whatever ends it, nothing of the sandbox is left. It ends when it is told,
-//! when nothing has run for a while, and when the session's time is over. It listens on a socket in the run's folder
-//! and answers to its own user alone. A session whose tools a configuration has in several backends has a sandbox of each,
-//! all on the same files.
+//! The keeper owns the sandbox: when it ends, for whatever reason, nothing of the sandbox is left. It ends on request,
+//! after an idle time, and when the session's lifetime is over. It listens on a socket in the run's folder and answers only
+//! its own user. A session whose tools a configuration has in several backends has a sandbox of each, all on the same
+//! files.
 
 mod client;
 mod fork;
@@ -32,21 +32,21 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a session is, as it is written in its run's folder.
+/// Description of a session, as it is written in its run's folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Its id, which is that of its run.
+    /// Id of the session, which is that of its run.
     pub id: String,
-    /// What its owner calls it.
+    /// Name that its owner gave it.
     pub name: Option<String>,
     /// Which backend makes its sandbox; of several, the one for commands of people.
     pub backend: BackendName,
-    /// Its sandboxes, if it has one for some categories of tools and another for others.
+    /// Sandboxes of the session, if it has different ones for different categories of tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub divisions: Vec<Division>,
-    /// When it began.
+    /// Time at which it began.
     pub created_at: Timestamp,
-    /// What it works on, for people.
+    /// Description of its workspace, for people.
     pub workspace: String,
     /// The directory that its workspace is a copy of, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,19 +57,19 @@ pub struct Session {
     /// The file with the policy by which it reaches the web, if it may reach any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<PathBuf>,
-    /// What its level of access means for it, if it has one.
+    /// Effects of its access level, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Box<Compiled>>,
     /// The only programs that can be started in it, if not all can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<ProgramList>,
-    /// How long nothing may run before it ends.
+    /// Maximum time without a running command, after which it ends.
     pub idle_limit: Duration,
-    /// How long it may live.
+    /// Maximum lifetime.
     pub lifetime_limit: Duration,
 }
 
-/// One of the sandboxes of a session that has several. All of them work on the same files.
+/// A sandbox of a session that has several. All of them work on the same files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Division {
     /// Which backend makes it.
@@ -96,7 +96,8 @@ impl Session {
         category.map_or(0, |category| Division::number_for(&self.divisions, category))
     }
 
-    /// Whether there is a way out to the web: a policy was named, or its level has one; and its level doesn't do without.
+    /// Returns true if it has a hatch to the web: a policy was named or its level has one, and its level doesn't exclude
+    /// it.
     pub fn reaches_the_web(&self) -> bool {
         match &self.access {
             Some(access) => access.web != WebTerms::None,
@@ -111,5 +112,5 @@ const SOCKET: &str = "session.sock";
 /// The name of its description there.
 const DESCRIPTION: &str = "session.json";
 
-/// The name of what is to be known about a commit that is under way.
+/// Name of the file with the record of a commit that is under way.
 const COMMIT: &str = "commit.json";

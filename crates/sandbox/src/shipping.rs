@@ -1,8 +1,8 @@
-//! What is told of an execution once it is over (`spec/3 §Container Log Shipping`).
+//! Report of an execution once it is over (`spec/3 §Container Log Shipping`).
 //!
-//! Sizes, counts and times, always; what was written itself only where the configuration says so, and then without what
-//! looks like a secret. Telling never fails the run that it tells of, and delays it by no more than the time that the
-//! configuration gives to collecting: what is not there by then, or not yet without secrets, is left out.
+//! The report always holds sizes, counts and times. It holds the output itself only where the configuration says so, and
+//! then without what looks like a secret. A report never fails the run, and delays it by no more than the configured
+//! collection time. What is not there by then, or not yet redacted, is left out.
 
 mod collection;
 mod redaction;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Tells of executions.
+/// Reports executions.
 #[derive(Debug)]
 pub struct Shipper {
     config: LogShippingConfig,
@@ -39,98 +39,98 @@ pub struct Finished<'a> {
     pub sandbox: &'a RunId,
     /// The name of its backend.
     pub backend: &'static str,
-    /// Whom it was for.
+    /// Ids that the execution was for.
     pub correlation: &'a Correlation,
-    /// How the program ended.
+    /// Outcome of the program.
     pub outcome: ExecutionOutcome,
-    /// What it wrote, as far as it was kept.
+    /// Standard output, as far as it was kept.
     pub stdout: &'a [u8],
-    /// What it wrote to standard error, as far as it was kept.
+    /// Standard error, as far as it was kept.
     pub stderr: &'a [u8],
-    /// Whether it wrote more than that.
+    /// True if the program wrote more than that.
     pub is_truncated: bool,
-    /// How long it took.
+    /// Duration.
     pub took: Duration,
 }
 
-/// How a program in a sandbox ended.
+/// Outcome of a program in a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
 pub enum ExecutionOutcome {
-    /// With this exit code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// A signal ended it.
     Signaled(i32),
-    /// With its sandbox.
+    /// It was killed with its sandbox.
     Killed,
-    /// With its sandbox, whose memory was used up.
+    /// It was killed with its sandbox, whose memory was used up.
     OutOfMemory,
-    /// Its time was over.
+    /// The time limit was exceeded.
     TimedOut,
 }
 
-/// What is told of an execution.
+/// Event about an execution.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExecutionEvent {
     /// The sandbox.
     pub sandbox: RunId,
     /// The name of its backend.
     pub backend: &'static str,
-    /// Whom it was for.
+    /// Ids that the execution was for.
     #[serde(flatten)]
     pub correlation: Correlation,
-    /// How the program ended.
+    /// Outcome of the program.
     pub outcome: ExecutionOutcome,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub execution_time_ms: u64,
-    /// How much it wrote, in bytes, as far as that was kept.
+    /// Size of standard output in bytes, as far as it was kept.
     pub stdout_bytes: u64,
-    /// How much it wrote to standard error.
+    /// Size of standard error in bytes, as far as it was kept.
     pub stderr_bytes: u64,
-    /// Whether it wrote more than was kept.
+    /// True if the program wrote more than was kept.
     pub truncated: bool,
-    /// How many rows the hatches told.
+    /// Number of rows from the hatches.
     pub row_count: u64,
-    /// How many of their lines were no rows.
+    /// Number of their lines that were no rows.
     pub malformed_row_count: u64,
-    /// Whether these are all rows.
+    /// Completeness of the rows.
     pub collection: Collection,
-    /// How many events were lost before this one.
+    /// Number of events that were lost before this one.
     pub lost_events: u64,
-    /// What was written, if that is told.
+    /// The output, if it is reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<RawLogs>,
 }
 
-/// What was written, without what looks like a secret.
+/// Output, without what looks like a secret.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RawLogs {
     /// Standard output.
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
-    /// What the hatches told.
+    /// Rows from the hatches.
     pub rows: Vec<Value>,
-    /// Whether something had to be left out.
+    /// True if something had to be left out.
     pub truncated: bool,
 }
 
 // === impl Shipper ===
 
 impl Shipper {
-    /// One that tells it to `sink`.
+    /// Makes a shipper that reports to `sink`.
     pub fn new(config: LogShippingConfig, sink: Arc<dyn EventSink>) -> Self {
         let (redactor, collector, lost) =
             (Arc::new(Redactor::new()), Collector::default(), AtomicU64::new(0));
         Self { config, sink, redactor, collector, lost }
     }
 
-    /// How many events were lost because the sink had no room.
+    /// Returns the number of events that were lost because the sink had no room.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Tells of an execution, with what its hatches have to tell of it.
+    /// Reports an execution, with the rows of its hatches.
     pub fn ship(&self, finished: &Finished<'_>, rows: Option<Box<dyn RowSource>>) {
         if !self.config.enabled {
             return;
@@ -176,16 +176,16 @@ impl Shipper {
         RawLogs { stdout, stderr, rows: Vec::new(), truncated: is_stdout_cut || is_stderr_cut }
     }
 
-    /// The text without secrets, as much of it as there is room for; none of it, if that takes too long.
+    /// Returns the text without secrets, as much of it as there is room for; nothing, if that takes too long.
     fn harmless(&self, bytes: &[u8], room: &mut usize, deadline: Instant) -> (String, bool) {
-        // More than could be told is not looked at, but for what secrets make it longer.
+        // More than could be reported is not searched, except for the length that secrets may add.
         let looked_at = room.saturating_mul(2).saturating_add(LONGEST_SECRET).min(bytes.len());
         let text = String::from_utf8_lossy(&bytes[..looked_at]);
         let Some(mut text) = self.redactor.text_until(&text, Some(deadline)) else {
             return (String::new(), !bytes.is_empty());
         };
         if looked_at < bytes.len() {
-            // A secret that begins where the looking ends can't be told from other text.
+            // A secret that begins where the search ends can't be told from other text.
             let end = text.floor_char_boundary(text.len().saturating_sub(LONGEST_SECRET));
             text.truncate(end);
         }
@@ -197,7 +197,7 @@ impl Shipper {
     }
 }
 
-/// In bytes; the longest are private keys.
+/// Maximum length of a secret, in bytes; the longest are private keys.
 const LONGEST_SECRET: usize = 16 << 10;
 
 // === impl RawLogs ===

@@ -1,4 +1,4 @@
-//! What a sandbox is asked to be, whichever backend builds it.
+//! Request for a sandbox, whichever backend builds it.
 
 use crate::given::{self, GivenError};
 use crate::hatch::Hatch;
@@ -20,23 +20,23 @@ use std::path::{Component, Path, PathBuf};
 /// A sandbox, before any backend has looked at it.
 #[derive(Debug)]
 pub struct SandboxSpec {
-    /// Whose sandbox it is.
+    /// Run that owns the sandbox.
     pub id: RunId,
-    /// Who its processes are on the host.
+    /// User of its processes on the host.
     pub user: HostUser,
-    /// What is at `/workspace`.
+    /// Workspace, at `/workspace`.
     pub workspace: Workspace,
-    /// Whether a workspace that is changed in place was made for this run and belongs to its user.
+    /// True if a workspace that is changed in place was made for this run and belongs to its user.
     pub has_own_workspace: bool,
     /// The directory that is `/job`, if a job runs.
     pub job: Option<HostPath>,
-    /// Whether the program is the runner, which is allowed one call more than any other.
+    /// True if the program is the runner, which is allowed one call more than any other.
     pub is_runner: bool,
-    /// What the host lends besides, read-only.
+    /// Further paths that the host lends, read-only.
     pub lent: Vec<Lent>,
     /// An empty directory in memory that every layer but Landlock lets be written; for checking that Landlock doesn't.
     pub unlisted_scratch: Option<String>,
-    /// Ways out of it, of which the host gets the sockets.
+    /// Hatches of the sandbox; the host gets their sockets.
     pub hatches: Vec<Hatch>,
     /// Variables added to the sandbox's environment, which is otherwise made from nothing.
     pub env: BTreeMap<String, String>,
@@ -44,16 +44,16 @@ pub struct SandboxSpec {
     pub home: BTreeMap<String, String>,
     /// The only programs that can be started in it, if not all can.
     pub programs: Option<ProgramList>,
-    /// What it may use.
+    /// Resource limits.
     pub limits: Limits,
-    /// The layers without which there shall be no sandbox.
+    /// Layers that must be in force, or the sandbox isn't made.
     pub required: Required,
 }
 
-/// What is at `/workspace`.
+/// Workspace, at `/workspace`.
 #[derive(Debug)]
 pub enum Workspace {
-    /// Nothing: an empty directory in memory.
+    /// An empty directory in memory.
     Empty,
     /// A directory of the host, changed in place.
     Direct(HostPath),
@@ -73,22 +73,22 @@ pub enum Workspace {
 /// A file or directory lent read-only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Lent {
-    /// What.
+    /// Path on the host.
     pub path: HostPath,
-    /// Where it is seen, relative to the sandbox's root.
+    /// Path inside, relative to the sandbox's root.
     pub inside: String,
 }
 
 /// Something can't be lent.
 #[derive(Debug, thiserror::Error)]
 pub enum LendError {
-    /// It can't be looked at, or a sandbox may have made it lead where it does.
+    /// The path can't be looked at, or a sandbox may have made a link on the way.
     #[error(transparent)]
     Path(#[from] GivenError),
-    /// What Belljar itself lends can't be looked at.
+    /// A file that Belljar itself lends can't be looked at.
     #[error(transparent)]
     Own(#[from] HostPathError),
-    /// It is where a sandbox has something of its own.
+    /// The path is one at which a sandbox has something of its own.
     #[error("{} can't be lent: a sandbox has something else there", path.display())]
     Covered {
         /// The path.
@@ -96,7 +96,7 @@ pub enum LendError {
     },
 }
 
-/// What a sandbox puts up itself.
+/// Places that a sandbox puts up itself.
 const OWN_PLACES: [&str; 6] = ["proc", "dev", "job", "workspace", "llm-sock", "etc"];
 
 /// A program to run in a sandbox.
@@ -104,7 +104,7 @@ const OWN_PLACES: [&str; 6] = ["proc", "dev", "job", "workspace", "llm-sock", "e
 pub struct Program {
     /// The program and its arguments; never empty.
     pub argv: Vec<OsString>,
-    /// Where it starts, absolute, as seen inside.
+    /// Working directory at the start, absolute, as seen inside.
     pub directory: String,
 }
 
@@ -135,7 +135,7 @@ impl SandboxSpec {
 // === impl Lent ===
 
 impl Lent {
-    /// What is there on the host, seen at the same place inside.
+    /// Lends a path of the host, seen at the same path inside.
     ///
     /// # Errors
     /// [`LendError`].
@@ -155,7 +155,8 @@ impl Lent {
 // === impl Workspace ===
 
 impl Workspace {
-    /// As [`Self::of_run`]; a copy lies on a snapshot of its source, where that is cheap. Returns the snapshot, too.
+    /// Makes a workspace like [`Self::of_run`]; a copy is an overlay on a snapshot of its source, where that is cheap.
+    /// Returns the snapshot, too.
     ///
     /// # Errors
     /// [`StateError`] when the layers can't be made.
@@ -175,10 +176,10 @@ impl Workspace {
         Ok((made, snapshot))
     }
 
-    /// The workspace of a run, with layers for its changes in the run's folder if it is a copy.
+    /// Makes the workspace of a run, with layers for its changes in the run's folder if it is a copy.
     ///
     /// # Errors
-    /// [`StateError`] when the layers can't be made, for want of a folder, too.
+    /// [`StateError`] when the layers can't be made, also for lack of a folder.
     pub fn of_run(
         choice: &WorkspaceChoice,
         folder: Option<&RunFolder>,

@@ -1,4 +1,4 @@
-//! Where the host keeps what it makes: a folder for each run while it lasts, and the artifacts for good.
+//! State directory of the host: a folder for each run while it lasts, and the artifacts for good.
 //!
 //! ```text
 //! <state>/runs/<run id>/private/      closed to all but the sandbox's user, whatever a program does to what is in it
@@ -10,7 +10,7 @@
 //!                      /kept          there if the folder is to stay
 //!                      /copy.json     there if the run works on a copy whose changes must not be lost (`kept`)
 //!         kept/<run id>/              the folder of a run that is over, with changes that a person decides on
-//!         making                      held by whoever makes such a folder, until its lock is there, or removes it
+//!         making                      locked while a run's folder is made (until its own lock exists) or removed
 //!         artifacts/ab/abcdef…        kept files, by SHA-256
 //!         control-groups              below which directories control groups were made, a line each
 //! ```
@@ -67,10 +67,10 @@ pub struct Retained {
 /// enter it, whatever permissions a program gives to the directories below.
 const PRIVATE: &str = "private";
 
-/// What is a job's in the folder of its run, and is at the same place in its sandbox.
+/// The job's part of its run's folder, which is at the same path in its sandbox.
 pub(crate) const JOB: &str = "job";
 
-/// What keeps a folder from being cleared away as a leftover: a lock while its owner lives, a mark afterwards.
+/// Files that keep a folder from being cleared away as a leftover: a lock while its owner lives, a mark afterwards.
 const LOCK: &str = "lock";
 const KEPT: &str = "kept";
 
@@ -118,7 +118,7 @@ fn make_lock(folder: &Path) -> std::io::Result<File> {
     Ok(lock)
 }
 
-/// Whether an open file is the one at that path.
+/// Returns true if an open file is the one at that path.
 fn is_at(file: &File, path: &Path) -> bool {
     let same = |one: Metadata, other: Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
     file.metadata().is_ok_and(|one| path.metadata().is_ok_and(|other| same(one, other)))
@@ -164,13 +164,13 @@ impl State {
         &self.path
     }
 
-    /// Has this process work with it: what the process obeys and lends is known by it from then on.
+    /// Makes this process use the state directory: the files that it obeys and lends are recorded there from then on.
     pub fn begin_use(&self) {
         in_use::begin(&self.path, |path| Self::at(path).create());
     }
 
-    /// Makes the directory, if it is missing. Sandboxes of other users have their places in it, so it can be passed through, whatever the
-    /// umask; the directories in it are closed where they must be.
+    /// Makes the directory, if it is missing. Sandboxes of other users have their folders in it, so it can be passed
+    /// through, whatever the umask; the directories in it are closed where they must be.
     ///
     /// # Errors
     /// [`UntrustedStateError`] as the source if another local user could replace what is in it; that of making it.
@@ -197,7 +197,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether this process has checked it. No other user could have replaced it since then.
+    /// Returns true if this process has checked it. No other user could have replaced it since then.
     fn is_checked(&self) -> bool {
         CHECKED.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.path)
     }
@@ -208,7 +208,7 @@ impl State {
         }
     }
 
-    /// What tells this deployment from others on the same host: twelve hexadecimal digits.
+    /// Id of this deployment among others on the same host: twelve hexadecimal digits.
     pub fn deployment(&self) -> String {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         let path = path.canonicalize().unwrap_or(path);
@@ -216,7 +216,7 @@ impl State {
         hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The directories below which control groups have been made.
+    /// Returns the directories below which control groups have been made.
     pub(crate) fn groups_at(&self) -> Vec<PathBuf> {
         let remembered = std::fs::read_to_string(self.path.join(GROUPS)).unwrap_or_default();
         remembered.lines().map(PathBuf::from).collect()
@@ -236,12 +236,12 @@ impl State {
         Ok(())
     }
 
-    /// Where the folder of a run is, if there is one.
+    /// Path of a run's folder, if there is one.
     pub fn run_folder(&self, id: &RunId) -> PathBuf {
         self.path.join("runs").join(id.as_str())
     }
 
-    /// Where everything of a run is that its sandbox can write.
+    /// Path of everything of a run that its sandbox can write.
     pub fn private_folder(&self, id: &RunId) -> PathBuf {
         self.run_folder(id).join(PRIVATE)
     }
@@ -259,7 +259,7 @@ impl State {
         in_use::publish().map_err(|source| StateError::Make { path: self.path.clone(), source })?;
         making.lock_shared().map_err(|source| StateError::Make { path: path.clone(), source })?;
         std::fs::create_dir(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
-        // The sandbox's user must get through to what is its own; nobody gets to look around.
+        // The sandbox's user must get through to what is its own; other users can't look around.
         for closed in [path.parent().unwrap_or(&path), &path] {
             Directory::open_host_itself(closed)?.set_mode(0o711)?;
         }
@@ -273,7 +273,7 @@ impl State {
         Ok(folder)
     }
 
-    /// A file that whoever makes a run's folder, or removes one, has locked meanwhile, with others.
+    /// A file that a process has locked, along with others, while it makes or removes a run's folder.
     fn making(&self) -> std::io::Result<File> {
         self.create()?;
         std::fs::create_dir_all(self.path.join("runs"))?;
@@ -314,14 +314,14 @@ impl State {
         }
     }
 
-    /// Removes the folders of runs whose owner is gone, and says whose they were. A folder that is marked as kept
-    /// stays, and changes to a copy become a kept change set.
+    /// Removes the folders of runs whose owner is gone, and returns their ids. A folder that is marked as kept stays, and
+    /// changes to a copy become a kept change set.
     ///
     /// # Errors
     /// [`DirectoryError`] for the first folder that can't be removed.
     pub fn reconcile(&self) -> Result<Vec<RunId>, DirectoryError> {
         let Ok(runs) = std::fs::read_dir(self.path.join("runs")) else { return Ok(Vec::new()) };
-        // A folder without a lock is being made, unless nobody is making any.
+        // A folder without a lock is being made, unless no process is making any.
         let making = self.making().ok().filter(|making| making.try_lock().is_ok());
         let mut removed = Vec::new();
         for run in runs.flatten() {
@@ -354,9 +354,9 @@ impl State {
         Ok(removed)
     }
 
-    /// Whether somebody lives whose run it is.
+    /// Returns true if the run has a live owner.
     pub fn is_owned(&self, id: &RunId) -> bool {
-        // What can't be looked at is not known to be nobody's.
+        // A lock that can't be looked at may have an owner.
         match File::open(self.run_folder(id).join(LOCK)) {
             Ok(lock) => lock.try_lock().is_err(),
             Err(error) => error.kind() != std::io::ErrorKind::NotFound,
@@ -398,7 +398,7 @@ impl RunFolder {
         &self.path
     }
 
-    /// The lock. Whoever has a copy of this descriptor keeps the folder from being taken for a leftover, too.
+    /// The lock. A process with a copy of this descriptor keeps the folder from being taken for a leftover, too.
     pub fn lock(&self) -> BorrowedFd<'_> {
         self.lock.as_fd()
     }
@@ -418,7 +418,7 @@ impl RunFolder {
         Ok(HostPath::resolve(path)?)
     }
 
-    /// Whether the folder stays when the run is over.
+    /// Returns true if the folder stays when the run is over.
     pub fn is_kept(&self) -> bool {
         self.kept
     }
@@ -469,7 +469,7 @@ impl RunFolder {
         self.remove_now()
     }
 
-    /// Its lock goes with all that is in it. Until it is gone as a whole nobody else may take it for a leftover.
+    /// Its lock goes with all that is in it. Until it is gone as a whole, no other process may take it for a leftover.
     fn remove_now(&self) -> Result<(), DirectoryError> {
         let making = self.path.ancestors().nth(2).map(making_in);
         let making = making.transpose().map_err(|error| lost(&self.path, &error))?;
@@ -479,7 +479,7 @@ impl RunFolder {
         self.remove_alone()
     }
 
-    /// The same for whoever is alone with all folders.
+    /// Removes the folder, for a caller that is alone with all folders.
     fn remove_alone(&self) -> Result<(), DirectoryError> {
         Directory::open_host(&self.path)?.clear()?;
         std::fs::remove_dir(&self.path).map_err(|error| lost(&self.path, &error))
@@ -489,7 +489,7 @@ impl RunFolder {
 impl Drop for RunFolder {
     fn drop(&mut self) {
         if !self.kept && !self.holds_copy() {
-            // A leftover is found by its name; there is nobody to tell here.
+            // A leftover is found by its name; here is no caller that could get the error.
             let _ = self.remove_now();
         }
     }

@@ -8,7 +8,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// The host's ends of a program's pipes; nothing in place of one that is over.
+/// The host's ends of a program's pipes; `None` for a stream that has ended.
 #[derive(Debug)]
 pub struct Streams {
     output: Option<OwnedFd>,
@@ -18,26 +18,26 @@ pub struct Streams {
 /// The host's ends of the pipes of a program that is spoken with.
 #[derive(Debug)]
 pub struct Spoken {
-    /// What is written there it reads.
+    /// Standard input of the program.
     pub input: OwnedFd,
-    /// What it prints.
+    /// Standard output of the program.
     pub output: OwnedFd,
-    /// What it complains of.
+    /// Standard error of the program.
     pub errors: OwnedFd,
 }
 
 const PORTION: usize = 64 << 10;
 
-/// As many portions are read in a row: one that prints without end must not hold up the watch over its time.
+/// Maximum number of portions read in a row: a program that prints without end must not hold up the watch over its time.
 const MOST_PORTIONS: usize = 16;
 
 // === impl Streams ===
 
 impl Streams {
-    /// Makes them, with the program's ends.
+    /// Makes the streams, with the program's ends.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn make() -> Result<(Stdio, Self), Errno> {
         let nothing = openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let (output, write_output) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -49,7 +49,7 @@ impl Streams {
         Ok((Stdio::Descriptors([nothing, write_output, write_errors]), streams))
     }
 
-    /// Adds what is to be waited for.
+    /// Adds the descriptors to wait for.
     pub fn wait_for<'a>(&'a self, ready: &mut Vec<PollFd<'a>>) {
         let open = [&self.output, &self.errors].into_iter().flatten();
         ready.extend(open.map(|stream| PollFd::new(stream, PollFlags::IN)));
@@ -71,10 +71,10 @@ impl Streams {
 // === impl Spoken ===
 
 impl Spoken {
-    /// Makes them, with the program's ends.
+    /// Makes the streams, with the program's ends.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn make() -> Result<(Stdio, Self), Errno> {
         let (read, input) = pipe_with(PipeFlags::CLOEXEC)?;
         let (output, printed) = pipe_with(PipeFlags::CLOEXEC)?;

@@ -1,5 +1,5 @@
-//! Ends sandboxes that have written too much to disk. One thread looks after all of them, and there is none while there
-//! is nothing to look after.
+//! Disk quota: ends sandboxes that have written too much to disk. One thread watches all of them; it runs only while there
+//! are sandboxes to watch.
 
 use crate::directory::{Directory, DirectoryError};
 use crate::workspace::growth::Growth;
@@ -20,7 +20,7 @@ pub(crate) struct Warden {
 #[derive(Debug, Default)]
 struct Shared {
     watched: Mutex<Watched>,
-    /// There is something new to look after.
+    /// Signalled when there is a new sandbox to watch.
     news: Condvar,
 }
 
@@ -30,7 +30,7 @@ struct Watched {
     has_thread: bool,
 }
 
-/// One sandbox and what it writes to.
+/// A watched sandbox and the directories that it writes to.
 #[derive(Debug)]
 struct Ward {
     growth: Growth,
@@ -40,7 +40,7 @@ struct Ward {
 
 /// A sandbox that is looked after.
 pub(crate) trait Warded: Debug + Send {
-    /// Its PID 1, if its processes can be looked at.
+    /// Returns its PID 1, if its processes can be looked at.
     fn process(&self) -> Option<&Handle>;
 
     fn has_ended(&self) -> bool;
@@ -49,7 +49,7 @@ pub(crate) trait Warded: Debug + Send {
     fn kill(&self);
 }
 
-/// What became of one sandbox.
+/// Result of the watch over one sandbox.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fate(Arc<AtomicBool>);
 
@@ -61,8 +61,8 @@ fn lock(shared: &Shared) -> MutexGuard<'_, Watched> {
     shared.watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a sandbox may write to on the host's disk, as it is before the sandbox begins; nothing without a limit, or without
-/// such places.
+/// Returns the growth of the directories on the host's disk that a sandbox may write to, measured from before it begins.
+/// `None` without a quota, or without such directories.
 pub(crate) fn growth<'p>(
     places: impl IntoIterator<Item = &'p HostPath>,
     most_bytes: Option<u64>,
@@ -94,7 +94,7 @@ fn put(shared: &Arc<Shared>, ward: Ward) {
         watched.has_thread = named("belljar-warden").spawn(move || look_after(&theirs)).is_ok();
     }
     if !watched.has_thread {
-        // Nobody would look: as if it had outgrown its limit.
+        // The watch has stopped: treat it as a sandbox that has exceeded its quota.
         watched.list.clear();
     }
     drop(watched);
@@ -128,7 +128,7 @@ fn look_after(shared: &Arc<Shared>) {
     }
 }
 
-/// One with so many files that it takes its time keeps no other waiting.
+/// Measures one sandbox. One with so many files that it takes long keeps no other waiting.
 fn look_at(shared: &Arc<Shared>, mut ward: Ward) {
     if !ward.growth.takes_long() {
         ward.look();
@@ -168,14 +168,14 @@ impl Ward {
     }
 
     fn end(&self) {
-        // Before the kill: whoever sees the end knows why.
+        // Before the kill: a caller that sees the end must find the reason.
         self.has_outgrown.store(true, Ordering::Release);
         self.sandbox.kill();
     }
 }
 
 impl Drop for Ward {
-    /// Nobody looks any more.
+    /// Ends the sandbox: it is not watched any more.
     fn drop(&mut self) {
         if !self.sandbox.has_ended() {
             self.end();

@@ -31,6 +31,6 @@ mod touched;
 pub(crate) mod transfer;
 pub mod undo;
 
-/// Where a copy that shares nothing with its source is in its run's folder; [`changes::ChangeSet::read_copy`] tells what
-/// became of it.
+/// Name, in the run's folder, of a copy that shares nothing with its source; [`changes::ChangeSet::read_copy`] returns its
+/// changes.
 pub const COPY: &str = "workspace";

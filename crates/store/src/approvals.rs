@@ -1,4 +1,5 @@
-//! Approvals: what people are asked about calls, in a database; each change is recorded before it holds.
+//! Approvals: requests to people about tool calls, stored in a database. Each change is written to the audit log before
+//! it takes effect.
 //!
 //! ```text
 //! ask ───────► open already? ─► the same question
@@ -6,9 +7,9 @@
 //! decide ────► locked, pending, in time ─► recorded ─► approved, denied
 //! begin_use ─► locked, approved, in time ─► recorded ─► used, on the disk ─► the call
 //! ```
-//! Each is one transaction, in which the record is made while nobody else can change the row: a record without its change is
-//! what a crash left between the two, and there is no change without a record. When a question expires is kept with it; whether it has
-//! is decided by the time that is passed in, and one that was found expired stays so.
+//! Each operation is one transaction. It writes the audit record while it holds the row lock. A crash can leave a
+//! record without its change, but never a change without its record. The expiry time is stored with the question and
+//! compared with the time that the caller passes in. A question that was found expired stays expired.
 
 mod error;
 mod row;
@@ -35,64 +36,64 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// The approvals of a database, and the audit that they are recorded in. Clones share both.
+/// The approvals of a database, and the audit log that records them. Clones share both.
 #[derive(Debug, Clone)]
 pub struct Approvals {
     database: Database,
     audit: Arc<AuditLog>,
 }
 
-/// What a person is to be asked.
+/// A request for approval of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// Its id, if it isn't open already under another one.
+    /// Id of a new question; if the call has an open question, that one's id stays.
     pub id: ApprovalId,
-    /// The decision that it is about.
+    /// Decision of the policy that requires the approval.
     pub decision_id: Uuid,
-    /// Why a person is asked.
+    /// Reason for asking a person.
     pub reason: String,
-    /// The arguments, whole. Their compact JSON has the digest that the call has.
+    /// All arguments. The digest of their compact JSON is the call's.
     pub arguments: Value,
-    /// What is done by the call.
+    /// Type of action that the call performs.
     pub action: ActionType,
-    /// How much may go wrong by that.
+    /// Risk of the action.
     pub risk: Risk,
     /// The call.
     pub call: CallKey,
 }
 
-/// A call, as one is told from another. Which attempt of a job makes it is no matter.
+/// Identity of a call. The job's attempt that makes it doesn't matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallKey {
     /// The agent, if it has a name.
     pub agent_id: Option<AgentId>,
-    /// Who calls.
+    /// Identity that makes the call.
     pub subject: ToolSubject,
-    /// Which tool.
+    /// Tool that is called.
     pub tool: ToolName,
     /// The SHA-256 of the arguments, in lower-case hexadecimal.
     pub arguments_sha256: String,
-    /// What it acts on besides its arguments.
+    /// Objects that the call acts on besides its arguments.
     pub scope: CallScope,
 }
 
-/// Somebody's answer.
+/// A user's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Yes or no.
+    /// Approval or denial.
     pub ruling: Ruling,
-    /// Whose.
+    /// User who decides.
     pub by: UserId,
-    /// Why; a no has a reason.
+    /// Reason; required for a denial.
     pub reason: Option<String>,
-    /// The digest of the arguments that were reviewed, if it is named.
+    /// Digest of the arguments that the user reviewed, if the user names it.
     pub arguments_sha256: Option<String>,
 }
 
 /// Maximum length of the arguments of all open questions of an agent, in bytes. Questions of agents without a name share it.
 pub const MOST_OPEN_BYTES: u64 = 16 << 20;
 
-/// As many are removed at once.
+/// Maximum number of approvals deleted in one statement.
 const MOST: u32 = 500;
 
 const EXPIRE: &str = "UPDATE approvals SET status = 'expired' \
@@ -132,7 +133,7 @@ const DECIDE: &str = "UPDATE approvals SET status = $2, decided_at_ms = $3, deci
 const USE: &str =
     "UPDATE approvals SET status = 'used', used_at_ms = $2 WHERE id = $1 AND status = 'approved'";
 
-/// Only previews of long arguments: a page stays small, however long they are.
+/// Lists approvals with previews of long arguments, so that a page stays small.
 const LIST: Sql = Sql::of_each(
     listed!("length(CAST(arguments AS BLOB))"),
     listed!("CAST(octet_length(arguments) AS BIGINT)"),
@@ -141,7 +142,7 @@ const LIST: Sql = Sql::of_each(
 const OPEN_BYTES: Sql =
     Sql::of_each(open_bytes!("length(CAST(arguments AS BLOB))"), open_bytes!("octet_length(arguments)"));
 
-/// Nobody waits for what has expired, whoever has found that.
+/// Deletes old approvals that are finished. An expired question is finished even if its status was not updated yet.
 const PURGE: &str = "DELETE FROM approvals WHERE number IN (SELECT number FROM approvals \
     WHERE coalesce(used_at_ms, decided_at_ms, expires_at_ms, created_at_ms) < $1 AND (\
     status IN ('denied', 'expired', 'used') OR expires_at_ms < $1) LIMIT $2)";
@@ -149,15 +150,16 @@ const PURGE: &str = "DELETE FROM approvals WHERE number IN (SELECT number FROM a
 // === impl Approvals ===
 
 impl Approvals {
-    /// Those of a database, recorded there.
+    /// Creates the approval store on a database; changes are recorded in that audit log.
     pub fn new(database: Database, audit: Arc<AuditLog>) -> Self {
         Self { database, audit }
     }
 
-    /// Asks, unless that is asked already, or answered with a yes that nobody has used: the question that is open.
+    /// Asks for approval of a call. Returns the existing question if the same call is pending, or approved and not used
+    /// yet.
     ///
     /// # Errors
-    /// [`ApprovalError`]; nobody is asked then, unless the database says that it is in doubt.
+    /// [`ApprovalError`]; no question is stored then, unless the database reports that the outcome is in doubt.
     pub async fn ask(
         &self,
         question: Question,
@@ -196,10 +198,10 @@ impl Approvals {
         .await
     }
 
-    /// Answers a question. The same answer again changes nothing.
+    /// Decides a question. Repeating the same decision changes nothing.
     ///
     /// # Errors
-    /// [`ApprovalError`]; nothing is answered then, unless the database says that it is in doubt.
+    /// [`ApprovalError`]; nothing is decided then, unless the database reports that the outcome is in doubt.
     pub async fn decide(
         &self,
         id: &ApprovalId,
@@ -218,7 +220,7 @@ impl Approvals {
             match open.status {
                 ApprovalStatus::Pending => {}
                 ApprovalStatus::Expired => {
-                    // It stays so, whatever the next clock says.
+                    // An expired question stays expired, even if the clock is set back later.
                     transaction.execute(EXPIRE_ONE, values![id.key()]).await?;
                     transaction.commit("approval_expire").await?;
                     return Err(ApprovalError::Expired { id });
@@ -236,11 +238,11 @@ impl Approvals {
         .await
     }
 
-    /// Uses up a yes to exactly that call, if there is one: on the disk before this is back. Nobody else gets it, nor does whoever
-    /// comes after a crash.
+    /// Consumes the approval of exactly that call, if there is one. The use is on disk before this returns, so no other
+    /// caller gets the approval, even after a crash.
     ///
     /// # Errors
-    /// [`ApprovalError`]; the call may not be made then.
+    /// [`ApprovalError`]; the call must not be made then.
     pub async fn begin_use(
         &self,
         call: &CallKey,
@@ -269,7 +271,7 @@ impl Approvals {
         .await
     }
 
-    /// An approval, as it is at that time.
+    /// Returns an approval with its status at that time.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be read.
@@ -277,8 +279,8 @@ impl Approvals {
         row::first(&self.database.fetch(FIND, values![now, id.key()]).await?)
     }
 
-    /// Approvals of which that has become at that time, or all; those behind that place, the last asked first. Of long arguments they
-    /// have a preview; [`Self::find`] gives the whole.
+    /// Lists the approvals that have that status at that time, or all; those after the given place, the last asked
+    /// first. Long arguments are previews; [`Self::find`] returns the whole.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -297,7 +299,7 @@ impl Approvals {
         Ok(Page { entries: entries.into_iter().map(|(_, approval)| approval).collect(), next })
     }
 
-    /// Removes some that were over before then; how many. None when there are no more.
+    /// Deletes some approvals that were finished before that time; returns their number, and 0 when there are no more.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be removed.
@@ -307,7 +309,7 @@ impl Approvals {
         to_the_end(async move { database.write("approvals_purge", PURGE, values).await }).await
     }
 
-    /// When this is back, it stands in the audit.
+    /// Writes an audit record; returns once it is durable.
     async fn record(&self, kind: &'static str, event: &impl Serialize) -> Result<(), ApprovalError> {
         let event = Event::new(kind, None, event)?;
         let (done, outcome) = oneshot::channel();
@@ -326,7 +328,7 @@ async fn found(
     found.ok_or_else(|| unreadable("what was written is not there".into()))
 }
 
-/// Nobody else changes it until the transaction is over.
+/// Locks the approval. No other transaction changes it until this one is over.
 async fn found_locked(
     transaction: &mut Transaction,
     id: &ApprovalId,
@@ -344,7 +346,7 @@ fn later(now: Timestamp, within: Duration) -> Timestamp {
 // === impl Question ===
 
 impl Question {
-    /// What is shown is what would be called, and there is no more of it than can be shown.
+    /// Checks that the arguments have the digest that was reported and are short enough to be shown whole.
     fn check(&self) -> Result<(), ApprovalError> {
         let text = self.arguments.to_string();
         match text.len() {
@@ -383,7 +385,7 @@ impl CallKey {
         let Self { agent_id, subject, tool, arguments_sha256, scope } = self;
         let subject = ToolSubject { run_id: None, ..subject.clone() };
         let key = match scope.is_empty() {
-            // As approvals were kept before there were scopes: an approval without one is used only by calls without one.
+            // Same key as before scopes existed: an approval without a scope is used only by calls without one.
             true => json!([agent_id, subject, tool, arguments_sha256]),
             false => json!([agent_id, subject, tool, arguments_sha256, scope]),
         };
@@ -403,7 +405,7 @@ impl Answer {
         if is_good { Ok(()) } else { Err(ApprovalError::Reason) }
     }
 
-    /// The answer is about the arguments that were reviewed; and a yes to something that can't have been seen whole is none.
+    /// Checks that the decision is about the reviewed arguments. Arguments that can't be shown whole can't be approved.
     fn is_about(&self, open: &Approval) -> Result<(), ApprovalError> {
         let id = || open.id.clone();
         match &self.arguments_sha256 {

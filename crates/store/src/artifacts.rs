@@ -1,7 +1,7 @@
-//! The content of files that jobs have left, by its SHA-256: in a folder of the state directory, or in a bucket.
+//! Contents of files that jobs have left, by SHA-256: in a folder of the state directory, or in a bucket.
 //!
-//! A file comes in by the folder in any case: whoever takes it out of a sandbox stores it there and hashes what is stored.
-//! With a bucket it goes on from there, and the folder is only on the way.
+//! A content always enters through the folder: the code that copies a file out of a sandbox writes it there and hashes
+//! what it has written. With a bucket, it is then uploaded, and the folder is only temporary storage.
 
 mod content;
 
@@ -22,49 +22,50 @@ use std::time::SystemTime;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Mutex;
 
-/// Where contents are kept.
+/// Store of contents.
 #[derive(Debug, Clone)]
 pub struct Artifacts {
     folder: PathBuf,
     store: Arc<dyn ObjectStore>,
-    /// What stands before every name in a bucket; nothing for the folder itself.
+    /// Prefix of every name in a bucket; `None` for the folder itself.
     bucket: Option<Key>,
-    /// Held while a content is put there from memory, or one that is old is removed: not the same one at once.
+    /// Held while a content is stored from memory, or an old one is removed, so that both never happen to the same one
+    /// at once.
     moving: Arc<Mutex<()>>,
 }
 
-/// A content can't be kept or had.
+/// A content can't be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArtifactsError {
-    /// There is no place for it.
+    /// The folder or bucket can't be used.
     #[error("can't use {place} for artifacts")]
     Place {
         /// The folder or the bucket.
         place: String,
-        /// Why.
+        /// Underlying error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// It is not there.
+    /// The content does not exist.
     #[error("there is no artifact {sha256}")]
     Missing {
         /// Its SHA-256.
         sha256: String,
     },
-    /// It is larger than it may be.
+    /// The content is too large.
     #[error("{size_bytes} bytes are too many: an artifact has at most {most_bytes} here")]
     TooLarge {
-        /// How large it is.
+        /// Size of the content.
         size_bytes: u64,
-        /// How large it may be.
+        /// Maximum size.
         most_bytes: u64,
     },
-    /// It can't be read or written.
+    /// The content can't be read or written.
     #[error("can't reach the artifact {sha256}")]
     Reach {
         /// Its SHA-256.
         sha256: String,
-        /// Why.
+        /// Underlying error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -73,7 +74,7 @@ pub enum ArtifactsError {
 // === impl Artifacts ===
 
 impl Artifacts {
-    /// Those in a folder, which is made if it isn't there.
+    /// Opens a store in a folder, which is created if it doesn't exist.
     ///
     /// # Errors
     /// [`ArtifactsError::Place`] when it can't be used.
@@ -87,11 +88,12 @@ impl Artifacts {
         Ok(Self { folder: folder.to_owned(), store: Arc::new(store), bucket: None, moving: Arc::default() })
     }
 
-    /// Those in a bucket, `s3://BUCKET/PREFIX`, by way of a folder. The endpoint, the region and the credentials are told by
-    /// variables (`AWS_ENDPOINT`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`); others are passed over.
+    /// Opens a store in a bucket, `s3://BUCKET/PREFIX`, with a folder for temporary storage. Variables give the
+    /// endpoint, the region and the credentials (`AWS_ENDPOINT`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`,
+    /// `AWS_SECRET_ACCESS_KEY`); others are ignored.
     ///
     /// # Errors
-    /// [`ArtifactsError::Place`] when the URL or the variables say nothing that can be used.
+    /// [`ArtifactsError::Place`] when the URL or the variables are not usable.
     pub fn in_bucket(
         url: &str,
         variables: impl IntoIterator<Item = (String, String)>,
@@ -111,15 +113,16 @@ impl Artifacts {
                 builder = builder.with_config(key, value);
             }
         }
-        // Whatever else is said, it is the bucket that was named.
+        // The bucket of the URL takes precedence over any variable.
         let store = builder.with_bucket_name(bucket).build().map_err(|error| failed(error.into()))?;
         Ok(Self { bucket: Some(prefix), store: Arc::new(store), ..Self::in_folder(folder)? })
     }
 
-    /// Keeps a content that lies in the folder. Nothing is done where that is the place to keep it, or it is kept already.
+    /// Moves a content from the folder to where it is kept. Does nothing if the folder is that place, or the content is
+    /// kept already.
     ///
     /// # Errors
-    /// [`ArtifactsError`]; it is not known to be kept then.
+    /// [`ArtifactsError`]; it is unknown then whether the content is stored.
     pub async fn keep(&self, sha256: &str) -> Result<(), ArtifactsError> {
         if self.bucket.is_none() {
             return Ok(());
@@ -140,7 +143,7 @@ impl Artifacts {
             Err(error) => return Err(failed(error.into())),
         }
         let mut file = tokio::fs::File::open(&path).await.map_err(|error| failed(error.into()))?;
-        // In parts, if it is large: nothing is there under its name before all of it is.
+        // A large content is uploaded in parts: nothing exists under its name before all of it is there.
         let mut writer = BufWriter::new(Arc::clone(&self.store), key);
         let copied = tokio::io::copy(&mut file, &mut writer).await;
         match copied {
@@ -152,11 +155,11 @@ impl Artifacts {
         }
     }
 
-    /// Keeps a content that is in memory, unless it is kept already. It is removed when it is old and nobody wants it
-    /// ([`crate::jobs::Jobs::is_referenced`]): whoever wants it says so soon.
+    /// Stores a content from memory, unless it is stored already. A content is removed when it is old and unreferenced
+    /// ([`crate::jobs::Jobs::is_referenced`]), so the caller must refer to it soon.
     ///
     /// # Errors
-    /// [`ArtifactsError`]; it is not known to be kept then.
+    /// [`ArtifactsError`]; it is unknown then whether the content is stored.
     pub async fn keep_bytes(&self, bytes: Bytes, most_bytes: u64) -> Result<Content, ArtifactsError> {
         let size_bytes = bytes.len() as u64;
         if size_bytes > most_bytes {
@@ -164,7 +167,7 @@ impl Artifacts {
         }
         let moving = Arc::clone(&self.moving).lock_owned().await;
         let folder = self.folder.clone();
-        // It goes on also when nobody waits for it any more, and is alone until it is done.
+        // The write goes on even if its caller stops waiting, and holds the lock until it is done.
         let placed = tokio::task::spawn_blocking(move || {
             let content = Content::of(&bytes);
             let placed = content::place(&folder, &content, &bytes);
@@ -181,7 +184,7 @@ impl Artifacts {
         Ok(content)
     }
 
-    /// Removes a content that has not been put into the folder since then; whether it has.
+    /// Removes a content that was not put into the folder since that time; returns true if it was removed.
     ///
     /// # Errors
     /// [`ArtifactsError::Reach`] when it can't be removed.
@@ -189,7 +192,7 @@ impl Artifacts {
         let _moving = self.moving.lock().await;
         let modified =
             tokio::fs::metadata(path_in(&self.folder, sha256)).await.and_then(|file| file.modified());
-        // One that isn't in the folder any more is somebody else's to remove.
+        // Another process has removed it already.
         if !modified.is_ok_and(|at| at < than) {
             return Ok(false);
         }
@@ -201,7 +204,7 @@ impl Artifacts {
         self.folder.display().to_string()
     }
 
-    /// A content, piece by piece.
+    /// Reads a content, piece by piece.
     ///
     /// # Errors
     /// [`ArtifactsError`] when it isn't there or can't be reached.
@@ -218,7 +221,7 @@ impl Artifacts {
         }
     }
 
-    /// Removes a content, wherever it is. One that isn't there is removed already.
+    /// Removes a content, wherever it is. A missing content counts as removed.
     ///
     /// # Errors
     /// [`ArtifactsError::Reach`] when it can't be removed.
@@ -230,7 +233,7 @@ impl Artifacts {
             }
         }
         if self.bucket.is_some() {
-            // It was only on its way.
+            // The folder is only temporary storage.
             let _ = tokio::fs::remove_file(path_in(&self.folder, sha256)).await;
         }
         Ok(())
@@ -242,8 +245,8 @@ impl Artifacts {
     }
 }
 
-/// Makes a folder that no other user can list, also of one that an earlier version made. A link in its place is refused: its target
-/// may be used by others.
+/// Makes a folder that no other user can list, or closes one that an earlier version made. A link in its place is
+/// refused, because its target may be used by others.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     if let Some(parent) = folder.parent() {
         std::fs::create_dir_all(parent)?;
@@ -257,7 +260,7 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     Ok(fchmod(opened, Mode::RWXU)?)
 }
 
-/// Where a content lies in a folder.
+/// Returns the path of a content in a folder.
 fn path_in(folder: &Path, sha256: &str) -> PathBuf {
     folder.join(sha256.get(..2).unwrap_or_default()).join(sha256)
 }

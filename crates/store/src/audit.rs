@@ -1,4 +1,4 @@
-//! The audit log: append-only, hash-chained, signed, and acknowledged only when it is on the disk.
+//! The audit log: append-only, hash-chained, signed, and acknowledged only when it is on disk.
 //!
 //! ```text
 //! submit ─► queue ─► one thread: lock ─► tail as others left it ─► announce ─► write, sync ─► head ─► unlock ─► done
@@ -6,9 +6,9 @@
 //!                                                                                a signed checkpoint   there
 //! ```
 //!
-//! Every batch ends in a checkpoint, which is a record too, with a signature over all before it. So whatever is not
-//! followed by one was never acknowledged, and what a crash leaves of a batch can be told from what somebody added.
-//! The format is in `docs/audit.md`; [`verify`] and [`export`] read it.
+//! Every batch ends in a checkpoint: a record with a signature over everything before it. Records that no checkpoint
+//! follows were never acknowledged. So the rest of a crashed batch can be distinguished from records that an attacker
+//! added. The format is in `docs/audit.md`; [`verify`] and [`export`] read it.
 
 pub mod anchor;
 mod chain;
@@ -44,7 +44,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tail::Tail;
 
-/// A log that is open for appending. Several processes, and several of these, may have the same one open.
+/// An audit log that is open for appending. Several processes, and several values of this type, may have the same log
+/// open.
 ///
 /// Dropping it writes what was submitted and waits for that.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ pub struct AuditLog {
     public_key: PublicKey,
     folder: PathBuf,
     anchors: Vec<AnchorSettings>,
-    /// What anchors had accepted when it was opened, and is not in it.
+    /// Anchors whose accepted checkpoints were not in the log when it was opened.
     missing: Vec<AnchorStatus>,
     writer: Option<JoinHandle<()>>,
 }
@@ -63,27 +64,27 @@ pub struct AuditLog {
 pub struct Receipt {
     /// Its number, counted from 1 through the whole log.
     pub sequence: u64,
-    /// Its hash, which stands for it and everything before it.
+    /// Its hash, which covers it and everything before it.
     pub hash: Hash,
 }
 
-/// Where the log of a state directory is.
+/// Returns the path of the log in a state directory.
 pub fn folder_in(state: &Path) -> PathBuf {
     state.join("audit")
 }
 
-/// What can be set.
+/// Settings of a log.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// From this size on a segment is not added to any more.
+    /// Size from which on a segment gets no more records, in bytes.
     pub segment_bytes: u64,
-    /// How many records may wait to be written.
+    /// Maximum number of records that wait to be written.
     pub most_waiting: usize,
-    /// The places that checkpoints are delivered to.
+    /// Anchors that checkpoints are delivered to.
     pub anchors: Vec<AnchorSettings>,
 }
 
-/// How many bytes may wait to be written, whatever their number.
+/// Maximum total size of the records that wait to be written, in bytes.
 const MOST_WAITING_BYTES: usize = 32 << 20;
 
 // === impl Settings ===
@@ -133,13 +134,14 @@ impl AuditLog {
         Ok(Self { queue, public_key, folder, anchors: settings.anchors, missing, writer: Some(writer) })
     }
 
-    /// Statuses of anchors that had accepted records which the log didn't hold when it was opened: it was cut, put back or replaced,
-    /// or the status was changed. `verify` tells which.
+    /// Returns the statuses of anchors that had accepted records which the log didn't hold when it was opened. Then the
+    /// log was truncated, rolled back or replaced, or the status was changed. `verify` finds out which.
     pub fn missing_from_log(&self) -> &[AnchorStatus] {
         &self.missing
     }
 
-    /// What is known of the anchors that it was opened with. An anchor without a status has accepted nothing yet.
+    /// Returns the statuses of the anchors that the log was opened with. An anchor without a status has accepted
+    /// nothing yet.
     pub fn anchor_statuses(&self) -> Vec<AnchorStatus> {
         let mut statuses = anchor::statuses(&self.folder);
         let targets: Vec<String> = self.anchors.iter().map(|anchor| anchor.target.to_string()).collect();
@@ -147,7 +149,7 @@ impl AuditLog {
         statuses
     }
 
-    /// What has kept the last records from being written; `None` once one was written, or if none was tried for half a minute.
+    /// Returns the last write failure; `None` once a record was written, or if none was tried for half a minute.
     pub fn failing(&self) -> Option<Arc<AuditError>> {
         const WITHIN: Duration = Duration::from_secs(30);
         self.queue.failing(WITHIN)
@@ -158,16 +160,16 @@ impl AuditLog {
         &self.public_key
     }
 
-    /// Submits an event and returns at once. It is on the disk a few milliseconds later, with others. `done` is called when its record is on the disk, by the thread that writes,
-    /// so it must not wait for anything; or with the reason why it is not there and won't be.
+    /// Submits an event and returns at once. The event is on disk a few milliseconds later, in a batch with others. The
+    /// writer thread then calls `done`, which must not block. If the event can't be recorded, `done` gets the reason.
     ///
-    /// [`AuditError::Full`], [`AuditError::Failed`] and [`AuditError::Closed`] are told before this returns. Whoever gets
-    /// any error must not do what was to be recorded.
+    /// [`AuditError::Full`], [`AuditError::Failed`] and [`AuditError::Closed`] are reported before this returns. A
+    /// caller that gets any error must not perform the action that was to be recorded.
     pub fn submit(&self, event: Event, done: impl FnOnce(Result<Receipt, AuditError>) + Send + 'static) {
         self.queue.submit(event, false, Box::new(done));
     }
 
-    /// The same for an event that somebody waits for: it waits for no others.
+    /// Submits an event that a caller waits for; the batch is written without waiting for more events.
     pub fn submit_urgent(
         &self,
         event: Event,
@@ -176,21 +178,21 @@ impl AuditLog {
         self.queue.submit(event, true, Box::new(done));
     }
 
-    /// Appends an event and waits until its record is on the disk.
+    /// Appends an event and waits until its record is on disk.
     ///
     /// # Errors
     /// [`AuditError`] when it isn't.
     pub fn append(&self, event: Event) -> Result<Receipt, AuditError> {
         let (done, outcome) = mpsc::sync_channel(1);
         let done = move |result| {
-            // The other end waits below.
+            // The receiver waits below.
             let _ = done.send(result);
         };
         self.submit_urgent(event, done);
         outcome.recv().unwrap_or(Err(AuditError::Closed))
     }
 
-    /// Writes what was submitted, and takes no more.
+    /// Writes what was submitted, and accepts no more events.
     pub fn close(mut self) {
         self.finish();
     }
@@ -198,15 +200,15 @@ impl AuditLog {
     fn finish(&mut self) {
         self.queue.close();
         let Some(writer) = self.writer.take() else { return };
-        // The last one to let go may be a `done`, which the writer itself calls.
+        // The last owner may be a `done` callback, which the writer itself calls; it can't join itself.
         if writer.thread().id() != std::thread::current().id() {
-            // Whoever waited for a record has been told what became of it.
+            // All waiting callers have been notified.
             let _ = writer.join();
         }
     }
 }
 
-/// The statuses that name a record which the log doesn't hold.
+/// Returns the statuses that name a record which the log doesn't hold.
 fn missing(mut statuses: Vec<AnchorStatus>, tail: &Tail) -> Result<Vec<AnchorStatus>, AuditError> {
     if !statuses.is_empty() {
         let (log, end) = (tail.signer()?.log.to_string(), tail.position());

@@ -1,8 +1,8 @@
-//! Where rows are kept: SQLite in the state directory, or a PostgreSQL server.
+//! The database: SQLite in the state directory, or a PostgreSQL server.
 //!
-//! What is above says its SQL once, with `$1` for arguments, in the words that both engines know; where they differ, it
-//! gives both ([`Sql`]). Below are two engines, with all that is different between them: how they are opened, how they
-//! lock, when they commit.
+//! Callers write their SQL once, with `$1` for arguments, in the dialect that both engines share. Where the engines
+//! differ, callers give both variants ([`Sql`]). The two engines below contain all differences: how they are opened,
+//! how they lock, when they commit.
 
 mod failing;
 mod postgres;
@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where the database is.
+/// Location of the database.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Location {
-    /// A file of SQLite, made if it isn't there.
+    /// An SQLite file, created if it doesn't exist.
     File(PathBuf),
     /// A server, as `postgres://user:password@host/database`.
     Server(String),
@@ -31,11 +31,11 @@ pub enum Location {
 #[derive(Debug, Clone)]
 pub struct Database {
     engine: Engine,
-    /// Whether something in it could not be read for what it should be.
+    /// True once a stored value could not be read.
     is_damaged: Arc<AtomicBool>,
 }
 
-/// Which engine it is.
+/// Engine of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// SQLite.
@@ -44,27 +44,27 @@ pub enum Kind {
     Postgres,
 }
 
-/// The database did not do what it should.
+/// An operation on the database failed.
 #[derive(Debug, thiserror::Error)]
 #[error("can't {doing}")]
 pub struct DatabaseError {
-    /// What it was for.
+    /// Operation that failed.
     pub doing: &'static str,
-    /// What kind of failure it is.
+    /// Kind of failure.
     pub kind: Failing,
-    /// Why.
+    /// Underlying error.
     #[source]
     pub source: Box<dyn Error + Send + Sync>,
 }
 
-/// How a database fails.
+/// Kind of a database failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failing {
-    /// It can't be reached, or has no room: later it may do the same. Nothing was done.
+    /// The database can't be reached, or has no space. Nothing was done; a retry may succeed.
     Unavailable,
-    /// It can't be known whether it was done.
+    /// It is unknown whether the change was made.
     InDoubt,
-    /// It doesn't do that.
+    /// The database rejects the operation.
     Refused,
 }
 
@@ -74,25 +74,25 @@ enum Engine {
     Postgres(postgres::Postgres),
 }
 
-/// What is written together, or not at all. Dropping it undoes what it has done.
+/// A transaction: its statements take effect together or not at all. Dropping it rolls it back.
 #[derive(Debug)]
 pub(crate) enum Transaction {
     Sqlite(sqlite::Turn),
     Postgres(postgres::Turn),
 }
 
-/// A statement, in the words of each engine.
+/// A statement in the dialect of each engine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sql {
     sqlite: &'static str,
     postgres: &'static str,
 }
 
-/// Two that wait for each other without need, as their names have one hash, only wait.
+/// Statement for an advisory lock. If two names have the same hash, their holders wait for each other needlessly.
 const ALONE: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
 
-/// Carries something out to its end, also when nobody waits for it any more: a client that hangs up must not leave a change in
-/// the middle.
+/// Runs an operation to its end even if its caller stops waiting: a client that disconnects must not leave a change
+/// half done.
 pub(crate) async fn to_the_end<T: Send + 'static, E: From<DatabaseError> + Send + 'static>(
     work: impl Future<Output = Result<T, E>> + Send + 'static,
 ) -> Result<T, E> {
@@ -102,19 +102,19 @@ pub(crate) async fn to_the_end<T: Send + 'static, E: From<DatabaseError> + Send 
     }
 }
 
-/// What kind of failure an error of an engine is.
+/// Classifies the errors of an engine.
 pub(crate) trait Failure: Error + Send + Sync + 'static {
-    /// Which.
+    /// Returns the kind of failure.
     fn kind(&self) -> Failing;
 }
 
 // === impl Location ===
 
 impl Location {
-    /// Reads `sqlite:PATH` or `postgres://…`.
+    /// Parses `sqlite:PATH` or `postgres://…`.
     ///
     /// # Errors
-    /// The text itself, without what is secret in it, when it is neither.
+    /// The text itself, without its secrets, when it is neither.
     pub fn parse(text: &str) -> Result<Self, UnknownLocationError> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Ok(Self::Server(text.to_owned()));
@@ -158,10 +158,10 @@ impl fmt::Debug for Location {
 // === impl Database ===
 
 impl Database {
-    /// Opens it, and brings its schema up to date.
+    /// Opens the database, and brings its schema up to date.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be opened, or somebody newer has changed its schema.
+    /// [`DatabaseError`] when it can't be opened, or a newer version has changed its schema.
     pub async fn open(location: &Location) -> Result<Self, DatabaseError> {
         let engine = match location {
             Location::File(path) => Engine::Sqlite(sqlite::Sqlite::open(path, sqlite::JOBS).await?),
@@ -170,13 +170,13 @@ impl Database {
         Ok(Self { engine, is_damaged: Arc::default() })
     }
 
-    /// Opens that of a node's telemetry, which is a file wherever jobs are.
+    /// Opens a node's telemetry, which is always a file, wherever jobs are stored.
     pub(crate) async fn open_telemetry(path: &Path) -> Result<Self, DatabaseError> {
         let engine = Engine::Sqlite(sqlite::Sqlite::open(path, sqlite::TELEMETRY).await?);
         Ok(Self { engine, is_damaged: Arc::default() })
     }
 
-    /// Returns true if a read or write since it was opened has met what is damaged.
+    /// Returns true if a read or write since it was opened has found damage.
     pub fn is_damaged(&self) -> bool {
         self.is_damaged.load(Ordering::Relaxed)
     }
@@ -189,7 +189,7 @@ impl Database {
         done
     }
 
-    /// Which engine it is.
+    /// Returns the database's engine.
     pub fn kind(&self) -> Kind {
         match self.engine {
             Engine::Sqlite(_) => Kind::Sqlite,
@@ -197,7 +197,7 @@ impl Database {
         }
     }
 
-    /// Begins to write.
+    /// Begins a transaction that writes.
     pub(crate) async fn begin(&self) -> Result<Transaction, DatabaseError> {
         Ok(match &self.engine {
             Engine::Sqlite(sqlite) => Transaction::Sqlite(self.noted(sqlite.begin().await)?),
@@ -205,7 +205,8 @@ impl Database {
         })
     }
 
-    /// Carries out one statement; how many rows it has changed. When this is back without an error, that is on the disk.
+    /// Executes a statement as a transaction of its own; returns the number of changed rows. The change is on disk when
+    /// this returns without an error.
     pub(crate) async fn write(
         &self,
         write: &'static str,
@@ -224,7 +225,7 @@ impl Database {
         Ok(changed)
     }
 
-    /// The same for one that returns a row if it has done what it should.
+    /// Executes a statement as a transaction of its own; returns its first row, which shows that it took effect.
     pub(crate) async fn write_returning(
         &self,
         write: &'static str,
@@ -243,7 +244,7 @@ impl Database {
         Ok(rows.into_iter().next())
     }
 
-    /// Reads what is committed.
+    /// Reads committed data.
     pub(crate) async fn fetch(
         &self,
         sql: impl Into<Sql>,
@@ -255,7 +256,7 @@ impl Database {
         }
     }
 
-    /// Closes it, when what is under way is done.
+    /// Closes the database after the operations in progress.
     pub async fn close(&self) {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.close().await,
@@ -267,7 +268,7 @@ impl Database {
 // === impl Transaction ===
 
 impl Transaction {
-    /// Carries out a statement and gives the rows that it returns.
+    /// Executes a statement; returns its rows.
     pub(crate) async fn fetch(
         &mut self,
         sql: impl Into<Sql>,
@@ -279,7 +280,7 @@ impl Transaction {
         }
     }
 
-    /// Carries out a statement and gives the number of rows that it has changed.
+    /// Executes a statement; returns the number of changed rows.
     pub(crate) async fn execute(
         &mut self,
         sql: impl Into<Sql>,
@@ -291,8 +292,8 @@ impl Transaction {
         }
     }
 
-    /// Waits until nobody else is in a transaction that has asked for the same; nobody is until this one is over. Whoever writes to
-    /// a file is alone anyway.
+    /// Waits until no other transaction holds this advisory lock; it is held until this transaction is over. On SQLite
+    /// there is nothing to wait for, because a writer is always alone.
     pub(crate) async fn alone(&mut self, on: &str) -> Result<(), DatabaseError> {
         match self {
             Self::Sqlite(_) => Ok(()),
@@ -300,7 +301,7 @@ impl Transaction {
         }
     }
 
-    /// Keeps what was done. When this is back without an error, it is on the disk.
+    /// Commits the transaction. It is on disk when this returns without an error.
     pub(crate) async fn commit(self, write: &'static str) -> Result<(), DatabaseError> {
         belljar_failpoint::before(write);
         match self {
@@ -333,7 +334,7 @@ impl DatabaseError {
         Self { doing, kind: source.kind(), source: source.into() }
     }
 
-    /// What was to be done died with whoever did it.
+    /// Error for an operation whose task panicked or was cancelled.
     pub(crate) fn died(error: tokio::task::JoinError) -> Self {
         Self { doing: "finish what was begun", kind: Failing::InDoubt, source: error.into() }
     }

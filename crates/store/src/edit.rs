@@ -1,4 +1,4 @@
-//! Who writes something, and when; and what must be there for that.
+//! Author and time of a write, and the version that it expects.
 
 use crate::database::{DatabaseError, Row, unreadable};
 use belljar_contract::id::UserId;
@@ -6,22 +6,22 @@ use belljar_contract::scope::{Scope, Scopes};
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// Who writes something, and when.
+/// Author and time of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// Who.
+    /// User who writes.
     pub by: UserId,
-    /// When.
+    /// Time of the write.
     pub at: Timestamp,
 }
 
-/// Another version is there than the one that somebody wanted to change.
+/// The entry has another version than the one that was to be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("version {expected} was to be changed, and there is {}", in_words(.found))]
 pub struct VersionConflict {
-    /// Which was wanted.
+    /// Version that was expected.
     pub expected: u64,
-    /// Which is there.
+    /// Version that exists; `None` if there is no entry.
     pub found: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ fn in_words(found: &Option<u64>) -> String {
 // === impl VersionConflict ===
 
 impl VersionConflict {
-    /// That there is not the version that is expected, if one is.
+    /// Returns an error unless the found version is the expected one, if one is expected.
     pub(crate) fn check(expected: Option<u64>, found: Option<u64>) -> Result<(), Self> {
         match expected {
             Some(expected) if found != Some(expected) => Err(Self { expected, found }),
@@ -41,12 +41,12 @@ impl VersionConflict {
     }
 }
 
-/// The scopes, as statements are told them.
+/// Returns the scopes in the form that statements expect.
 pub(crate) fn listed(scopes: &Scopes) -> String {
     Value::from(scopes.all().iter().map(Scope::key).collect::<Vec<_>>()).to_string()
 }
 
-/// A value as it is kept, unless it couldn't be read again: it may be too deep.
+/// Returns a value as JSON; `None` if it couldn't be read back, for example because it is nested too deeply.
 pub(crate) fn written(value: &Value) -> Option<String> {
     let text = value.to_string();
     (serde_json::from_str::<Value>(&text).ok().as_ref() == Some(value)).then_some(text)

@@ -1,5 +1,5 @@
-//! Grants by which graphs are executed in sandboxes (`spec/2` invariant 3): issued, found and revoked. Of the secret that shows a grant
-//! only the digest is kept.
+//! Grants for executing graphs in sandboxes (`spec/2` invariant 3): issued, found and revoked. Only the digest of a
+//! grant's secret is stored.
 
 mod key;
 mod secret;
@@ -20,12 +20,12 @@ pub struct Grants {
     database: Database,
 }
 
-/// A grant as it is kept, without its secret.
+/// A grant as it is stored, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantRecord {
-    /// What it allows, and when it was revoked.
+    /// Permissions of the grant, and the time of its revocation.
     pub grant: ExecutionGrant,
-    /// When it was issued.
+    /// Time of issue.
     pub issued_at: Timestamp,
     secret_sha256: String,
 }
@@ -33,21 +33,21 @@ pub struct GrantRecord {
 /// A grant is not issued.
 #[derive(Debug, thiserror::Error)]
 pub enum IssueGrantError {
-    /// There are enough.
+    /// The maximum number of grants is reached.
     #[error("there are {MOST} grants, which is the most that may be kept")]
     TooMany,
     /// There are no random bytes for its secret.
     #[error("can't get random bytes")]
     Random(#[source] std::io::Error),
-    /// It has no form in which it could be kept.
+    /// The grant can't be serialised.
     #[error("the grant can't be written down")]
     Unwritten(#[source] serde_json::Error),
-    /// The database does not do what it should.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
-/// There are no more grants, revoked ones included.
+/// Maximum number of grants, revoked ones included.
 pub const MOST: u64 = 10_000;
 
 const COUNT: &str = "SELECT count(*) AS grants FROM execution_grants";
@@ -58,7 +58,7 @@ const ISSUE: &str =
 const FIND: &str =
     "SELECT id, secret_sha256, document, issued_at_ms, revoked_at_ms FROM execution_grants WHERE id = $1";
 
-/// Ids are of the time at which they were made.
+/// The order by id is the order of issue, because ids contain the time.
 const LIST: &str = "SELECT id, secret_sha256, document, issued_at_ms, revoked_at_ms FROM execution_grants \
     WHERE id > $1 ORDER BY id LIMIT $2";
 
@@ -67,7 +67,7 @@ const REVOKE: &str = "UPDATE execution_grants SET revoked_at_ms = $2 WHERE id = 
 // === impl Grants ===
 
 impl Grants {
-    /// Those of a database.
+    /// Creates the grant store on a database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
@@ -75,7 +75,7 @@ impl Grants {
     /// Issues a grant. Its secret is returned here, and never again.
     ///
     /// # Errors
-    /// [`IssueGrantError`]; there is no such grant then, unless the database says that it is in doubt.
+    /// [`IssueGrantError`]; there is no such grant then, unless the database reports that the outcome is in doubt.
     pub async fn issue(
         &self,
         grant: ExecutionGrant,
@@ -109,7 +109,7 @@ impl Grants {
         rows.first().map(GrantRecord::read).transpose()
     }
 
-    /// Revokes a grant; returns true if it was not revoked before. When this is back, it allows nothing any more.
+    /// Revokes a grant; returns true if it was not revoked before. From this call's return on, it permits nothing.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be revoked.
@@ -119,7 +119,7 @@ impl Grants {
             .await
     }
 
-    /// The grants behind that id, in the order in which they were issued.
+    /// Lists the grants after that id, in the order in which they were issued.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.

@@ -1,5 +1,5 @@
-//! Images that somebody has let be run while the system runs, besides those of its configuration. Whether they may is for whoever
-//! calls this to see to.
+//! Images that were allowed at run time, besides those of the configuration. The caller checks that the user may allow
+//! them.
 
 use crate::database::{Database, DatabaseError, Row, to_the_end, values};
 use crate::edit::Edit;
@@ -18,40 +18,40 @@ pub struct Images {
 /// An image that may be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedImage {
-    /// Which, by its whole name.
+    /// Full reference of the image.
     pub image: ImageReference,
-    /// What they call it.
+    /// Display name.
     pub name: Option<Label>,
-    /// When it was added.
+    /// Time at which it was added.
     pub added_at: Timestamp,
-    /// By whom.
+    /// User who added it.
     pub added_by: UserId,
 }
 
-/// What became of an image.
+/// Result of adding an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Added {
-    /// It may be run since just now.
+    /// The image was added.
     New(AddedImage),
-    /// It could before; nothing has changed, and its name neither.
+    /// The image was allowed already; nothing has changed, not even its name.
     Known(AddedImage),
 }
 
 /// An image is not added.
 #[derive(Debug, thiserror::Error)]
 pub enum AddImageError {
-    /// There are enough.
+    /// The maximum number of images is reached.
     #[error("there are {most} images, and no more may be there")]
     TooMany {
-        /// How many there may be.
+        /// Maximum number.
         most: u64,
     },
-    /// The database does not do what it should.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
-/// There are no more images.
+/// Maximum number of images.
 pub const MOST: u64 = 1_000;
 
 const FIND: &str = "SELECT image_ref, name, added_at_ms, added_by FROM allowed_images WHERE image_ref = $1";
@@ -69,15 +69,15 @@ const REMOVE: &str = "DELETE FROM allowed_images WHERE image_ref = $1";
 // === impl Images ===
 
 impl Images {
-    /// Those of a database.
+    /// Creates the image list on a database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
 
-    /// Lets an image be run. To add it once more changes nothing.
+    /// Allows an image. Adding it again changes nothing.
     ///
     /// # Errors
-    /// [`AddImageError`]; it isn't added then, unless the database says that it is in doubt.
+    /// [`AddImageError`]; it isn't added then, unless the database reports that the outcome is in doubt.
     pub async fn add(
         &self,
         image: ImageReference,
@@ -105,7 +105,7 @@ impl Images {
         .await
     }
 
-    /// Lets an image be run no longer; whether it could.
+    /// Removes an image from the list; returns true if it was there.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be removed.
@@ -114,7 +114,7 @@ impl Images {
         to_the_end(async move { Ok(database.write("image_remove", REMOVE, values![whole]).await? > 0) }).await
     }
 
-    /// Whether an image was added.
+    /// Returns the image if it was added.
     ///
     /// # Errors
     /// [`DatabaseError`] when that can't be read.
@@ -123,7 +123,7 @@ impl Images {
         rows.first().map(AddedImage::read).transpose()
     }
 
-    /// The images behind that one, by their whole names.
+    /// Lists the images after that one, by their full names.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.

@@ -1,8 +1,8 @@
-//! Jobs: durable from the moment at which somebody is told that they are accepted, and over exactly once.
+//! Jobs: durable from the moment at which a client gets their acceptance, and ended exactly once.
 //!
-//! What may happen to a job is decided by [`belljar_policy::lifecycle`]; here it is made to last. Each change of a job, with
-//! the event that tells of it, is one transaction, in which the job's row is locked. What takes time is not done in here:
-//! a job is claimed, carried out by whoever has claimed it, and its end is recorded with the claim's fence.
+//! [`belljar_policy::lifecycle`] decides which transitions are allowed; this module makes them durable. Each change of
+//! a job and its event are one transaction that locks the job's row. Nothing slow happens within: an instance claims a
+//! job, carries it out, and records its end with the claim's fencing token.
 
 mod callbacks;
 mod claim;
@@ -39,14 +39,14 @@ use std::sync::atomic::AtomicBool;
 pub struct Jobs {
     database: Database,
     room: Arc<Room>,
-    /// The last claim passed over jobs that don't fit: the next one looks for one that fits from the beginning.
+    /// True if the last claim skipped jobs that don't fit: the next one searches for a fitting job from the beginning.
     passes_over: Arc<AtomicBool>,
 }
 
 // === impl Jobs ===
 
 impl Jobs {
-    /// Those of that database.
+    /// Creates the job store on a database.
     pub fn new(database: Database) -> Self {
         Self { database, room: Arc::default(), passes_over: Arc::default() }
     }
@@ -56,8 +56,8 @@ impl Jobs {
         self.database.is_damaged()
     }
 
-    /// Carries something out to its end, also when nobody waits for it any more: a client that hangs up must not leave a
-    /// change in the middle.
+    /// Runs an operation to its end even if its caller stops waiting: a client that disconnects must not leave a change
+    /// half done.
     async fn to_the_end<T: Send + 'static, E: From<DatabaseError> + Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
@@ -65,7 +65,7 @@ impl Jobs {
         database::to_the_end(work).await
     }
 
-    /// Carries out one statement; how many rows it has changed.
+    /// Executes a statement; returns the number of changed rows.
     async fn write(
         &self,
         name: &'static str,

@@ -1,5 +1,5 @@
-//! What is kept for good: jobs and what becomes of them, and what agents are lent and leave, in a database; and the audit: what
-//! was done on whose behalf, in a form that shows every change.
+//! Durable storage. A database holds jobs and their outcomes, and what agents are given and leave behind. The audit log
+//! records on whose behalf each action was performed, and makes every later change detectable.
 
 #![forbid(unsafe_code)]
 

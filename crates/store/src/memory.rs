@@ -1,7 +1,7 @@
-//! What an agent notes down for the rest of its job: texts by keys, each with a summary if it likes.
+//! Agent memory: notes of an agent for the rest of its job. Each is a text with a key and an optional summary.
 //!
-//! It is the job's alone, and goes with the job ([`crate::jobs::Jobs::expire`]). How much it may be is decided where it is
-//! written, while nobody else writes to the same job's: two that come at once can't go past a limit together.
+//! It belongs to one job and is deleted with it ([`crate::jobs::Jobs::expire`]). Limits are checked in the writing
+//! transaction while no other one writes notes of the same job, so two concurrent writes can't exceed a limit together.
 
 mod entry;
 mod search;
@@ -22,7 +22,7 @@ pub struct Memory {
     limits: Limits,
 }
 
-/// Which job's memory: the job, and the task that it is known to be of.
+/// Job that the memory belongs to, with the task that the caller expects it to be of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Of {
     /// The task.
@@ -31,16 +31,16 @@ pub struct Of {
     pub job_id: JobId,
 }
 
-/// What became of a note.
+/// Result of adding a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
-    /// There was none of that key.
+    /// There was no note with that key.
     New,
-    /// It is there instead of the one that was.
+    /// The note has replaced the previous one with that key.
     Replaced,
 }
 
-/// Something can't be noted, or found.
+/// A note can't be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// There is no such job, or it is of another task.
@@ -51,36 +51,36 @@ pub enum MemoryError {
         /// The job.
         job_id: JobId,
     },
-    /// Nothing is noted for it any more.
+    /// The job is over, so it accepts no notes.
     #[error("the job {job_id} is over")]
     Over {
         /// The job.
         job_id: JobId,
     },
-    /// There is nothing of that key.
+    /// There is no note with that key.
     #[error("there is nothing under {key}")]
     Missing {
         /// The key.
         key: MemoryKey,
     },
-    /// It is too much.
+    /// A limit would be exceeded.
     #[error("{limit} would be {would_be}, and may be {most}")]
     TooMuch {
-        /// Of what.
+        /// The limit.
         limit: Limit,
-        /// How much it would be.
+        /// Amount that would be reached.
         would_be: u64,
-        /// How much it may be.
+        /// Maximum amount.
         most: u64,
     },
-    /// The database does not do what it should.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
 const JOB: &str = "SELECT number, task_id, state FROM jobs WHERE job_key = $1";
 
-/// Whoever notes something down for it waits for whoever does already; whoever refers to it doesn't.
+/// Locks a job for writing notes. Concurrent writers wait; inserts that only reference the job don't.
 const LOCKED_JOB: Sql =
     Sql::of_each(JOB, "SELECT number, task_id, state FROM jobs WHERE job_key = $1 FOR NO KEY UPDATE");
 
@@ -107,15 +107,15 @@ const DELETE: &str = "DELETE FROM memory WHERE job = $1 AND key = $2";
 // === impl Memory ===
 
 impl Memory {
-    /// That of the jobs of a database, and how much a job may note.
+    /// Creates the memory store on a database, with limits for each job.
     pub fn new(database: Database, limits: Limits) -> Self {
         Self { database, limits }
     }
 
-    /// Notes something down, in the place of what was there under the same key.
+    /// Writes a note; replaces the one with the same key.
     ///
     /// # Errors
-    /// [`MemoryError`]; nothing has changed then, unless the database says that it is in doubt.
+    /// [`MemoryError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
     pub async fn add(&self, of: &Of, note: Note, now: Timestamp) -> Result<Added, MemoryError> {
         self.limits.check(&note)?;
         let (memory, of) = (self.clone(), of.clone());
@@ -139,7 +139,7 @@ impl Memory {
         .await
     }
 
-    /// What is noted behind that key, without the contents.
+    /// Lists the notes after that key, without their contents.
     ///
     /// # Errors
     /// [`MemoryError`] when there is no such job, or it can't be read.
@@ -156,7 +156,7 @@ impl Memory {
         Ok(Page::cut(entries, size, |entry: &MemoryEntry| entry.key.clone()))
     }
 
-    /// What is noted under a key, and the content.
+    /// Returns the note with that key, and its content.
     ///
     /// # Errors
     /// [`MemoryError`] when it isn't there, or can't be read.
@@ -167,7 +167,7 @@ impl Memory {
         Ok((MemoryEntry::read(row)?, row.text("content")?))
     }
 
-    /// What is noted with any of these words in it, what fits best first.
+    /// Returns the notes that contain any of these words, best match first.
     ///
     /// # Errors
     /// [`MemoryError`] when there is no such job, or it can't be read.
@@ -179,10 +179,10 @@ impl Memory {
         Ok(query.ranked(notes))
     }
 
-    /// Forgets what is noted under a key.
+    /// Deletes the note with that key.
     ///
     /// # Errors
-    /// [`MemoryError`] when it isn't there, or can't be forgotten.
+    /// [`MemoryError`] when it isn't there, or can't be deleted.
     pub async fn delete(&self, of: &Of, key: &MemoryKey) -> Result<(), MemoryError> {
         let (memory, job, key) = (self.clone(), self.find(of).await?, key.clone());
         to_the_end(async move {
@@ -195,7 +195,7 @@ impl Memory {
         .await
     }
 
-    /// The number of the job.
+    /// Returns the number of the job.
     async fn find(&self, of: &Of) -> Result<u64, MemoryError> {
         let rows = self.database.fetch(JOB, values![of.job_id.key()]).await?;
         let row = rows.first().ok_or_else(|| of.unknown())?;
@@ -203,7 +203,8 @@ impl Memory {
     }
 }
 
-/// The number of the job, which nobody else notes anything down for until the transaction is over, and which isn't.
+/// Locks the job, which must not be over, and returns its number. No other transaction writes notes for it until this
+/// one is over.
 async fn lock(transaction: &mut Transaction, of: &Of) -> Result<u64, MemoryError> {
     let rows = transaction.fetch(LOCKED_JOB, values![of.job_id.key()]).await?;
     let row = rows.first().ok_or_else(|| of.unknown())?;
@@ -218,7 +219,7 @@ async fn lock(transaction: &mut Transaction, of: &Of) -> Result<u64, MemoryError
 
 impl Of {
     fn check(&self, row: &crate::database::Row) -> Result<u64, MemoryError> {
-        // Somebody else's job is as good as none.
+        // A job of another task is reported as unknown.
         match row.text("task_id")?.eq_ignore_ascii_case(self.task_id.as_str()) {
             true => Ok(row.count("number")?),
             false => Err(self.unknown()),

@@ -1,19 +1,19 @@
-//! Lists, a page at a time: each page tells the place behind which the next begins, which is a place in the order of the list
-//! and stays one, whatever is added or removed meanwhile.
+//! Paged lists: each page names the place after which the next one begins. A place is a position in the list's order,
+//! and stays valid when entries are added or removed.
 
-/// Some of a list.
+/// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T, P = String> {
     /// The entries, in order.
     pub entries: Vec<T>,
-    /// Behind which place the next page begins; nothing if this is the last.
+    /// Place after which the next page begins; `None` on the last.
     pub next: Option<P>,
 }
 
-/// A page has no more entries, whatever is asked for.
+/// Maximum number of entries of a page, whatever is requested.
 pub const MOST: u32 = 500;
 
-/// How many are asked for, and how many are fetched: one more tells whether there are more.
+/// Page size. One more row is fetched than requested, which shows whether there are more.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     most: usize,
@@ -29,10 +29,10 @@ impl Size {
     }
 }
 
-/// All of a list, page by page.
+/// Returns a whole list, page by page.
 ///
 /// # Errors
-/// Whatever the first page that can't be had says.
+/// The error of the first page that can't be read.
 pub async fn all<T, P, E, F>(page: impl Fn(Option<P>) -> F) -> Result<Vec<T>, E>
 where
     F: Future<Output = Result<Page<T, P>, E>>,
@@ -51,7 +51,7 @@ where
 // === impl Page ===
 
 impl<T, P> Page<T, P> {
-    /// The page of what was fetched.
+    /// Makes a page of the fetched entries.
     pub(crate) fn cut(mut fetched: Vec<T>, size: Size, place: impl Fn(&T) -> P) -> Self {
         let has_more = fetched.len() > size.most;
         fetched.truncate(size.most);

@@ -1,5 +1,5 @@
-//! Preferences: values by keys, each for somebody or something. Which of them hold for somebody is decided by
-//! [`belljar_policy::preferences`].
+//! Preferences: values by key, each for one scope. [`belljar_policy::preferences`] decides which of them are in effect
+//! for a caller.
 
 mod error;
 
@@ -23,29 +23,29 @@ pub struct Preferences {
     limits: Limits,
 }
 
-/// A preference to be written. Whether somebody may write it is for others to decide.
+/// A preference to be written. The caller checks that the user may write it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wish {
-    /// Whom it is for.
+    /// Scope that the preference is for.
     pub scope: Scope,
-    /// What it is about.
+    /// Key of the preference.
     pub key: Key,
     /// The value.
     pub value: Value,
-    /// What the value is said to be, and must be.
+    /// Declared type; the value must have it.
     pub value_type: ValueType,
 }
 
-/// A preference that was changed, for whoever records that.
+/// A changed preference, for the audit record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Changed {
-    /// What it was before.
+    /// The preference before the change.
     pub before: Preference,
-    /// What it is.
+    /// The preference after the change.
     pub after: Preference,
 }
 
-/// A place in the list: behind the entry of that key and scope.
+/// A place in the list: after the entry of that key and scope.
 pub type Place = (Key, Scope);
 
 macro_rules! columns {
@@ -84,7 +84,7 @@ const DELETE: &str = "DELETE FROM preferences WHERE scope = $1 AND key = $2";
 // === impl Preferences ===
 
 impl Preferences {
-    /// Those of a database, and how much there may be of a scope.
+    /// Creates the preference store on a database, with limits for each scope.
     pub fn new(database: Database, limits: Limits) -> Self {
         Self { database, limits }
     }
@@ -92,7 +92,7 @@ impl Preferences {
     /// Writes a preference of which there is none yet.
     ///
     /// # Errors
-    /// [`PreferenceError`]; nothing has changed then, unless the database says that it is in doubt.
+    /// [`PreferenceError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
     pub async fn create(&self, wish: Wish, edit: Edit) -> Result<Preference, PreferenceError> {
         let (this, text) = (self.clone(), self.limits.check(&wish)?);
         to_the_end(async move {
@@ -111,7 +111,7 @@ impl Preferences {
     /// Changes a preference.
     ///
     /// # Errors
-    /// [`PreferenceError`]; nothing has changed then, unless the database says that it is in doubt.
+    /// [`PreferenceError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
     pub async fn update(
         &self,
         wish: Wish,
@@ -133,7 +133,7 @@ impl Preferences {
     /// Removes a preference; what it was.
     ///
     /// # Errors
-    /// [`PreferenceError`]; nothing has changed then, unless the database says that it is in doubt.
+    /// [`PreferenceError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
     pub async fn delete(
         &self,
         scope: &Scope,
@@ -151,7 +151,7 @@ impl Preferences {
         .await
     }
 
-    /// A preference, if there is one of that key for that scope.
+    /// Returns the preference with that key for that scope, if there is one.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be read.
@@ -160,7 +160,7 @@ impl Preferences {
         rows.first().map(read).transpose()
     }
 
-    /// The preferences of these scopes behind that place, by their keys.
+    /// Lists the preferences of these scopes after that place, by their keys.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -177,18 +177,18 @@ impl Preferences {
         Ok(Page::cut(entries, size, |entry: &Preference| (entry.key.clone(), entry.scope.clone())))
     }
 
-    /// What holds for somebody who is in these scopes.
+    /// Returns the preferences that are in effect for a caller in these scopes.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be read.
+    /// [`DatabaseError`] when they can't be read.
     pub async fn effective(&self, scopes: &Scopes) -> Result<Effective, DatabaseError> {
-        // No more than there may be of each of them.
+        // The limits of each scope bound the number of rows.
         let rows = self.database.fetch(ALL, values![listed(scopes)]).await?;
         let entries = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         Ok(belljar_policy::preferences::effective(&entries, scopes))
     }
 
-    /// Whether there is room for it in its scope, which nobody else writes to until the transaction is over.
+    /// Checks that the scope has room for the entry. No other transaction writes to the scope until this one is over.
     async fn has_room(
         &self,
         transaction: &mut Transaction,
@@ -202,7 +202,7 @@ impl Preferences {
     }
 }
 
-/// The entry, if there is one; nobody else writes to its scope until the transaction is over.
+/// Returns the entry, if there is one. No other transaction writes to its scope until this one is over.
 async fn lock(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -213,7 +213,7 @@ async fn lock(
     rows.first().map(read).transpose()
 }
 
-/// The same for one that must be there, in that version.
+/// Locks an entry that must exist, in the expected version.
 async fn there(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -257,7 +257,7 @@ fn read(row: &Row) -> Result<Preference, DatabaseError> {
 // === impl Limits ===
 
 impl Limits {
-    /// The value as it is kept.
+    /// Checks the limits of a value; returns its stored form.
     fn check(&self, wish: &Wish) -> Result<String, PreferenceError> {
         if !wish.value_type.is_of(&wish.value) {
             return Err(PreferenceError::OtherType { value_type: wish.value_type });

@@ -1,4 +1,4 @@
-//! Bytes that nobody can guess.
+//! Unpredictable random bytes.
 
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};

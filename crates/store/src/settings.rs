@@ -1,5 +1,5 @@
-//! What operators set for the whole system, such as `mcp.tools.disabled`. They are no preferences: nobody else writes them, and
-//! nothing hides them. That it is an operator who does is for whoever calls this to see to.
+//! Settings that operators make for the whole system, for example `mcp.tools.disabled`. Unlike preferences, only
+//! operators write them, and no scope overrides them. The caller checks that the user is an operator.
 
 use crate::database::{Database, DatabaseError, Row, Transaction, to_the_end, values};
 use crate::edit::{Edit, VersionConflict, value, written};
@@ -18,57 +18,57 @@ pub struct Settings {
 /// A setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// What it is about.
+    /// Key of the setting.
     pub key: Key,
     /// Its value.
     pub value: Value,
-    /// How often it was written.
+    /// Version; each write increments it.
     pub version: u64,
-    /// When it was written last.
+    /// Time of the last write.
     pub updated_at: Timestamp,
-    /// By whom.
+    /// User who made the last write.
     pub updated_by: UserId,
 }
 
-/// A setting that was written, for whoever records that.
+/// A written setting, for the audit record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Set {
-    /// What it was before, if there was one.
+    /// Setting before the write, if there was one.
     pub before: Option<Setting>,
-    /// What it is.
+    /// Setting after the write.
     pub after: Setting,
 }
 
 /// A setting is not written.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingError {
-    /// It was changed meanwhile.
+    /// The setting was changed meanwhile.
     #[error(transparent)]
     Version(#[from] VersionConflict),
-    /// There is none.
+    /// The setting doesn't exist.
     #[error("there is no setting {key}")]
     Missing {
-        /// About what.
+        /// Key of the setting.
         key: Key,
     },
-    /// The value is too large, or nested too deep to be read again.
+    /// The value is too large, or nested too deep to be read back.
     #[error("the value is nested too deep, or has more than {LONGEST_VALUE} bytes")]
     Value,
-    /// There are enough.
+    /// The maximum number of settings is reached.
     #[error("there are {most} settings, and no more may be there")]
     TooMany {
-        /// How many there may be.
+        /// Maximum number.
         most: u64,
     },
-    /// The database does not do what it should.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
-/// There are no more settings.
+/// Maximum number of settings.
 pub const MOST: u64 = 1_000;
 
-/// A value has no more bytes, as JSON.
+/// Maximum length of a value as JSON, in bytes.
 pub const LONGEST_VALUE: usize = 64 << 10;
 
 macro_rules! columns {
@@ -92,7 +92,7 @@ const DELETE: &str = "DELETE FROM settings WHERE key = $1";
 // === impl Settings ===
 
 impl Settings {
-    /// Those of a database.
+    /// Creates the settings store on a database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
@@ -100,7 +100,7 @@ impl Settings {
     /// Writes a setting, if the version that is expected is there, or none is expected.
     ///
     /// # Errors
-    /// [`SettingError`]; nothing has changed then, unless the database says that it is in doubt.
+    /// [`SettingError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
     pub async fn set(
         &self,
         key: &Key,
@@ -131,7 +131,7 @@ impl Settings {
     /// Removes a setting; what it was.
     ///
     /// # Errors
-    /// [`SettingError`]; nothing has changed then, unless the database says that it is in doubt.
+    /// [`SettingError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
     pub async fn delete(&self, key: &Key, expected_version: Option<u64>) -> Result<Setting, SettingError> {
         let (database, key) = (self.database.clone(), key.clone());
         to_the_end(async move {
@@ -146,7 +146,7 @@ impl Settings {
         .await
     }
 
-    /// A setting, if there is one of that key.
+    /// Returns the setting with that key, if there is one.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be read.
@@ -154,7 +154,7 @@ impl Settings {
         self.database.fetch(FIND, values![key.as_str()]).await?.first().map(Setting::read).transpose()
     }
 
-    /// The settings behind that key.
+    /// Lists the settings after that key.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -166,7 +166,7 @@ impl Settings {
     }
 }
 
-/// The setting, if there is one; nobody else writes any until the transaction is over.
+/// Returns the setting, if there is one. No other transaction writes settings until this one is over.
 async fn lock(transaction: &mut Transaction, key: &Key) -> Result<Option<Setting>, DatabaseError> {
     transaction.alone("settings").await?;
     transaction.fetch(FIND, values![key.as_str()]).await?.first().map(Setting::read).transpose()

@@ -1,7 +1,8 @@
-//! What agents may read on how something is done, each for a scope: seen by whoever is in it, and by nobody else.
+//! Skills: texts that explain to agents how something is done. Each has a scope, and only agents within that scope see
+//! it.
 //!
-//! A skill that somebody doesn't see is to them as if it weren't there. Every content is looked through before it is kept
-//! ([`belljar_policy::skill`]), which is a tripwire and no more.
+//! To an agent that doesn't see a skill, the skill doesn't exist. Every content is scanned before it is stored
+//! ([`belljar_policy::skill`]); the scan is a tripwire, not a security boundary.
 
 mod error;
 
@@ -23,48 +24,48 @@ pub struct Skills {
     database: Database,
 }
 
-/// A skill, without what is in it.
+/// A skill without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// Which.
+    /// Id of the skill.
     pub id: SkillId,
-    /// What it is called.
+    /// Name of the skill.
     pub name: Label,
-    /// Whom it is for.
+    /// Scope of the agents that see the skill.
     pub scope: Scope,
-    /// How many bytes it has.
+    /// Size of the content, in bytes.
     pub size_bytes: u64,
-    /// How often it was written.
+    /// Version; each write increments it.
     pub version: u64,
-    /// When it was written last.
+    /// Time of the last write.
     pub updated_at: Timestamp,
-    /// By whom.
+    /// User who made the last write.
     pub updated_by: UserId,
 }
 
-/// A skill to be kept. Whether somebody may keep one for that scope is for others to decide.
+/// A skill to be stored. The caller checks that the user may store one for that scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSkill {
-    /// Which it will be.
+    /// Id of the new skill.
     pub id: SkillId,
-    /// What it is called.
+    /// Name of the new skill.
     pub name: Label,
-    /// Whom it is for.
+    /// Scope of the agents that will see the skill.
     pub scope: Scope,
-    /// What is in it, as Markdown.
+    /// Content, as Markdown.
     pub content: String,
 }
 
-/// What is to be otherwise of a skill; what isn't said stays.
+/// Changes to a skill. `None` leaves a field as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkillChange {
-    /// What it is called.
+    /// New name.
     pub name: Option<Label>,
-    /// Its scope. The caller decides whether it may be changed to that.
+    /// New scope. The caller checks that the user may change it to that.
     pub scope: Option<Scope>,
-    /// What is in it.
+    /// New content.
     pub content: Option<String>,
-    /// Which version is to be changed; whichever is there, if it isn't said.
+    /// Version that is to be changed. `None` changes any version.
     pub expected_version: Option<u64>,
 }
 
@@ -74,7 +75,7 @@ pub const LONGEST_CONTENT: usize = 256 << 10;
 /// A scope has no more skills.
 pub const MOST_OF_A_SCOPE: u64 = 500;
 
-/// One statement for each engine, for those who are in one of the scopes that are told as a list.
+/// SQL for each engine, restricted to skills of the scopes that are passed as a list.
 macro_rules! in_scopes {
     ($before:expr, $number:literal, $after:expr) => {
         Sql::of_each(
@@ -119,15 +120,15 @@ const DELETE: &str = "DELETE FROM skills WHERE id = $1";
 // === impl Skills ===
 
 impl Skills {
-    /// Those of a database.
+    /// Creates the skill store on a database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
 
-    /// Keeps a skill.
+    /// Stores a skill.
     ///
     /// # Errors
-    /// [`SkillError`]; it isn't kept then, unless the database says that it is in doubt.
+    /// [`SkillError`]; it isn't stored then, unless the database reports that the outcome is in doubt.
     pub async fn create(&self, skill: NewSkill, edit: Edit) -> Result<Skill, SkillError> {
         check(&skill.name, &skill.content)?;
         let database = self.database.clone();
@@ -148,10 +149,10 @@ impl Skills {
         .await
     }
 
-    /// Changes a skill that somebody in these scopes sees.
+    /// Changes a skill that is visible to callers in these scopes.
     ///
     /// # Errors
-    /// [`SkillError`]; nothing has changed then, unless the database says that it is in doubt.
+    /// [`SkillError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
     pub async fn update(
         &self,
         id: &SkillId,
@@ -185,10 +186,10 @@ impl Skills {
         .await
     }
 
-    /// Removes a skill that somebody in these scopes sees; what it was.
+    /// Deletes a skill that is visible to callers in these scopes; returns its metadata.
     ///
     /// # Errors
-    /// [`SkillError`]; nothing has changed then, unless the database says that it is in doubt.
+    /// [`SkillError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
     pub async fn delete(
         &self,
         id: &SkillId,
@@ -207,7 +208,7 @@ impl Skills {
         .await
     }
 
-    /// A skill that somebody in these scopes sees, and what is in it.
+    /// Returns a skill that is visible to callers in these scopes, with its content.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be read.
@@ -220,7 +221,7 @@ impl Skills {
         rows.first().map(with_content).transpose()
     }
 
-    /// The scope of a skill, in whatever scope that is.
+    /// Returns the scope of a skill, even if it is outside of the caller's scopes.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be read.
@@ -229,7 +230,8 @@ impl Skills {
         rows.first().map(|row| row.parsed("scope", Scope::parse)).transpose()
     }
 
-    /// The skill that somebody in these scopes means by a text: the one with that id, or the nearest of that name.
+    /// Resolves a text to a skill that is visible to callers in these scopes: by id, or else the one with that name in
+    /// the nearest scope.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be read.
@@ -252,7 +254,7 @@ impl Skills {
         }
     }
 
-    /// The skills behind that one, of those that somebody in these scopes sees.
+    /// Lists the skills after the given one that are visible to callers in these scopes.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -275,12 +277,12 @@ fn check(name: &Label, content: &str) -> Result<(), SkillError> {
     if size_bytes > LONGEST_CONTENT as u64 {
         return Err(SkillError::TooLarge { size_bytes });
     }
-    // A list of names is read by the same agents.
+    // Names are scanned, too: the same agents read them in lists.
     examine(name.as_str())?;
     Ok(examine(content)?)
 }
 
-/// Whether there may be one more in a scope, to which nobody else adds any until the transaction is over.
+/// Checks that the scope has room for one more skill. No other transaction adds skills until this one is over.
 async fn has_room(transaction: &mut Transaction, scope: &Scope, id: &SkillId) -> Result<(), SkillError> {
     transaction.alone("skills").await?;
     let others = transaction.fetch(OTHERS, values![scope.key(), id.as_str()]).await?;
@@ -288,7 +290,7 @@ async fn has_room(transaction: &mut Transaction, scope: &Scope, id: &SkillId) ->
     if others >= MOST_OF_A_SCOPE { Err(SkillError::TooMany { most: MOST_OF_A_SCOPE }) } else { Ok(()) }
 }
 
-/// A skill that they see, which nobody else changes until the transaction is over.
+/// Locks a skill that is visible in these scopes. No other transaction changes it until this one is over.
 async fn lock(
     transaction: &mut Transaction,
     id: &SkillId,

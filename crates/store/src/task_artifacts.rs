@@ -1,10 +1,12 @@
-//! The files that tasks keep, by their paths: of each, where its content lies among [`crate::artifacts`], and who has put it there.
+//! The files that tasks keep, by path. Each refers to a content in [`crate::artifacts`] and names the job that stored
+//! it.
 //!
 //! ```text
 //! Artifacts::keep_bytes ─► Content ─► TaskArtifacts::put      what is referred to is not removed (Jobs::is_referenced)
 //! ```
 //!
-//! How much a task may keep is decided where it is written, while nobody else writes to the same task's.
+//! A task's limits are checked in the transaction that writes, while no other transaction writes files of the same
+//! task.
 
 use crate::artifacts::Content;
 use crate::database::{Database, DatabaseError, Row, to_the_end, unreadable, values};
@@ -27,17 +29,17 @@ pub struct TaskArtifacts {
 pub struct TaskArtifact {
     /// Its path.
     pub path: ArtifactPath,
-    /// What is in it.
+    /// Content of the file.
     pub content: Content,
-    /// What kind of content that is said to be.
+    /// Declared media type of the content.
     pub content_type: Option<MediaType>,
-    /// The job that has put it there.
+    /// Job that stored it.
     pub job_id: Option<JobId>,
-    /// The run that has.
+    /// Run that stored it.
     pub run_id: Option<RunId>,
-    /// When the first file of that path was put there.
+    /// Time at which the path was first written.
     pub created_at: Timestamp,
-    /// When this was.
+    /// Time of the last write.
     pub updated_at: Timestamp,
 }
 
@@ -46,35 +48,35 @@ pub struct TaskArtifact {
 pub struct Put {
     /// Its path.
     pub path: ArtifactPath,
-    /// What is in it, which is kept already.
+    /// Content of the file, which must be stored already.
     pub content: Content,
-    /// What kind of content that is said to be.
+    /// Declared media type of the content.
     pub content_type: Option<MediaType>,
-    /// The job that puts it there.
+    /// Job that stores it.
     pub job_id: Option<JobId>,
-    /// The run that does.
+    /// Run that stores it.
     pub run_id: Option<RunId>,
 }
 
-/// What became of it.
+/// Result of storing a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
     /// The file.
     pub artifact: TaskArtifact,
-    /// What was in the file of that path before.
+    /// Previous content of that path.
     pub replaced: Option<Content>,
 }
 
-/// How much a task may keep.
+/// Limits for each task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many files.
+    /// Maximum number of files.
     pub files: u64,
-    /// How many bytes they may have together.
+    /// Maximum total size, in bytes.
     pub total_bytes: u64,
 }
 
-/// One of [`Limits`].
+/// Names one of [`Limits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// [`Limits::files`].
@@ -83,25 +85,25 @@ pub enum Limit {
     TotalBytes,
 }
 
-/// A file can't be kept.
+/// A file can't be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum PutError {
-    /// It is too much.
+    /// A limit would be exceeded.
     #[error("{limit} would be {would_be}, and may be {most}")]
     TooMuch {
-        /// Of what.
+        /// The limit.
         limit: Limit,
-        /// How much it would be.
+        /// Amount that would be reached.
         would_be: u64,
-        /// How much it may be.
+        /// Maximum amount.
         most: u64,
     },
-    /// The database does not do what it should.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
-/// As many are removed at once.
+/// Maximum number of files deleted in one statement.
 const MOST: u32 = 500;
 
 macro_rules! columns {
@@ -145,16 +147,16 @@ const EXPIRED: &str = "DELETE FROM task_artifacts WHERE (task_key, path) IN (\
 // === impl TaskArtifacts ===
 
 impl TaskArtifacts {
-    /// Those of a database, and how much a task may keep.
+    /// Creates the store on a database, with limits for each task.
     pub fn new(database: Database, limits: Limits) -> Self {
         Self { database, limits }
     }
 
-    /// Keeps a file, in the place of the one of the same path. Its content was put where it is kept before
-    /// ([`crate::artifacts::Artifacts::keep_bytes`]), and not long before.
+    /// Stores a file; replaces the one with the same path. Its content must have been stored before
+    /// ([`crate::artifacts::Artifacts::keep_bytes`]), and recently.
     ///
     /// # Errors
-    /// [`PutError`]; nothing has changed then, unless the database says that it is in doubt.
+    /// [`PutError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
     pub async fn put(&self, task_id: &TaskId, put: Put, now: Timestamp) -> Result<Kept, PutError> {
         let (artifacts, task) = (self.clone(), task_id.key());
         to_the_end(async move {
@@ -188,10 +190,10 @@ impl TaskArtifacts {
         .await
     }
 
-    /// A file, if the task keeps one of that path.
+    /// Returns the file with that path, if the task has one.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be looked for.
+    /// [`DatabaseError`] when it can't be read.
     pub async fn find(
         &self,
         task_id: &TaskId,
@@ -201,7 +203,7 @@ impl TaskArtifacts {
         rows.first().map(TaskArtifact::read).transpose()
     }
 
-    /// The files behind that path, of those whose path begins with a text.
+    /// Lists the files after that path whose paths begin with a text.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -212,7 +214,7 @@ impl TaskArtifacts {
         after: Option<&ArtifactPath>,
         most: u32,
     ) -> Result<Page<TaskArtifact, ArtifactPath>, DatabaseError> {
-        // No path has one, and one of the databases can't be asked for it.
+        // No path has a NUL, and one of the databases rejects it as an argument.
         if prefix.contains('\0') {
             return Ok(Page { entries: Vec::new(), next: None });
         }
@@ -223,7 +225,7 @@ impl TaskArtifacts {
         Ok(Page::cut(entries, size, |artifact: &TaskArtifact| artifact.path.clone()))
     }
 
-    /// The files of a task that one of its jobs has put there last, by path.
+    /// Returns the files of a task that one of its jobs has written last, by path.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -232,7 +234,7 @@ impl TaskArtifacts {
         rows.iter().map(TaskArtifact::read).collect()
     }
 
-    /// Keeps a file no longer; whether there was one. Its content is removed when nobody else wants it.
+    /// Deletes a file; returns true if it existed. Its content is removed once nothing refers to it.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be removed.
@@ -241,8 +243,8 @@ impl TaskArtifacts {
         Ok(removed.await? > 0)
     }
 
-    /// Removes some files that were put there before, of tasks none of whose jobs is kept any more; how many. None when there are
-    /// no more.
+    /// Deletes some files that were written before that time, of tasks without stored jobs; returns their number, and 0
+    /// when there are no more.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be removed.

@@ -1,7 +1,7 @@
-//! What a node tells of itself, in a file of its own: who runs, what ran, what was logged (`docs/node.md`).
+//! A node's telemetry, in a database file of its own: instances, sandboxes and log events (`docs/node.md`).
 //!
-//! Nothing waits for it. What is noted goes to a queue, from which it is written a few times a second; when more comes than can
-//! be written, what is too much is dropped and counted. Jobs are not kept here, and nothing is decided by it.
+//! No caller waits for it. Notes go into a queue that is written a few times a second. When the queue is full, notes
+//! are dropped and counted. Jobs are not stored here, and no decision depends on it.
 
 mod reading;
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// What a node tells of itself.
+/// Telemetry store of a node.
 #[derive(Debug)]
 pub struct Telemetry {
     database: Database,
@@ -32,9 +32,9 @@ pub struct Telemetry {
 /// A node that has come up.
 #[derive(Debug, Clone)]
 pub struct Boot {
-    /// When.
+    /// Time of the start.
     pub at: Timestamp,
-    /// The instance that it is.
+    /// Id of the instance.
     pub boot_id: String,
     /// The node's name.
     pub node_slug: String,
@@ -47,42 +47,42 @@ pub struct Boot {
 /// A sandbox that was made.
 #[derive(Debug, Clone)]
 pub struct Made {
-    /// When.
+    /// Time of the creation.
     pub at: Timestamp,
     /// Its run.
     pub run_id: RunId,
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Purpose of the container.
     pub kind: ContainerKind,
-    /// What it is made by.
+    /// Runtime that created it.
     pub runtime: &'static str,
-    /// What it is made from.
+    /// Image that it was created from.
     pub image: String,
     /// The task that it works for.
     pub task_id: Option<TaskId>,
     /// The job that it works on.
     pub job_id: Option<JobId>,
-    /// What it is marked with.
+    /// Labels of the container.
     pub labels: Vec<(&'static str, String)>,
 }
 
-/// What a part of the node has to say.
+/// A log event of a part of the node.
 #[derive(Debug, Clone)]
 pub struct Said {
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
-    /// Which part: `node_manager`, `worker_api`.
+    /// Service that reports it: `node_manager` or `worker_api`.
     pub service: &'static str,
-    /// How much it matters: `info`, `warn`, `error`.
+    /// Level: `info`, `warn` or `error`.
     pub level: &'static str,
-    /// What.
+    /// Message.
     pub message: String,
-    /// What there is besides.
+    /// Additional fields.
     pub fields: serde_json::Value,
 }
 
-/// Something to be remembered.
+/// An entry of the queue.
 #[derive(Debug)]
 enum Note {
     Boot(Boot),
@@ -93,25 +93,25 @@ enum Note {
         exit_code: i32,
     },
     Said(Said),
-    /// Everything before it has been written.
+    /// Notifies its sender when everything before it has been written.
     Mark(oneshot::Sender<()>),
 }
 
-/// Where it is below a node's state.
+/// Path of the file, relative to the node's state directory.
 pub const FILE: &str = "telemetry/telemetry.db";
 
-/// More can't wait to be written.
+/// Maximum number of queued notes.
 const MOST_WAITING: usize = 8_192;
 
-/// What comes within this time is written together.
+/// Interval in which notes are gathered into one transaction.
 const GATHERED: Duration = Duration::from_millis(250);
 
-/// Whoever asks is told what there is by then.
+/// Maximum time that a reader waits for queued notes. After it, the reader gets what is written by then.
 const FLUSHED_WITHIN: Duration = Duration::from_secs(2);
 
 const DAY: i64 = 86_400;
 
-/// How long what is of its kind is kept, in seconds.
+/// Retention of log events and containers, in seconds.
 const LOGS_KEPT: i64 = 7 * DAY;
 const CONTAINERS_KEPT: i64 = 30 * DAY;
 
@@ -119,7 +119,7 @@ const INSERT_BOOT: &str = "INSERT OR REPLACE INTO node_boot \
     (boot_id, booted_at, node_slug, build_version, platform_os, platform_arch, kernel_version) \
     VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
-/// Whatever ran when the node died runs no more, and nobody knows how it ended.
+/// Marks containers of a previous instance as `unknown`: they ended with the node, and their exit codes are lost.
 const FORGET_RUNNING: &str = "UPDATE container_inventory SET status = 'unknown', last_seen_at = $1 \
     WHERE status IN ('created', 'running', 'paused')";
 
@@ -146,7 +146,7 @@ const EXPIRE: [(&str, i64); 3] = [
 // === impl Telemetry ===
 
 impl Telemetry {
-    /// Opens it below a node's state, and starts to write.
+    /// Opens the store in a node's state directory, and starts its writer.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be opened.
@@ -163,27 +163,27 @@ impl Telemetry {
         Ok(Self { database, notes: Mutex::new(Some(notes)), dropped, writer: Mutex::new(Some(writer)) })
     }
 
-    /// Notes that the node has come up. What ran when it went is unknown from then on.
+    /// Notes that the node has started. Containers that still ran when it ended become `unknown`.
     pub fn booted(&self, boot: Boot) {
         self.note(Note::Boot(boot));
     }
 
-    /// Notes that a sandbox was made, and that something runs in it.
+    /// Notes that a sandbox was created, and that its program runs.
     pub fn made(&self, made: Made) {
         self.note(Note::Made(Box::new(made)));
     }
 
-    /// Notes that a sandbox's program has ended, and that it is gone.
+    /// Notes that a sandbox's program has ended, and that the sandbox was removed.
     pub fn ended(&self, at: Timestamp, run_id: &RunId, exit_code: i32) {
         self.note(Note::Ended { at, run_id: run_id.clone(), exit_code });
     }
 
-    /// Notes what a part of the node has to say.
+    /// Notes a log event of a part of the node.
     pub fn log(&self, said: Said) {
         self.note(Note::Said(said));
     }
 
-    /// Waits until everything that was noted before is written, but not for long.
+    /// Waits until everything that was noted before is written, for a limited time.
     pub async fn flush(&self) {
         let (mark, written) = oneshot::channel();
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -191,14 +191,14 @@ impl Telemetry {
             if let Some(notes) = notes
                 && notes.send(Note::Mark(mark)).await.is_ok()
             {
-                // The writer is gone only when all is closed.
+                // The writer ends only when the store is closed.
                 let _ = written.await;
             }
         };
         let _ = tokio::time::timeout(FLUSHED_WITHIN, marked).await;
     }
 
-    /// Removes what is older than what is kept.
+    /// Deletes entries whose retention is over.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be written.
@@ -211,7 +211,7 @@ impl Telemetry {
         transaction.commit("telemetry.expire").await
     }
 
-    /// Writes what is left, and closes it.
+    /// Writes the queued notes, and closes the store.
     pub async fn close(&self) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).take();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -245,7 +245,7 @@ async fn write(database: Database, mut notes: mpsc::Receiver<Note>, dropped: Arc
         }
         for note in portion.drain(..) {
             if let Note::Mark(mark) = note {
-                // Who asked may be gone.
+                // The caller may have stopped waiting.
                 let _ = mark.send(());
             }
         }

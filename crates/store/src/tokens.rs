@@ -1,10 +1,10 @@
-//! What agents show to be let in: each token is one agent's, for a while, and dead when its job is over.
+//! Bearer tokens of agents: each token belongs to one agent, expires, and is revoked when its job ends.
 //!
-//! Only the digest of a token is kept; whoever reads the database can't show one. A job's tokens are revoked in the transaction
-//! that records its end, or that somebody has left it: there is no moment at which a job is over and its tokens are not.
+//! Only the digest of a token is stored, so a reader of the database can't present one. A job's tokens are revoked in
+//! the transaction that records the job's end or releases it from its owner: no token outlives its job's end.
 //!
 //! ```text
-//! issue ─► (its job is locked, and not over) ─► secret, told once
+//! issue ─► (its job is locked, and not over) ─► secret, returned once
 //! show  ─► digest ─► found? revoked? expired? ─► TokenRecord
 //! end   ─► job and tokens in one transaction
 //! ```
@@ -29,23 +29,23 @@ pub struct Tokens {
 /// A token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
-    /// Whose it is.
+    /// Agent that the token belongs to.
     pub holder: Holder,
-    /// From when on it is good.
+    /// Time from which on it is valid.
     pub issued_at: Timestamp,
-    /// From when on it isn't any more.
+    /// Time from which on it is no longer valid.
     pub expires_at: Timestamp,
-    /// When it was taken back.
+    /// Time of revocation; `None` if it was not revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 /// A token was not issued.
 #[derive(Debug, thiserror::Error)]
 pub enum IssueError {
-    /// Nobody is one of that kind who has no more, or that.
+    /// A holder of that kind lacks a required field, or has one that it must not have.
     #[error(transparent)]
     Incomplete(#[from] IncompleteHolder),
-    /// It would be good for too long, or not at all.
+    /// The lifetime is not positive, or longer than [`LONGEST_LIFE`].
     #[error("a token is good for some time, and at most {LONGEST_LIFE:#}")]
     Lifetime,
     /// There is no such job, or it is of another task.
@@ -54,67 +54,68 @@ pub enum IssueError {
         /// The job.
         job_id: JobId,
     },
-    /// Nobody acts for it any more.
+    /// The job is over, so no agent acts for it any more.
     #[error("the job {job_id} is over")]
     Over {
         /// The job.
         job_id: JobId,
     },
-    /// There are enough.
+    /// The maximum number of valid tokens is reached.
     #[error("{alive} tokens are good already, and as many may be")]
     TooMany {
-        /// How many.
+        /// Number of valid tokens.
         alive: u64,
     },
-    /// There is nothing to make it of.
+    /// The system provides no random bytes.
     #[error("can't get random bytes")]
     Random(#[source] std::io::Error),
-    /// The database takes nothing.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
-/// A token lets nobody in. What is said of it outside is one sentence for all reasons; [`TokenDenied::code`] is for the record.
+/// A token is rejected. Clients get the same message for every reason; [`TokenDenied::code`] goes into the audit record
+/// only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenDenied {
-    /// It isn't a token.
+    /// The text is not formed like a token.
     Malformed,
-    /// It was never issued, or is long dead.
+    /// The token was never issued, or was deleted long after its end.
     Unknown,
-    /// It was taken back.
+    /// The token was revoked.
     Revoked,
-    /// Its time is over, or hasn't begun.
+    /// The token has expired, or is not valid yet.
     Expired,
 }
 
-/// Somebody is not let in.
+/// A caller is not authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// Not with that token.
+    /// The token is not valid.
     #[error(transparent)]
     Denied(#[from] TokenDenied),
-    /// The database says nothing.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
-/// No token is good for longer.
+/// Maximum lifetime of a token.
 pub const LONGEST_LIFE: SignedDuration = SignedDuration::from_hours(24 * 30);
 
-/// As many tokens of a job may be good at once, and of all who have none.
+/// Maximum number of valid tokens of one job.
 pub const MOST_OF_A_JOB: u64 = 64;
-/// The same of all who have no job.
+/// Maximum number of valid tokens of all holders without a job.
 pub const MOST_WITHOUT_A_JOB: u64 = 4_096;
 
-/// As many are removed at once.
+/// Maximum number of tokens deleted in one statement.
 const MOST: u32 = 500;
 
-/// What is kept of whoever has no job, where the key of one would be.
+/// Value stored as the job key of holders without a job.
 const NO_JOB: &str = "";
 
 const JOB: &str = "SELECT task_id, state FROM jobs WHERE job_key = $1";
 
-/// It isn't over before this is.
+/// Locks the job, so that it can't end before this transaction does.
 const LOCKED_JOB: Sql =
     Sql::of_each(JOB, "SELECT task_id, state FROM jobs WHERE job_key = $1 FOR NO KEY UPDATE");
 
@@ -140,15 +141,16 @@ const PURGE: &str = "DELETE FROM agent_tokens WHERE sha256 IN (\
 // === impl Tokens ===
 
 impl Tokens {
-    /// Those of a database.
+    /// Creates the token store on a database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
 
-    /// Issues a token. Its secret is told here, and never again. One that is a job's needs the job to be there and not over.
+    /// Issues a token. Its secret is returned here, and never again. A job's token requires that the job exists and is
+    /// not over.
     ///
     /// # Errors
-    /// [`IssueError`]; there is no token that anybody could show then.
+    /// [`IssueError`]; no usable token exists then.
     pub async fn issue(
         &self,
         holder: Holder,
@@ -181,20 +183,21 @@ impl Tokens {
         .await
     }
 
-    /// Whose token somebody shows, if it is good at that time. It is looked for by its digest: how long that takes says nothing of
-    /// the secrets that there are.
+    /// Returns the record of a presented token if it is valid at the given time. The lookup uses the digest, so its
+    /// duration reveals nothing about stored secrets.
     ///
     /// # Errors
-    /// [`FindError`] when it isn't good, or that can't be known.
+    /// [`FindError`] when the token isn't valid, or that can't be determined.
     pub async fn find(&self, shown: &str, now: Timestamp) -> Result<TokenRecord, FindError> {
         let digest = TokenDigest::of(shown).ok_or(TokenDenied::Malformed)?;
         self.find_again(&digest, now).await
     }
 
-    /// The same for one that was shown before: whoever waits for its end needs not have it.
+    /// Returns the record for the digest of a token that was presented before. A caller that waits for the token's end
+    /// need not keep the secret.
     ///
     /// # Errors
-    /// [`FindError`] when it isn't good, or that can't be known.
+    /// [`FindError`] when the token isn't valid, or that can't be determined.
     pub async fn find_again(&self, digest: &TokenDigest, now: Timestamp) -> Result<TokenRecord, FindError> {
         let rows = self.database.fetch(FIND, values![digest.as_str()]).await?;
         let token = TokenRecord::read(rows.first().ok_or(TokenDenied::Unknown)?)?;
@@ -207,10 +210,11 @@ impl Tokens {
         }
     }
 
-    /// Takes a token back; whether it was good, but for its time. When this is back, it lets nobody in.
+    /// Revokes a token; returns true if it was not revoked before, even if it had expired. From this call's return on,
+    /// the token is rejected.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be taken back.
+    /// [`DatabaseError`] when it can't be revoked.
     pub async fn revoke(&self, shown: &str, now: Timestamp) -> Result<bool, DatabaseError> {
         match TokenSecret::parse(shown) {
             Some(secret) => Ok(self.write("token_revoke", REVOKE, values![secret.sha256(), now]).await? > 0),
@@ -218,7 +222,7 @@ impl Tokens {
         }
     }
 
-    /// Removes some tokens that would not have been good since then in any case; how many. None when there are no more.
+    /// Deletes some tokens that have expired before that time; returns their number, and 0 when there are no more.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be removed.
@@ -237,7 +241,7 @@ impl Tokens {
     }
 }
 
-/// Takes back all tokens of a job together with what is written besides.
+/// Revokes all tokens of a job within the transaction.
 pub(crate) async fn revoke_within(
     transaction: &mut Transaction,
     job_id: &JobId,
@@ -246,7 +250,8 @@ pub(crate) async fn revoke_within(
     transaction.execute(REVOKE_OF_JOB, values![job_id.key(), now]).await.map(drop)
 }
 
-/// Nobody else is issued a token of the same job until the transaction is over, nor does the job end; how many may be good.
+/// Locks the holder's job, or all holders without one; returns the maximum number of valid tokens. Until the
+/// transaction is over, no other token is issued for it and the job can't end.
 async fn lock(transaction: &mut Transaction, holder: &Holder) -> Result<u64, IssueError> {
     let Some(job_id) = &holder.job_id else {
         transaction.alone("agent_tokens").await?;
@@ -301,7 +306,7 @@ impl TokenRecord {
 // === impl TokenDenied ===
 
 impl TokenDenied {
-    /// Its code, for those who keep the record, and for nobody else.
+    /// Returns the code for the audit record. It is not shown to clients.
     pub fn code(self) -> &'static str {
         match self {
             Self::Malformed => "token_malformed",

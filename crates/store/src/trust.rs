@@ -1,5 +1,5 @@
-//! What is recorded of agents and counts for the trust in them: kept as it was recorded, each event once. Which level an agent has by it
-//! is worked out from all of it, elsewhere (`belljar_policy::trust`).
+//! Trust events of agents: stored unchanged, each event once. The level of an agent is computed from all its events
+//! elsewhere (`belljar_policy::trust`).
 
 use crate::database::{Database, DatabaseError, Row, Value, to_the_end, unreadable, values};
 use belljar_contract::id::AgentId;
@@ -13,40 +13,40 @@ pub struct TrustEvents {
     database: Database,
 }
 
-/// What came of an event that was to be recorded.
+/// Result of recording an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
-    /// It is.
+    /// The event was recorded.
     Now,
-    /// It was already.
+    /// The event had been recorded before.
     Before,
 }
 
-/// An event isn't recorded.
+/// An event is not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// There is another one of its id.
+    /// Another event has that id.
     #[error("there is another event {event_id} of that agent")]
     Another {
         /// The id.
         event_id: Uuid,
     },
-    /// There are enough.
+    /// The maximum number of events is reached.
     #[error("as many events are recorded of that agent as may be: {MOST} of its work")]
     TooMany,
-    /// It can't be written down.
+    /// The event can't be serialised.
     #[error("the event can't be written down")]
     Unwritten(#[source] serde_json::Error),
-    /// The database does not do what it should.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
-/// As many events may be recorded of an agent, by its work.
+/// Maximum number of events of an agent before its completed work is no longer recorded.
 pub const MOST: u64 = 100_000;
 
-/// So many more of its failures may be, and as many again of what people and looks say: who fills its record with work that is done keeps
-/// neither from counting.
+/// Number of events beyond [`MOST`] up to which failures are recorded, and again beyond that for events from people and
+/// inspections. An agent that fills its record with completed work can't keep these from counting.
 pub const MORE: u64 = 10_000;
 
 const FIND: &str = "SELECT event FROM trust_events WHERE agent_id = $1 AND event_id = $2";
@@ -55,11 +55,12 @@ const COUNT: &str = "SELECT count(*) AS events FROM trust_events WHERE agent_id 
 
 const RECORD: &str = "INSERT INTO trust_events (agent_id, event_id, at_ms, event) VALUES ($1, $2, $3, $4)";
 
-/// The same within another transaction. One that is there already stays as it is, and of an agent with enough none is added.
+/// Records an event within another transaction. An existing event stays as it is; an agent with enough events gets no
+/// more.
 pub(crate) const RECORD_ONCE: &str = "INSERT INTO trust_events (agent_id, event_id, at_ms, event) SELECT $1, $2, $3, $4 \
     WHERE (SELECT count(*) FROM trust_events WHERE agent_id = $1) < $5 ON CONFLICT (agent_id, event_id) DO NOTHING";
 
-/// Within another transaction, of an agent of which nothing is recorded yet.
+/// Records an event within another transaction, if the agent has no events yet.
 pub(crate) const RECORD_FIRST: &str = "INSERT INTO trust_events (agent_id, event_id, at_ms, event) SELECT $1, $2, $3, $4 \
     WHERE NOT EXISTS (SELECT 1 FROM trust_events WHERE agent_id = $1) ON CONFLICT (agent_id, event_id) DO NOTHING";
 
@@ -70,22 +71,22 @@ const AGENTS: &str = "SELECT agent_id, count(*) AS events FROM trust_events GROU
 // === impl TrustEvents ===
 
 impl TrustEvents {
-    /// Those of a database.
+    /// Creates the event store on a database.
     pub fn new(database: Database) -> Self {
         Self { database }
     }
 
-    /// Records an event; the same again changes nothing. It is on the disk when this is back.
+    /// Records an event; recording the same again changes nothing. It is on disk when this returns.
     ///
     /// # Errors
-    /// [`RecordError`]; nothing has changed then, unless the database says that it is in doubt.
+    /// [`RecordError`]; nothing has changed then, unless the database reports that the outcome is in doubt.
     pub async fn record(&self, event: &TrustEvent) -> Result<Recorded, RecordError> {
         let text = serde_json::to_string(event).map_err(RecordError::Unwritten)?;
         let (database, event) = (self.database.clone(), event.clone());
         to_the_end(async move {
             let (agent, id) = (event.agent_id.as_str(), event.event_id.to_string());
             let mut transaction = database.begin().await?;
-            // Of two who record one event at once, the second finds it.
+            // Of two concurrent requests for one event, the second finds it recorded.
             transaction.alone("trust_events").await?;
             let known = transaction.fetch(FIND, values![agent, id.as_str()]).await?;
             if let Some(row) = known.first() {
@@ -105,15 +106,15 @@ impl TrustEvents {
         .await
     }
 
-    /// All that is recorded of an agent, in the order of their times.
+    /// Returns all events of an agent, in the order of their times.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be read.
+    /// [`DatabaseError`] when they can't be read.
     pub async fn of(&self, agent: &AgentId) -> Result<Vec<TrustEvent>, DatabaseError> {
         self.database.fetch(ALL, values![agent.as_str()]).await?.iter().map(read).collect()
     }
 
-    /// The agents of whom something is recorded, and how much.
+    /// Returns the agents that have events, with their number.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be read.
@@ -123,7 +124,7 @@ impl TrustEvents {
     }
 }
 
-/// How many events there may be of an agent before one more of that kind.
+/// Returns the number of events of an agent from which on no more of that kind are recorded.
 fn most(kind: &TrustEventKind) -> u64 {
     match kind {
         TrustEventKind::AgentHired { .. }
@@ -134,14 +135,14 @@ fn most(kind: &TrustEventKind) -> u64 {
     }
 }
 
-/// What [`RECORD_ONCE`] takes for that event.
+/// Returns the arguments of [`RECORD_ONCE`] for that event.
 pub(crate) fn values_of(event: &TrustEvent) -> Result<Vec<Value>, DatabaseError> {
     let mut values = columns_of(event)?;
     values.extend(values![most(&event.kind)]);
     Ok(values)
 }
 
-/// What [`RECORD_FIRST`] takes for that event.
+/// Returns the arguments of [`RECORD_FIRST`] for that event.
 pub(crate) fn columns_of(event: &TrustEvent) -> Result<Vec<Value>, DatabaseError> {
     let text = serde_json::to_string(event).map_err(|error| unreadable(error.into()))?;
     let (agent, id) = (event.agent_id.as_str(), event.event_id.to_string());

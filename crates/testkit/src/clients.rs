@@ -1,7 +1,7 @@
 //! Real clients of models: the Python packages of the three dialects, Node, and coding agents that work by themselves.
 //!
-//! Made once for a checkout from PyPI and npm, every file by its hash, and kept in its target folder. No script of a
-//! package is run. Each function says why, if it can't.
+//! Installed once for a checkout from PyPI and npm, every file with its hash, and kept in its target folder. No script
+//! of a package is run. Each function returns the reason if it fails.
 
 pub mod agent;
 
@@ -123,7 +123,7 @@ fn uv() -> Result<PathBuf, String> {
     Ok(folder.join("package/bin/uv"))
 }
 
-/// The system's own comes first: it is where a sandbox has it, too.
+/// The system's Python is preferred: a sandbox has it at the same path.
 fn system_python() -> Result<&'static Path, String> {
     let has_pip = |python: &&&str| run(Command::new(python).args(["-m", "pip", "--version"])).is_ok();
     let python = ["/usr/bin/python3", "python3"].iter().find(has_pip);

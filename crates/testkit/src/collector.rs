@@ -1,4 +1,4 @@
-//! A collector of traces: takes OTLP over HTTP, and keeps what it has been told.
+//! A collector of traces: accepts OTLP over HTTP, and keeps everything it receives.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyOf;
@@ -24,15 +24,15 @@ pub struct Span {
     pub trace: String,
     /// Its id.
     pub id: String,
-    /// That of what it is below; empty for the first of all.
+    /// Id of the parent; empty for the root.
     pub parent: String,
     /// Its name.
     pub name: String,
-    /// When it began and ended, in nanoseconds.
+    /// Begin and end, in nanoseconds.
     pub times: (u64, u64),
     /// Its attributes, numbers as texts.
     pub attributes: BTreeMap<String, String>,
-    /// Why it failed, if it did.
+    /// Error message, if it failed.
     pub failure: Option<String>,
 }
 
@@ -49,7 +49,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 // === impl Collector ===
 
 impl Collector {
-    /// Starts one that answers its first requests with these, and then takes all.
+    /// Starts a collector that answers its first requests with these, and then accepts all.
     ///
     /// # Panics
     /// When there can't be one.
@@ -68,22 +68,22 @@ impl Collector {
         Self { address, heard }
     }
 
-    /// Where it is.
+    /// Returns the URL that it listens at.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The spans that it has taken.
+    /// Returns the received spans.
     pub fn spans(&self) -> Vec<Span> {
         self.locked(|heard| heard.spans.clone())
     }
 
-    /// The heads of all requests.
+    /// Returns the heads of all requests.
     pub fn heads(&self) -> Vec<String> {
         self.locked(|heard| heard.heads.clone())
     }
 
-    /// Whether a text was in any of them.
+    /// Returns true if any of them contained the text.
     pub fn has_heard(&self, text: &str) -> bool {
         self.locked(|heard| String::from_utf8_lossy(&heard.raw).contains(text))
     }

@@ -10,18 +10,18 @@ pub(crate) struct Daemon {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// How it is ended.
+/// Signal to a daemon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Signal {
-    /// It is asked to end.
+    /// Graceful shutdown.
     Terminate,
-    /// It is asked to end at once, without waiting for its clients.
+    /// Shutdown at once, without waiting for clients.
     Quit,
-    /// It has nothing to put in order.
+    /// Immediate kill, without cleanup.
     Kill,
-    /// It stands still.
+    /// Suspend.
     Stop,
-    /// It goes on.
+    /// Resume.
     Continue,
 }
 
@@ -86,7 +86,7 @@ impl Daemon {
         }
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     pub(crate) fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(std::thread::JoinHandle::is_finished)
     }

@@ -1,6 +1,7 @@
-//! Roots that are not the host's: a Debian made by `debootstrap`, and a Docker engine with an image of it.
+//! Foreign root file systems: a Debian made by `debootstrap`, and a Docker engine with an image of it.
 //!
-//! Made once for a checkout and kept in its target folder; tests share them. Each function says why, if it can't.
+//! Made once for a checkout and kept in its target folder; tests share them. Each function returns the reason if it
+//! fails.
 
 use crate::daemon::{Daemon, Signal};
 use crate::kept::run;
@@ -10,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// A Docker engine that nobody else uses for as long as this lives.
+/// A Docker engine, exclusively for the holder of this value.
 #[derive(Debug)]
 pub struct Docker {
     socket: PathBuf,
-    /// If it was started for this, it is ended when this is dropped: before the folder that it works in, and the lock.
+    /// Engine, if this value has started it. It is ended before its folder and the lock are dropped.
     engine: Option<Daemon>,
     folder: Option<TempDir>,
     _lock: File,
@@ -23,11 +24,11 @@ pub struct Docker {
 /// The image that [`Docker`] has.
 pub const IMAGE: &str = "belljar/debian";
 
-/// The variable with the folder of an engine that is started for a whole run of tests: for each of them it would take
+/// Variable with the folder of an engine that is started for a whole run of tests, because starting one for each takes
 /// seconds.
 pub const SHARED_ENGINE: &str = "BELLJAR_TEST_ENGINE";
 
-/// So often one is started again that does not come up.
+/// Maximum number of attempts to start an engine.
 const MOST_STARTS: usize = 5;
 
 /// The engine's socket in its folder, and why it could not be started.
@@ -44,7 +45,7 @@ pub fn debian() -> Result<PathBuf, String> {
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/foreign-roots");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    // One test makes it, the others wait.
+    // One test creates it, the others wait.
     let lock = File::create(folder.join("lock")).map_err(|error| error.to_string())?;
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).map_err(|error| error.to_string())?;
     let root = folder.join("debian");
@@ -81,7 +82,7 @@ impl Docker {
         Ok(docker)
     }
 
-    /// One with a store of its own, which may be killed.
+    /// Starts an engine with a store of its own, which may be killed.
     ///
     /// # Errors
     /// Why there is none here.
@@ -100,7 +101,7 @@ impl Docker {
     pub fn crash(&mut self) -> Result<(), String> {
         let folder = self.folder.as_ref().ok_or("the engine is somebody else's")?.path();
         self.engine.take().ok_or("there is no engine")?.kill();
-        // What it has started may hold something of it for a moment.
+        // Processes of the killed engine may hold resources for a moment.
         let mut next = engine(&folder.join("store"), folder)?;
         for _ in 0..MOST_STARTS {
             wait::until(|| answers(&self.socket).is_ok() || next.has_ended());
@@ -114,7 +115,7 @@ impl Docker {
         answers(&self.socket).map_err(|why| format!("{why}: {}", log().lines().last().unwrap_or_default()))
     }
 
-    /// Gives it its image, and takes away what a test has left that was killed.
+    /// Loads the image, and removes what a killed test has left.
     fn furnish(&self, root: &Path) -> Result<(), String> {
         for id in self.command(&["ps", "--all", "--quiet"])?.lines() {
             self.command(&["rm", "--force", id])?;
@@ -128,14 +129,14 @@ impl Docker {
         Ok(())
     }
 
-    /// Starts one in a folder, for whoever joins it.
+    /// Starts an engine in a folder, for other processes to join.
     ///
     /// # Errors
     /// Why there is none here.
     pub fn start_shared(folder: &Path) -> Result<Self, String> {
         let docker = debian().and_then(|root| Self::own(folder, &root.with_file_name("docker")));
         docker.inspect_err(|why| {
-            // Or they would wait.
+            // Otherwise the waiting processes would wait for the timeout.
             let _ = std::fs::write(folder.join(FAILURE), why);
         })
     }

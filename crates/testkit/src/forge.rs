@@ -1,5 +1,6 @@
-//! A forge that counts: GitHub's, Gitea's and GitLab's interface as far as pull requests take it, by the path that is asked for. As
-//! all of them do, it takes one open pull request for two branches, of branches that there are.
+//! A forge that counts requests: the APIs of GitHub, Gitea and GitLab as far as pull requests need them, chosen by the
+//! request's path. Like the originals, it allows one open pull request for a pair of branches, and requires that the
+//! branches exist.
 
 use crate::git::git;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One that listens. Its thread goes with the test's process.
+/// A forge that listens. Its thread ends with the test's process.
 #[derive(Debug)]
 pub struct Forge {
     address: SocketAddr,
@@ -21,35 +22,35 @@ pub struct Forge {
 pub struct PullRequest {
     /// Its number, from 1 on.
     pub number: usize,
-    /// Of which project: `OWNER/NAME`.
+    /// Project: `OWNER/NAME`.
     pub project: String,
-    /// What it says.
+    /// Title.
     pub title: String,
-    /// What stands below that.
+    /// Description.
     pub body: String,
     /// The branch.
     pub head: String,
-    /// What it is to get into.
+    /// Target branch.
     pub base: String,
-    /// Whether it is a draft.
+    /// True if it is a draft.
     pub is_draft: bool,
-    /// Whether it is open.
+    /// True if it is open.
     pub is_open: bool,
 }
 
-/// What it does when one is to be opened.
+/// Reaction to a request to open a pull request.
 #[derive(Debug, Clone)]
 pub enum Reply {
-    /// It opens it, and the answer is lost.
+    /// Opens it, and closes the connection without an answer.
     OpensAndHangsUp,
-    /// It says no: a status, and words.
+    /// Refuses it with a status and a message.
     Refuses(u16, &'static str),
 }
 
 #[derive(Debug)]
 struct State {
     token: String,
-    /// Where the repositories are.
+    /// Folder of the repositories.
     root: PathBuf,
     opened: Vec<PullRequest>,
     calls: Vec<String>,
@@ -63,7 +64,7 @@ enum Kind {
     GitLab,
 }
 
-/// A request, read.
+/// A parsed request.
 struct Asked {
     method: String,
     path: String,
@@ -74,7 +75,7 @@ struct Asked {
 
 type Answer = (u16, Value, bool);
 
-/// So many are on a page, so that there are several.
+/// Number of pull requests on a page: small, so that there are several pages.
 const A_PAGE: usize = 2;
 
 const PROJECT_NUMBER: u64 = 42;
@@ -82,7 +83,7 @@ const PROJECT_NUMBER: u64 = 42;
 // === impl Forge ===
 
 impl Forge {
-    /// Begins to listen, for whoever has the token, beside the repositories below a folder.
+    /// Begins to listen, for clients with the token, beside the repositories below a folder.
     pub fn start(token: &str, root: &Path) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -104,7 +105,7 @@ impl Forge {
         Self { address, state }
     }
 
-    /// Where it is.
+    /// Returns the address that it listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -114,12 +115,12 @@ impl Forge {
         locked(&self.state).opened.clone()
     }
 
-    /// What it was asked: methods and paths.
+    /// Returns the methods and paths of all requests.
     pub fn calls(&self) -> Vec<String> {
         locked(&self.state).calls.clone()
     }
 
-    /// Opens one, as somebody else does.
+    /// Opens a pull request, as another client would.
     pub fn has(&self, project: &str, head: &str, base: &str) {
         let mut state = locked(&self.state);
         let said = ("by somebody else".to_owned(), String::new(), false);
@@ -131,7 +132,7 @@ impl Forge {
         locked(&self.state).opened.iter_mut().for_each(|one| one.is_open = false);
     }
 
-    /// Does that when the next ones are to be opened, and opens those after them.
+    /// Reacts like that to the next requests to open one, and opens those after them.
     pub fn reply(&self, replies: impl IntoIterator<Item = Reply>) {
         locked(&self.state).replies.extend(replies);
     }
@@ -148,7 +149,7 @@ impl State {
         number
     }
 
-    /// The answer to a request; nothing where it hangs up.
+    /// Returns the answer to a request; `None` if the connection is closed instead.
     fn answer(&mut self, asked: &Asked) -> Option<Answer> {
         self.calls.push(format!("{} {}", asked.method, asked.path));
         if asked.token != self.token {
@@ -178,7 +179,7 @@ impl State {
 
     fn projects(&self, asked: &Asked) -> Value {
         let project = |number: u64, path: &str| json!({"id": number, "path_with_namespace": path});
-        // What it looks for is in a path; it need not be all of it.
+        // The search matches any part of a path.
         match asked.value("search") {
             "team/origin" => json!([project(7, "team/origin-two"), project(PROJECT_NUMBER, "team/origin")]),
             _ => json!([]),
@@ -193,7 +194,7 @@ impl State {
             Kind::GitLab => {
                 asked.value("source_branch") == one.head && asked.value("target_branch") == one.base
             }
-            // It can't be asked for these.
+            // Gitea's API has no filter for these.
             Kind::Gitea => true,
         };
         let is_open = |one: &&PullRequest| one.is_open && one.project == project;
@@ -241,7 +242,7 @@ impl State {
     }
 }
 
-/// As its kind tells one.
+/// Returns a pull request in the format of that kind of forge.
 fn told(kind: Kind, one: &PullRequest) -> Value {
     let PullRequest { number, project, title, body, head, base, .. } = one;
     let url = format!("https://forge.test/{project}/pulls/{number}");

@@ -24,19 +24,19 @@ struct Running(Child);
 // === impl Repositories ===
 
 impl Repositories {
-    /// None yet.
+    /// Creates an empty set of repositories.
     pub fn in_world(world: &World) -> Self {
         let root = world.path().join("served");
         std::fs::create_dir_all(&root).expect("a folder");
         Self { root }
     }
 
-    /// Where they are.
+    /// Returns the folder of the repositories.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// One with a branch `main` of these files, and a log of what becomes of every branch.
+    /// Makes a repository with a branch `main` of these files, and a log of all changes of branches.
     pub fn make(&self, name: &str, files: &[(&str, &str)]) -> PathBuf {
         let (work, bare) = (self.root.join(format!("{name}.work")), self.root.join(name));
         git(&self.root, &["init", "--quiet", "--initial-branch=main", &work.display().to_string()]);
@@ -55,7 +55,7 @@ impl Repositories {
     }
 }
 
-/// Runs git in a directory, with nobody's settings, and gives what it prints.
+/// Runs git in a directory, without any user's settings, and returns its output.
 pub fn git(directory: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", "/nonexistent");
@@ -65,19 +65,19 @@ pub fn git(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
-/// Every ref of a repository, a line each.
+/// Returns all refs of a repository, a line each.
 pub fn refs(repository: &Path) -> Vec<String> {
     let listed = git(repository, &["for-each-ref", "--format=%(refname)"]);
     listed.lines().map(str::to_owned).collect()
 }
 
-/// How often a branch of a repository was changed, by the repository's own log.
+/// Returns how often a branch of a repository was changed, by the repository's own log.
 pub fn updates(repository: &Path, branch: &str) -> usize {
     let log = repository.join("logs/refs/heads").join(branch);
     std::fs::read_to_string(log).map(|log| log.lines().count()).unwrap_or_default()
 }
 
-/// A port that nobody listens at.
+/// Returns a port that no process listens at.
 fn free_port(address: Ipv4Addr) -> u16 {
     TcpListener::bind((address, 0)).expect("a port").local_addr().expect("its address").port()
 }

@@ -1,4 +1,4 @@
-//! A client of HTTP/1.1 for tests: one request a connection, and what came back as it came.
+//! An HTTP/1.1 client for tests: one request for each connection, and the raw answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A request.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Such as `POST`.
+    /// Method, for example `POST`.
     pub method: String,
     /// The path and the query.
     pub target: String,
@@ -17,14 +17,14 @@ pub struct Asked {
     pub body: Vec<u8>,
 }
 
-/// What came back.
+/// An answer.
 #[derive(Debug, Clone)]
 pub struct Answered {
     /// The status code.
     pub status: u16,
     /// The headers, with their names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body, without what it was wrapped in on its way.
+    /// Body, without its transfer coding.
     pub body: Vec<u8>,
 }
 
@@ -37,7 +37,7 @@ pub struct Answering {
     stream: BufReader<TcpStream>,
 }
 
-/// A server that says nothing for so long says nothing any more.
+/// Timeout for reading from a server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 // === impl Asked ===
@@ -48,14 +48,14 @@ impl Asked {
         Self { method: method.to_owned(), target: target.to_owned(), headers: Vec::new(), body: Vec::new() }
     }
 
-    /// With a header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With a body of JSON.
+    /// Adds a JSON body.
     #[must_use]
     pub fn json(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
@@ -104,13 +104,13 @@ impl Asked {
 // === impl Answering ===
 
 impl Answering {
-    /// The next line of the body; nothing at its end.
+    /// Returns the next line of the body; `None` at its end.
     ///
     /// # Errors
     /// When the connection breaks.
     pub fn line(&mut self) -> std::io::Result<Option<String>> {
         loop {
-            // Whoever writes events writes them a chunk each, and what stands between is not for a reader of lines.
+            // Servers of events send a chunk for each. The chunk sizes between them are skipped.
             let line = line(&mut self.stream)?;
             let is_size = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_hexdigit());
             match line.as_str() {

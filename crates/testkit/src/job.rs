@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// A job with these steps, and limits that don't get in the way.
+/// Returns a job with these steps, and generous limits.
 pub fn job(steps: &Value) -> Value {
     json!({
         "protocol_version": "1.0",

@@ -1,4 +1,5 @@
-//! A server that one process starts and others join, by a folder: in it stands where the server is, or why there is none.
+//! A server that one process starts and others join through a folder: it holds the server's address, or the reason why
+//! there is none.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -6,19 +7,19 @@ use std::time::{Duration, Instant};
 const PLACE: &str = "address";
 const FAILURE: &str = "failure";
 
-/// Tells those who wait for it where a server is, or why there is none.
+/// Publishes the address of a server, or the reason why there is none, to the waiting processes.
 pub(crate) fn tell(folder: &Path, place: Result<&str, &str>) -> Result<(), String> {
     let (name, text) = match place {
         Ok(place) => (PLACE, place),
         Err(why) => (FAILURE, why),
     };
-    // In one piece: somebody is looking for it.
+    // The file appears as a whole, because another process is waiting for it.
     let partial = folder.join("partial");
     let told = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, folder.join(name)));
     told.map_err(|error| error.to_string())
 }
 
-/// Where a server is that somebody starts within that time.
+/// Waits for a server that another process starts, and returns its address.
 pub(crate) fn place(folder: &Path, patience: Duration) -> Result<String, String> {
     let given_up = Instant::now() + patience;
     loop {

@@ -1,14 +1,15 @@
-//! What takes long to make: made once for a checkout, kept in its target folder, and made anew when its recipe changes.
+//! Cache of slowly made folders: each is made once for a checkout, kept in its target folder, and made anew when its
+//! recipe changes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-/// For this long nobody tries again what has failed: where there is no network, every try takes its time.
+/// Time for which a failure is cached: without a network, every attempt is slow.
 const RETRIED_AFTER: Duration = Duration::from_secs(600);
 
-/// A folder that was made by this recipe. One process makes it, the others wait.
+/// Returns a folder that was made by this recipe. One process makes it, the others wait.
 pub(crate) fn kept(
     name: &str,
     recipe: &str,
@@ -41,7 +42,7 @@ fn made_in(
     let result =
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string()).and_then(|()| make(&folder));
     match result {
-        // What was begun has no such file, and is begun anew.
+        // An incomplete folder has no such file, and is made anew.
         Ok(()) => std::fs::write(&made, recipe).map_err(|error| error.to_string()).map(|()| folder),
         Err(why) => {
             let _ = std::fs::write(&failed, &why);
@@ -56,7 +57,7 @@ fn recent(failure: &Path) -> Option<String> {
     std::fs::read_to_string(failure).ok().filter(|_| age < RETRIED_AFTER)
 }
 
-/// Runs a program to its end; returns what it wrote, or the last line of what it complained of.
+/// Runs a program to its end; returns its output, or the last line of its error output.
 pub(crate) fn run(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;

@@ -1,4 +1,4 @@
-//! A launcher of sandboxes, for tests in crates that don't know the walls.
+//! A launcher of sandboxes, for tests in crates that don't depend on the isolation code.
 
 pub use belljar_confine::launcher::Launcher;
 use std::sync::Arc;

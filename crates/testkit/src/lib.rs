@@ -1,4 +1,4 @@
-//! What tests share. Never shipped: only tests import it.
+//! Test utilities that crates share. Never shipped: only tests import it.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::expect_used, reason = "only tests use this, and a test that can't go on has failed")]

@@ -1,7 +1,7 @@
 //! LiteLLM's proxy itself, with models that answer without any provider, and a witness of what it bills.
 //!
-//! It starts for a quarter of a minute, so tests share one. It has no database: what it would write in its books it tells
-//! its callback, which writes that down here.
+//! It takes a quarter of a minute to start, so tests share one. It has no database: it passes each row of its spend
+//! logs to its callback, which writes it down here.
 
 use crate::clients::environment;
 use crate::daemon::{Daemon, Signal};
@@ -20,33 +20,33 @@ use tempfile::TempDir;
 pub struct LiteLlm {
     address: SocketAddr,
     witness: PathBuf,
-    /// If it was started for this, it is ended when this is dropped: before the folder that it works in.
+    /// Server, if this value has started it. It is ended before its folder is dropped.
     _server: Option<Daemon>,
     _folder: Option<TempDir>,
 }
 
-/// A call, as LiteLLM's books have it.
+/// A call in LiteLLM's spend logs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Billed {
-    /// Whether it went well.
+    /// True if the call succeeded.
     pub is_success: bool,
-    /// Its id, which who calls may choose.
+    /// Id of the call, which the caller may choose.
     pub call_id: String,
     /// The model's name in the proxy's configuration.
     pub model: String,
-    /// Whom it is billed to.
+    /// Account that is billed.
     pub end_user: String,
-    /// What the caller has added to the books.
+    /// Metadata that the caller has added to the spend logs.
     pub spend_logs_metadata: Value,
     /// Its tags. LiteLLM adds some of its own.
     pub tags: Vec<String>,
     /// In dollars.
     pub cost: f64,
-    /// Whether its answer was streamed.
+    /// True if the answer was streamed.
     pub is_stream: bool,
-    /// Its row of the spend logs, as LiteLLM hands it to a database. One that failed has none here.
+    /// Row of the spend logs, as LiteLLM passes it to a database. A failed call has none here.
     pub row: Value,
-    /// The whole line, with what is not in the other members.
+    /// The whole line, including data that the other members don't have.
     pub line: Value,
 }
 
@@ -56,7 +56,7 @@ pub const MASTER_KEY: &str = "sk-belljar-tests-9f2c51";
 /// The model that says `hello from mock`, and costs something.
 pub const MODEL: &str = "mock";
 
-/// The model that talks for longer than anybody listens.
+/// Model whose answer is longer than any client reads.
 pub const LONG_MODEL: &str = "mock-long";
 
 /// The model that fails.
@@ -69,7 +69,7 @@ const REQUIREMENTS: &str = include_str!("litellm/requirements.txt");
 const CONFIG: &str = include_str!("litellm/config.yaml");
 const WITNESS: &str = include_str!("litellm/witness.py");
 
-/// What the witness has seen, in its folder.
+/// File of the witness, in its folder.
 const LINES: &str = "billed.jsonl";
 
 const STARTS_WITHIN: Duration = Duration::from_secs(150);
@@ -79,7 +79,7 @@ const STARTS_WITHIN: Duration = Duration::from_secs(150);
 /// # Errors
 /// Why it can't be had here.
 pub fn install() -> Result<PathBuf, String> {
-    // What is used of it is compiled when it first starts, and that is a small part.
+    // The used part, which is small, is compiled at the first start.
     environment("litellm", REQUIREMENTS, false)
 }
 
@@ -99,7 +99,7 @@ impl LiteLlm {
         Ok(Self { _folder: Some(folder), ..own })
     }
 
-    /// Starts one in a folder, for whoever joins it.
+    /// Starts one in a folder, for other processes to join.
     ///
     /// # Errors
     /// Why there is none here.
@@ -114,12 +114,12 @@ impl LiteLlm {
         format!("http://{}", self.address)
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Every call so far, of all the tests that share it.
+    /// Returns all calls so far, of all the tests that share it.
     pub fn billed(&self) -> Vec<Billed> {
         let lines = std::fs::read_to_string(&self.witness).unwrap_or_default();
         // The last may not be whole yet.
@@ -174,15 +174,15 @@ impl LiteLlm {
     }
 
     fn join(folder: &Path) -> Result<Self, String> {
-        // Whoever starts it may be at that for as long.
+        // The process that starts it may need that long.
         let address = joined::place(folder, STARTS_WITHIN + Duration::from_secs(30))?;
         let address = address.parse().map_err(|_| format!("no address: {address:?}"))?;
         Ok(Self { address, witness: folder.join(LINES), _server: None, _folder: None })
     }
 }
 
-/// Another program may take it before LiteLLM does, which then is not the one that answers; nothing here takes ports
-/// that it isn't given.
+/// Returns a free port. Another program may take it before LiteLLM does, and would then answer instead; no test takes
+/// ports that it isn't given.
 fn free_port() -> Result<SocketAddr, String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
     listener.local_addr().map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! Programs of a few instructions, for what no script can do: files to be put into sandboxes and run there.
+//! Programs of a few instructions, for effects that no script can cause: files to be put into sandboxes and run there.
 
 /// Touches 16 MiB of memory, starts a thread which does nothing for ever, and ends its first one, which is all that most
 /// of `/proc` tells of.
@@ -21,8 +21,8 @@ pub fn without_its_first_thread() -> Vec<u8> {
     ])
 }
 
-/// Has so many descendants at any moment, each of which forks and ends, 200 000 times: none is there for longer than it
-/// takes to look for it. A fork that fails is tried again, so that a limit of processes ends nothing.
+/// Keeps that many descendants at any moment, each of which forks and ends, 200 000 times: none lives longer than it
+/// takes to look for it. A fork that fails is retried, so that a limit of processes ends nothing.
 pub fn forking_away(descendants: u8) -> Vec<u8> {
     let mut code = [
         0xbb, 0x40, 0x0d, 0x03, 0x00, // mov ebx, 200000

@@ -1,5 +1,5 @@
-//! Real programs that speak MCP: the official SDK for Python, and from npm the conformance suite, the inspector and servers. Made and
-//! kept as [`crate::clients`] are.
+//! Real programs that speak MCP: the official SDK for Python, and from npm the conformance suite, the inspector and
+//! servers. Installed and kept like those of [`crate::clients`].
 
 use crate::clients::{environment, install_packages, node};
 use serde_json::Value;
@@ -38,7 +38,8 @@ pub fn client(mode: &str) -> Result<Command, String> {
     Ok(command)
 }
 
-/// What such a client was told by these calls, each a name and arguments. `$session` stands for the session that was opened last.
+/// Returns the answers that such a client got for these calls, each a name and arguments. `$session` stands for the
+/// session that was opened last.
 pub fn told(client: &mut Command, calls: &Value) -> Value {
     let streams = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = streams.spawn().expect("a client that starts");

@@ -1,4 +1,4 @@
-//! A server of MCP: the official Python SDK's, from PyPI, with a tool of every kind.
+//! An MCP server: the official Python SDK's, from PyPI, with a tool of every kind.
 
 use crate::daemon::{Daemon, Signal};
 use crate::http::Asked;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct McpServer {
     address: SocketAddr,
-    /// Ended before the folder that it works in.
+    /// Server, which is ended before its folder is dropped.
     _server: Daemon,
     folder: TempDir,
 }
@@ -24,7 +24,7 @@ const PROGRAM: &str = include_str!("mcp_server/server.py");
 // === impl McpServer ===
 
 impl McpServer {
-    /// Starts one with so many tools more than those of its own.
+    /// Starts a server with that many tools in addition to its own.
     ///
     /// # Errors
     /// Why there is none here.
@@ -67,7 +67,7 @@ impl McpServer {
         format!("http://{}/mcp", self.address)
     }
 
-    /// The calls that were made of tools that write them down, in their order.
+    /// Returns the calls of tools that record them, in order.
     pub fn calls(&self) -> Vec<Value> {
         let lines = std::fs::read_to_string(self.folder.path().join("calls.jsonl")).unwrap_or_default();
         lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()

@@ -1,8 +1,8 @@
-//! A model server that says what a test tells it to: OpenAI's, Anthropic's and Ollama's dialects, whole or streamed,
-//! well or badly delivered. It keeps every request byte for byte, and takes nothing that isn't strictly HTTP.
+//! A scripted model server: OpenAI's, Anthropic's and Ollama's dialects, whole or streamed, delivered correctly or with
+//! faults. It keeps every request byte for byte, and accepts only strictly valid HTTP.
 //!
-//! Made of threads and the standard library alone: what is tested against it is made with the libraries that it might
-//! have been made with. There is no TLS.
+//! It uses only threads and the standard library, because the code under test uses the libraries that it could have
+//! been made with. There is no TLS.
 
 mod answer;
 mod anthropic;
@@ -42,57 +42,57 @@ use std::time::Instant;
 pub struct ModelServer {
     address: SocketAddr,
     state: Arc<State>,
-    /// Where it listens, with the threads that do.
+    /// Listening sockets, with their threads.
     listeners: Mutex<Vec<(OwnedFd, JoinHandle<()>)>>,
 }
 
-/// How it behaves whatever it is asked.
+/// Behaviour that is independent of requests.
 #[derive(Debug, Clone)]
 pub struct Conduct {
-    /// The first so many connections are closed as soon as they are accepted.
+    /// Number of first connections that are closed as soon as they are accepted.
     pub closes_first: usize,
-    /// It reads no more than this in a second, and has little room for what it hasn't read.
+    /// Maximum number of bytes read in a second; the receive buffer is small.
     pub reads_per_second: Option<usize>,
-    /// The models that it lists.
+    /// Models that it lists.
     pub models: Vec<String>,
-    /// Whether it keeps requests. Where millions come, they are only counted.
+    /// Keep requests. With millions of them, they are only counted.
     pub keeps_requests: bool,
 }
 
-/// A request, and what became of its answer.
+/// A request, and the outcome of its answer.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     /// The number of the request, in the order in which they came.
     pub number: usize,
     /// The request.
     pub request: Request,
-    /// What became of its answer.
+    /// Outcome of its answer.
     pub outcome: Outcome,
 }
 
-/// What became of an answer.
+/// Outcome of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is on its way.
+    /// The answer is in progress.
     Open,
     /// All of it was written.
     Delivered {
-        /// When.
+        /// Time of the last write.
         at: Instant,
     },
-    /// The connection was ended from the other side, or half of it.
+    /// The client has closed the connection, or half of it.
     PeerGone {
-        /// When that was noticed: in a pause within milliseconds, else by the next write.
+        /// Time at which that was noticed: in a pause within milliseconds, else by the next write.
         at: Instant,
     },
-    /// The connection was ended from this side.
+    /// The server has closed the connection.
     Cut {
-        /// When.
+        /// Time of the end.
         at: Instant,
     },
 }
 
-/// What its threads have in common.
+/// State that its threads share.
 #[derive(Debug)]
 struct State {
     conduct: Conduct,
@@ -142,7 +142,7 @@ impl ModelServer {
         self.listen(&listener, move || Ok(accepts.accept()?.0));
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -152,32 +152,32 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
-    /// Every request that came so far, with what became of its answer.
+    /// Returns all requests so far, with the outcomes of their answers.
     pub fn exchanges(&self) -> Vec<Exchange> {
         locked(&self.state.exchanges).clone()
     }
 
-    /// Every request that came so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<Request> {
         locked(&self.state.exchanges).iter().map(|exchange| exchange.request.clone()).collect()
     }
 
-    /// Those that no client may send.
+    /// Returns the requests that no client may send.
     pub fn flawed(&self) -> Vec<Request> {
         self.requests().into_iter().filter(|request| request.flaw.is_some()).collect()
     }
 
-    /// How many requests came so far.
+    /// Returns the number of requests so far.
     pub fn request_count(&self) -> usize {
         self.state.requests.load(Ordering::SeqCst)
     }
 
-    /// How many connections were accepted so far.
+    /// Returns the number of accepted connections so far.
     pub fn connection_count(&self) -> usize {
         self.state.connections.load(Ordering::SeqCst)
     }
 
-    /// How many of them are open.
+    /// Returns the number of open connections.
     pub fn open_connection_count(&self) -> usize {
         locked(&self.state.open).len()
     }
@@ -188,7 +188,7 @@ impl ModelServer {
         mut accept: impl FnMut() -> io::Result<S> + Send + 'static,
     ) {
         if self.state.conduct.reads_per_second.is_some() {
-            // What is accepted inherits it.
+            // Accepted connections inherit it.
             rustix::net::sockopt::set_socket_recv_buffer_size(listener, 16 << 10).expect("a small buffer");
         }
         let handle = listener.as_fd().try_clone_to_owned().expect("another handle of the listener");

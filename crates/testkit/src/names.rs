@@ -1,5 +1,5 @@
-//! A name server at an address of this machine's loopback, at the port where every program asks: it says what a test wants,
-//! and something else to whoever asks again.
+//! A DNS server at an address of this machine's loopback interface, at the standard port. It gives the answers that a
+//! test sets, and different ones to repeated questions.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Such a server.
+/// A DNS server.
 #[derive(Debug)]
 pub struct NameServer {
     address: Ipv4Addr,
@@ -18,27 +18,27 @@ pub struct NameServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What is asked for.
+/// Type of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Addresses of version 4.
+    /// IPv4 addresses.
     Old,
-    /// Addresses of version 6.
+    /// IPv6 addresses.
     New,
-    /// Something else.
+    /// Another type.
     Other,
 }
 
-/// What it says of one name: the first answer for the first question of a kind, and so on; the last one for ever.
+/// Answers for one name: the first for the first question of a type, and so on; the last one repeats.
 pub type Answers = Vec<Vec<IpAddr>>;
 
 // === impl NameServer ===
 
 impl NameServer {
-    /// Starts one that knows these names.
+    /// Starts a server that knows these names.
     ///
     /// # Errors
-    /// The system's, when the port can't be had: that takes root.
+    /// The system's, when the port can't be bound: that requires root.
     pub fn start(names: &[(&str, Answers)]) -> io::Result<Self> {
         let [_, second, third, fourth] = octets();
         let address = Ipv4Addr::new(127, second, third, fourth.clamp(2, 254));
@@ -64,12 +64,12 @@ impl NameServer {
         Ok(Self { address, asked, is_over, thread: Some(thread) })
     }
 
-    /// Where it is.
+    /// Returns the address that it listens at.
     pub fn address(&self) -> Ipv4Addr {
         self.address
     }
 
-    /// What was asked so far.
+    /// Returns all questions so far.
     pub fn asked(&self) -> Vec<(String, Kind)> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -82,13 +82,13 @@ impl Drop for NameServer {
     }
 }
 
-/// By chance: tests run beside each other, and each has a server.
+/// Random octets of the address: tests run concurrently, and each has a server.
 fn octets() -> [u8; 4] {
     let bytes = uuid::Uuid::new_v4().into_bytes();
     [bytes[0], bytes[1], bytes[2], bytes[3]]
 }
 
-/// The name that is asked for, what of it, and where the question ends.
+/// Returns the name and type of the question, and its end.
 fn question(message: &[u8]) -> Option<(String, Kind, usize)> {
     let (mut at, mut parts) = (12, Vec::new());
     loop {
@@ -108,7 +108,7 @@ fn question(message: &[u8]) -> Option<(String, Kind, usize)> {
     Some((parts.join("."), kind, at + 4))
 }
 
-/// The question again, and what there is of that kind; that there is no such name where it isn't known.
+/// Returns the answer to a question; NXDOMAIN if the name is unknown.
 fn answer(question: &[u8], kind: Kind, answers: Option<&Vec<IpAddr>>) -> Vec<u8> {
     let of_kind = |ip: &&IpAddr| match kind {
         Kind::Old => ip.is_ipv4(),
@@ -126,7 +126,7 @@ fn answer(question: &[u8], kind: Kind, answers: Option<&Vec<IpAddr>>) -> Vec<u8>
             IpAddr::V6(ip) => ip.octets().to_vec(),
         };
         let kind = if ip.is_ipv4() { 1 } else { 28 };
-        // Its name is the one that was asked for; nobody is to keep the answer.
+        // The answer's name refers to the question; its TTL is 0, so no client may cache it.
         message.extend_from_slice(&[
             0xc0,
             12,

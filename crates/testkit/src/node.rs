@@ -19,7 +19,7 @@ pub struct Node<'w> {
     child: Child,
 }
 
-/// The token that it takes.
+/// Token that it accepts.
 pub const TOKEN: &str = "the-token-of-tests-0123456789";
 
 // === impl Node ===
@@ -30,7 +30,7 @@ impl<'w> Node<'w> {
         Self::start_with(world, arguments, &[])
     }
 
-    /// The same with these variables.
+    /// Starts a node with these environment variables.
     pub fn start_with(world: &'w World, arguments: &[&str], environment: &[(String, String)]) -> Self {
         let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let environment = environment.to_vec();
@@ -39,10 +39,10 @@ impl<'w> Node<'w> {
         Self { world, arguments, environment, address, child }
     }
 
-    /// The same for one that may end before it serves.
+    /// Starts a node that may end before it serves.
     ///
     /// # Errors
-    /// What it has logged.
+    /// The log of the node.
     pub fn try_start(
         world: &'w World,
         arguments: &[&str],
@@ -54,7 +54,7 @@ impl<'w> Node<'w> {
         Ok(Self { world, arguments, environment, address, child })
     }
 
-    /// Whether it ends by itself within a second.
+    /// Returns true if it ends by itself within a second.
     pub fn has_died_soon(&mut self) -> bool {
         let given_up = std::time::Instant::now() + std::time::Duration::from_secs(1);
         while std::time::Instant::now() < given_up {
@@ -66,7 +66,7 @@ impl<'w> Node<'w> {
         false
     }
 
-    /// What one says that can't start with these arguments.
+    /// Returns the message of a node that can't start with these arguments.
     pub fn refused(world: &World, arguments: &[&str]) -> String {
         let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         match begin(world, &arguments, &[]) {
@@ -78,7 +78,7 @@ impl<'w> Node<'w> {
         }
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -88,7 +88,7 @@ impl<'w> Node<'w> {
         self.child.id()
     }
 
-    /// Kills it, so that it has no time for anything, and starts it again.
+    /// Kills it without a graceful shutdown, and starts it again.
     pub fn killed_and_started(&mut self) {
         let _ = self.child.kill();
         self.start_again();
@@ -106,7 +106,7 @@ impl<'w> Node<'w> {
         self.child.wait().ok().and_then(|status| status.code())
     }
 
-    /// The same, and starts it again.
+    /// Stops it, and starts it again. Returns its exit code.
     pub fn stopped_and_started(&mut self) -> Option<i32> {
         let code = self.stop();
         self.start_again();
@@ -124,7 +124,7 @@ impl<'w> Node<'w> {
         self.try_send(asked).expect("an answer")
     }
 
-    /// The same where the node may be gone.
+    /// Sends a request with the token to a node that may be gone.
     ///
     /// # Errors
     /// When the connection can't be made, or breaks.
@@ -138,12 +138,12 @@ impl<'w> Node<'w> {
         asked.begin(self.address).expect("an answer")
     }
 
-    /// What `GET` of a path gives.
+    /// Returns the answer to `GET` of a path.
     pub fn get(&self, path: &str) -> Answered {
         self.send(&Asked::new("GET", path))
     }
 
-    /// What `POST` of a document to a path gives.
+    /// Returns the answer to `POST` of a document to a path.
     pub fn post(&self, path: &str, document: &Value) -> Answered {
         self.send(&Asked::new("POST", path).json(document.to_string()))
     }
@@ -153,7 +153,7 @@ impl<'w> Node<'w> {
         self.post("/v1/worker/jobs:run", job)
     }
 
-    /// Submits a job; its id.
+    /// Submits a job; returns its id.
     pub fn submit(&self, mut job: Value) -> String {
         job["wait"] = json!(false);
         let answered = self.run(&job);
@@ -185,7 +185,7 @@ impl<'w> Node<'w> {
         data.map(|data| serde_json::from_str(data).expect("an event")).collect()
     }
 
-    /// The statuses that a job has had, each with its attempt.
+    /// Returns the statuses that a job has had, each with its attempt.
     pub fn story(&self, id: &str) -> Vec<String> {
         let events = self.events(id);
         let told = events.iter().filter(|event| event["event"] == "status");
@@ -193,7 +193,7 @@ impl<'w> Node<'w> {
             .collect()
     }
 
-    /// What it has logged so far.
+    /// Returns its log so far.
     pub fn log(&self) -> String {
         self.world.read(LOG)
     }
@@ -242,14 +242,14 @@ pub fn steps(steps: &Value) -> Value {
     })
 }
 
-/// An id that nobody has.
+/// Returns an unused id.
 pub fn new_id() -> String {
     uuid::Uuid::new_v4().to_string()
 }
 
 const LOG: &str = "node.log";
 
-/// Starts a node, and waits until it says where it listens; what it says instead if it ends.
+/// Starts a node, and waits until it reports its address; returns its log if it ends.
 fn begin(
     world: &World,
     arguments: &[String],
@@ -260,7 +260,7 @@ fn begin(
     let length = path.metadata().map_or(0, |metadata| metadata.len());
     let log = File::options().create(true).append(true).open(&path).expect("a log");
     let program = world.program().display().to_string();
-    // It goes with whoever has started it.
+    // The node ends with the process that has started it.
     let mut command = world.command_of("setpriv".as_ref(), &["--pdeathsig", "KILL", &program]);
     command.args(["node", "--listen", "127.0.0.1:0", "--token-file", "token"]).args(arguments);
     command.envs(environment.iter().map(|(name, value)| (name, value)));

@@ -1,4 +1,4 @@
-//! An orchestrator that is told of jobs: it keeps every message, and takes it or doesn't.
+//! An orchestrator that receives callbacks: it keeps every message, and accepts or rejects it.
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// One that listens. Its thread goes with the test's process.
+/// An orchestrator that listens. Its thread ends with the test's process.
 #[derive(Debug)]
 pub struct Orchestrator {
     address: SocketAddr,
@@ -25,24 +25,24 @@ pub struct Received {
     pub headers: Vec<(String, String)>,
     /// Its body, as it came.
     pub bytes: Vec<u8>,
-    /// The same as JSON.
+    /// Body as JSON.
     pub body: Value,
-    /// Whether it was taken.
+    /// True if it was accepted.
     pub was_taken: bool,
 }
 
-/// What it does with a message.
+/// Reaction to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// It takes it, and says so.
+    /// Accepts it.
     Taken,
-    /// It says that it has failed, whether it has taken it or not.
+    /// Answers with a failure, whether it has accepted it or not.
     Failed,
-    /// It hangs up without a word.
+    /// Closes the connection without an answer.
     HangsUp,
-    /// It takes it and says so, after a while.
+    /// Accepts it after a while.
     Late(Duration),
-    /// It sends half an answer.
+    /// Sends half an answer.
     Half,
 }
 
@@ -50,7 +50,7 @@ pub enum Reply {
 struct Seen {
     received: Vec<Received>,
     refused: usize,
-    /// What is done with the next ones.
+    /// Reactions to the next messages.
     replies: VecDeque<Reply>,
 }
 
@@ -77,7 +77,7 @@ impl Orchestrator {
         format!("http://{}{path}", self.address)
     }
 
-    /// Doesn't take the next so many messages.
+    /// Rejects the next messages, that many.
     pub fn refuse(&self, messages: usize) {
         locked(&self.seen).refused = messages;
     }
@@ -87,17 +87,17 @@ impl Orchestrator {
         locked(&self.seen).replies.extend(replies);
     }
 
-    /// Every message so far.
+    /// Returns all messages so far.
     pub fn received(&self) -> Vec<Received> {
         locked(&self.seen).received.clone()
     }
 
-    /// Those that were taken.
+    /// Returns the accepted messages.
     pub fn taken(&self) -> Vec<Received> {
         self.received().into_iter().filter(|message| message.was_taken).collect()
     }
 
-    /// What a signature with that key is, computed here.
+    /// Computes a signature with that key, independently.
     pub fn hmac_sha256(key: &[u8], bytes: &[u8]) -> Vec<u8> {
         let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key");
         mac.update(bytes);

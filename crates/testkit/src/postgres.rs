@@ -16,7 +16,7 @@ pub struct Postgres {
     /// The directory of its socket.
     sockets: PathBuf,
     programs: PathBuf,
-    /// If it was started for this, it is ended when this is dropped: before the folder that it works in.
+    /// Server, if this value has started it. It is ended before its folder is dropped.
     server: Option<Daemon>,
     _folder: Option<TempDir>,
 }
@@ -24,7 +24,7 @@ pub struct Postgres {
 /// The variable with the folder of one that is started for a whole run of tests.
 pub const SHARED_POSTGRES: &str = "BELLJAR_TEST_POSTGRES";
 
-/// It doesn't run as root.
+/// User of the server, because it doesn't run as root.
 const USER: &str = "postgres";
 
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
@@ -48,7 +48,7 @@ impl Postgres {
         }
     }
 
-    /// One that nobody else uses.
+    /// Starts a server exclusively for the caller.
     ///
     /// # Errors
     /// Why there is none here.
@@ -58,7 +58,7 @@ impl Postgres {
         Ok(Self { _folder: Some(folder), ..own })
     }
 
-    /// Starts one in a folder, for whoever joins it.
+    /// Starts one in a folder, for other processes to join.
     ///
     /// # Errors
     /// Why there is none here.
@@ -79,10 +79,10 @@ impl Postgres {
         Ok(format!("postgres://{USER}@{sockets}/{name}"))
     }
 
-    /// What `psql` says to a statement in the database of that URL.
+    /// Returns the output of `psql` for a statement in the database of that URL.
     ///
     /// # Errors
-    /// The last line of what it complained of.
+    /// The last line of its error output.
     pub fn ask(&self, url: &str, statement: &str) -> Result<String, String> {
         run(self.program("psql").args([
             "--no-psqlrc",
@@ -94,8 +94,8 @@ impl Postgres {
         ]))
     }
 
-    /// Kills one of the server's processes that serve a client, as the kernel would for want of memory: the server ends all
-    /// the others then, and recovers. Whether there was one.
+    /// Kills one of the server's backend processes, like an OOM kill: the server then ends all the others, and
+    /// recovers. Returns true if there was one.
     pub fn kill_a_backend(&self) -> bool {
         let ask =
             "SELECT pid FROM pg_stat_activity WHERE application_name = 'belljar' ORDER BY random() LIMIT 1";
@@ -146,7 +146,7 @@ impl Postgres {
         let server = self.server.take().ok_or("the server is somebody else's")?;
         server.kill();
         drop(server);
-        // Those that served clients are told by the kernel, and hold its memory until they have ended.
+        // The backends are signalled by the kernel, and hold shared memory until they have ended.
         let mut served = self.serve();
         wait::until(|| {
             if served.is_err() {
@@ -216,7 +216,7 @@ fn number(text: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| format!("not an id: {text:?}"))
 }
 
-/// Where Debian has the programs of its newest version.
+/// Returns the folder in which Debian has the programs of its newest version.
 fn programs() -> Result<PathBuf, String> {
     let versions = std::fs::read_dir(PROGRAMS).map_err(|error| format!("{PROGRAMS}: {error}"))?;
     let newest =

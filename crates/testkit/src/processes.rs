@@ -1,4 +1,4 @@
-//! Processes of this machine, by what the kernel says of them.
+//! Processes of this machine, as the kernel reports them.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ pub fn below(pid: i32) -> Vec<i32> {
     found
 }
 
-/// Those of them that are in a sandbox: in other namespaces of processes than it is itself.
+/// Returns the processes below `pid` that are in a sandbox: in other PID namespaces than it is itself.
 pub fn sealed_below(pid: i32) -> Vec<i32> {
     let namespace = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let own = namespace(pid);

@@ -7,7 +7,7 @@ pub struct Random(u64);
 // === impl Random ===
 
 impl Random {
-    /// Those of a seed.
+    /// Creates the random numbers of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -21,7 +21,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// One less than `end`, which must not be 0.
+    /// Returns a number less than `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.draw() % end as u64) as usize
     }
@@ -36,12 +36,12 @@ impl Random {
         self.below(times) == 0
     }
 
-    /// One of these, of which there must be some.
+    /// Returns one of these; there must be at least one.
     pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
         from[self.below(from.len())]
     }
 
-    /// One of these, if there are any.
+    /// Returns one of these, if there are any.
     pub fn pick_any<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         if from.is_empty() { None } else { from.get(self.below(from.len())) }
     }

@@ -1,4 +1,4 @@
-//! The runner, for tests whose own binary is lent to sandboxes as the program that does things there.
+//! The runner, for tests whose own binary is provided to sandboxes as the program inside.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

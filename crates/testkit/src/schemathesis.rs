@@ -1,5 +1,5 @@
-//! Schemathesis, from PyPI: asks a server for everything that its OpenAPI document says may be asked for, and much that
-//! may not, and holds the answers against the document.
+//! Schemathesis, from PyPI: sends a server all kinds of requests that its OpenAPI document allows, and many that it
+//! doesn't, and compares the answers with the document.
 
 use crate::clients::environment;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const REQUIREMENTS: &str = include_str!("schemathesis/requirements.txt");
 
-/// What a schema can't say.
+/// Hooks for constraints that a schema can't express.
 const HOOKS: &str = include_str!("schemathesis/hooks.py");
 
 /// Makes what it takes, if that isn't there yet.
@@ -19,7 +19,7 @@ pub fn install() -> Result<PathBuf, String> {
     environment("schemathesis", REQUIREMENTS, true)
 }
 
-/// Asks a server, and says what was found: whether all is well, and the report. The same seed asks for the same.
+/// Tests a server; returns true if all is well, and the report. The same seed gives the same requests.
 ///
 /// # Errors
 /// Why it can't be had here.
@@ -34,7 +34,7 @@ pub fn ask(server: SocketAddr, document: &str, token: &str, seed: u64) -> Result
         .args(["run", &format!("{url}{document}"), "--url", &url])
         .args(["--header", &format!("Authorization: Bearer {token}")])
         .args(["--phases", "examples,coverage,fuzzing", "--checks", "all", "--max-examples", EXAMPLES])
-        // How many documents its generator throws away says nothing of what is answered to the others.
+        // The number of generated documents that its generator filters out doesn't affect the tests of the others.
         .args(["--suppress-health-check", "filter_too_much"])
         .args(["--seed", &seed.to_string(), "--request-timeout", "60", "--no-color"])
         .current_dir(folder.path())

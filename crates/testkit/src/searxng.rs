@@ -1,4 +1,4 @@
-//! `SearXNG` itself, which finds what a server of the test's says.
+//! `SearXNG` itself, whose results come from a server of the test.
 
 use crate::clients::environment;
 use crate::daemon::{Daemon, Signal};
@@ -10,11 +10,11 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// One that answers.
+/// A SearXNG that answers.
 #[derive(Debug)]
 pub struct Searxng {
     address: SocketAddr,
-    /// It is ended before the folder that it works in.
+    /// Server, which is ended before its folder is dropped.
     _server: Daemon,
     _folder: TempDir,
 }
@@ -35,7 +35,8 @@ pub fn install() -> Result<PathBuf, String> {
 // === impl Searxng ===
 
 impl Searxng {
-    /// One that asks the server at that port of this machine: `/pages?q=…`, which answers `{"found": [{"at", "name", "about"}]}`.
+    /// Starts one that queries the server at that port of this machine: `/pages?q=…`, which answers `{"found": [{"at",
+    /// "name", "about"}]}`.
     ///
     /// # Errors
     /// Why there is none here.
@@ -74,7 +75,7 @@ impl Searxng {
         Ok(Self { address, _server: server, _folder: folder })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

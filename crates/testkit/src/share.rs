@@ -34,7 +34,7 @@ impl Share {
         (1..=of).contains(&number).then(|| Self { index: number - 1, of })
     }
 
-    /// Whether a number, counted from 0, is in the share. All shares together have each number once.
+    /// Returns true if a number, counted from 0, is in the share. All shares together have each number once.
     pub fn includes(self, number: u64) -> bool {
         number % self.of == self.index
     }
@@ -46,13 +46,14 @@ impl Share {
         bound(self.index)..bound(self.index + 1)
     }
 
-    /// Whether a number, counted from 0, is done in one of two ways (0 or 1) in this run. Each number is done in one of both in each
-    /// run, and in the other one with the next share. Without shares it is done in both.
+    /// Returns true if a number, counted from 0, is done in the given one of two ways (0 or 1) in this run. With
+    /// shares, each number is done in one way in each run, and in the other way with the next share. Without shares it
+    /// is done in both.
     pub fn is_turn(self, way: u64, number: u64) -> bool {
         self.of == 1 || (number + way + self.index).is_multiple_of(2)
     }
 
-    /// How many of so many repetitions are in the share, at least one.
+    /// Returns the share's part of a number of repetitions, at least one.
     pub fn of_count(self, count: u64) -> u64 {
         count.div_ceil(self.of)
     }

@@ -1,4 +1,4 @@
-//! Tests that can't run on this machine: said aloud and counted, so that none passes in silence.
+//! Tests that can't run on this machine: reported and counted, so that none is skipped silently.
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
@@ -8,10 +8,10 @@ use std::path::Path;
 /// The variable that names the file where skips are noted; `scripts/test` sets it, counts them and tells them.
 pub const SKIPS: &str = "BELLJAR_SKIPS";
 
-/// Notes that a test can't run here, and why. The test returns after calling this.
+/// Records that a test can't run here, and why. The test returns after calling this.
 ///
 /// # Panics
-/// When the skip can't be noted: one that nobody counts would look like a test that passed.
+/// When the skip can't be recorded: an uncounted skip would look like a passed test.
 pub fn skip(test: &str, reason: &str) {
     let noted = note(std::env::var_os(SKIPS).as_deref(), test, reason);
     assert!(noted.is_ok(), "can't note that {test} is skipped: {noted:?}");

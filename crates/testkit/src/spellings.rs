@@ -1,4 +1,4 @@
-//! Hosts in every spelling that somebody somewhere understands, none of which leads a sandbox anywhere.
+//! Hosts in every spelling that some program understands, none of which gives a sandbox access.
 
 /// Spellings of this machine, of the cloud's metadata and of private machines, and of no host at all.
 pub const SPELLINGS: &[&str] = &[
@@ -138,7 +138,7 @@ pub const SPELLINGS: &[&str] = &[
     "xn--a.1",
 ];
 
-/// Those that are no ASCII, which no head may have in its first line.
+/// Spellings that are not ASCII, which no request may have in its first line.
 pub const FOREIGN: &[&str] = &[
     "１２７.0.0.1",
     "127。0。0。1",

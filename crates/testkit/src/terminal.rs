@@ -4,7 +4,7 @@ use crate::world::{Ran, World};
 use std::io::{Read, Write};
 use std::process::{ChildStdin, Stdio};
 
-/// What the questions of Belljar end with.
+/// Ends of Belljar's questions.
 const QUESTIONS: [&str; 3] = ["/n] ", "/d] ", "without an answer -- "];
 
 /// Runs a command line at a terminal, and types one of the lines at each question. At the question after the last line the input ends.

@@ -12,7 +12,7 @@ pub fn until(mut is_true: impl FnMut() -> bool) {
     while !is_true() {
         let waited = begun.elapsed();
         assert!(waited < Duration::from_secs(60), "waited a minute in vain");
-        // What is soon is told apart, and what takes long is not asked all the time.
+        // Polls often at first, and less often the longer it takes.
         std::thread::sleep((waited / 10).clamp(Duration::from_millis(1), Duration::from_millis(10)));
     }
 }

@@ -18,23 +18,23 @@ pub struct World {
     user: User,
 }
 
-/// Who acts in a world.
+/// User that runs the programs of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
-    /// Whoever runs the tests.
+    /// The user that runs the tests.
     Own,
     /// An ordinary user that a test run by root becomes.
     Ordinary,
 }
 
-/// What a program did.
+/// Outcome of a program.
 #[derive(Debug)]
 pub struct Ran {
     /// Its exit code.
     pub code: i32,
-    /// What it wrote to standard output.
+    /// Standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
@@ -44,12 +44,12 @@ const NOBODY: u32 = 65_534;
 // === impl World ===
 
 impl World {
-    /// A world in which `program` is run by whoever runs the tests.
+    /// Creates a world in which `program` is run by the user that runs the tests.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self::of(program.into(), User::Own)
     }
 
-    /// Runs a test as whoever runs the tests and, if that is root, also as an ordinary user.
+    /// Runs a test as the user that runs the tests and, if that is root, also as an ordinary user.
     pub fn as_everyone(program: &str, test: impl Fn(&World)) {
         test(&Self::of(program.into(), User::Own));
         if rustix::process::geteuid().is_root() {
@@ -65,12 +65,12 @@ impl World {
         world
     }
 
-    /// The program under test, where whoever acts here reaches it.
+    /// Returns the program under test, at a path that the world's user can access.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// Who acts here.
+    /// Returns the world's user.
     pub fn user(&self) -> User {
         self.user
     }
@@ -117,7 +117,7 @@ impl World {
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("HOME", self.path())
             .env("BELLJAR_STATE_DIR", self.path().join("state"))
-            // Which wall is missing is said from outside; a program that is shipped doesn't ask.
+            // The test selects the removed layer by a variable; a shipped program ignores it.
             .envs(std::env::vars_os().filter(|(name, _)| name == "BELLJAR_REMOVED_WALLS"))
             .stdin(Stdio::null());
         if self.user == User::Ordinary {
@@ -132,7 +132,7 @@ impl World {
         Ran::from(self.command(arguments).output().expect("a program that starts"))
     }
 
-    /// Every path below the folder that is not below `state`, with what it holds: a picture to compare.
+    /// Returns every path below the folder that is not below `state`, with its content: a snapshot to compare.
     pub fn picture(&self, below: &str) -> Vec<(PathBuf, String)> {
         let mut picture = Vec::new();
         let mut pending = vec![self.path().join(below)];
@@ -157,7 +157,7 @@ impl World {
         picture
     }
 
-    /// Gives a path to whoever acts here.
+    /// Gives a path to the world's user.
     pub fn give(&self, path: &Path) {
         if self.user == User::Ordinary {
             std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("root may give files away");
@@ -165,7 +165,7 @@ impl World {
     }
 }
 
-/// A folder that only root may enter hides the program from everybody else; then a copy is used.
+/// If the program is in a folder that only root may enter, a copy is used.
 fn reachable_by_everyone(program: &Path) -> PathBuf {
     let open = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.mode() & 0o001 != 0);
     if program.ancestors().all(open) {
@@ -191,7 +191,7 @@ impl Ran {
             .unwrap_or_else(|error| panic!("{error} in {:?}; stderr: {}", self.stdout, self.stderr))
     }
 
-    /// The same, once it is certain that the program ended well.
+    /// Returns the outcome, after checking that the program succeeded.
     #[track_caller]
     pub fn succeeded(self) -> Self {
         assert_eq!(self.code, 0, "stdout: {}\nstderr: {}", self.stdout, self.stderr);

@@ -1,4 +1,4 @@
-//! What comes of a call.
+//! Results of calls.
 
 use crate::Arguments;
 use belljar_contract::tool::{DomainCode, Envelope, Pagination, Redacted};
@@ -6,73 +6,73 @@ use belljar_store::database::{DatabaseError, Failing};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// What comes of a call.
+/// Result of a call.
 pub type Answer = Result<Success, Failure>;
 
-/// It has been done.
+/// A successful result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Success {
-    /// What came of it.
+    /// The data.
     pub data: Value,
-    /// Which part of a list that is.
+    /// Position of the data in a list, if it is a page.
     pub pagination: Option<Pagination>,
-    /// What can't be said as JSON.
+    /// Attachments that JSON can't contain.
     pub attachments: Vec<Attachment>,
-    /// What the gateway took out of `data`. No tool sets it.
+    /// Secrets that the gateway redacted in `data`. Tools never set it.
     pub redacted: Option<Redacted>,
 }
 
-/// An image, a sound, or a file that has an address.
+/// An image, a sound, or a file with an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its type, as `image/png`.
+    /// Its media type, as `image/png`.
     pub mime_type: String,
-    /// Its address, if it is a file that has one.
+    /// Its URI, if it is a file with one.
     pub uri: Option<String>,
     /// Its bytes, in Base64.
     pub base64: String,
 }
 
-/// It has not been done.
+/// A failed result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// The class of the error.
+    /// Class of the error.
     pub code: DomainCode,
-    /// Its kind, for people.
+    /// Name of the error's kind, for people.
     pub error_type: Cow<'static, str>,
-    /// What was wrong, and what would be right.
+    /// The cause, and what would be accepted.
     pub message: String,
 }
 
-/// A part of a list that was asked for.
+/// A page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     offset: usize,
     limit: usize,
 }
 
-/// So many are in a part of a list, unless another number is asked for.
+/// Default number of entries of a page.
 pub const DEFAULT_LIMIT: usize = 50;
 
-/// And so many at most.
+/// Maximum number of entries of a page.
 pub const LARGEST_LIMIT: usize = 200;
 
 // === impl Success ===
 
 impl Success {
-    /// That and nothing else.
+    /// Returns a result with this data only.
     pub fn of(data: Value) -> Self {
         Self { data, pagination: None, attachments: Vec::new(), redacted: None }
     }
 
-    /// One part of that list.
+    /// Returns a page of that list.
     pub fn page(items: Vec<Value>, page: Page) -> Self {
         let total = items.len();
         Self::part(items.into_iter().skip(page.offset).take(page.limit).collect(), total, page)
     }
 
-    /// That part of a list, which was fetched as that part. There are so many in all.
+    /// Returns a page that was fetched as such, with the total number of entries.
     pub fn part(items: Vec<Value>, total: usize, page: Page) -> Self {
         let pagination = Pagination { total, offset: page.offset, limit: page.limit };
         Self { pagination: Some(pagination), ..Self::of(Value::Array(items)) }
@@ -82,17 +82,17 @@ impl Success {
 // === impl Failure ===
 
 impl Failure {
-    /// An error of that class.
+    /// Returns a failure of that class.
     pub fn new(code: DomainCode, message: impl Into<String>) -> Self {
         Self { code, error_type: Cow::Borrowed(kind_of(code)), message: message.into() }
     }
 
-    /// An argument is not what the tool takes.
+    /// Returns a failure because of an invalid argument.
     pub fn argument(message: impl Into<String>) -> Self {
         Self::new(DomainCode::InvalidArgument, message)
     }
 
-    /// What is kept can't be reached.
+    /// Returns a failure because the database can't be used.
     pub fn unreachable(error: &DatabaseError) -> Self {
         tracing::warn!(%error, kind = ?error.kind, "a tool can't reach the database");
         match error.kind {
@@ -107,14 +107,14 @@ impl Failure {
         }
     }
 
-    /// The host has failed; what has is told to whoever runs it, and not to whoever calls.
+    /// Returns an internal failure. The cause is logged for the operator, and not disclosed to the caller.
     pub fn internal(doing: &str, error: &(dyn std::error::Error + 'static)) -> Self {
         tracing::error!(error, doing, "a tool has failed");
         Self::new(DomainCode::Internal, format!("the host could not {doing}"))
     }
 }
 
-/// What an error of that class is called.
+/// Returns the name of an error class.
 fn kind_of(code: DomainCode) -> &'static str {
     match code {
         DomainCode::InvalidArgument => "ArgumentValidationError",
@@ -131,7 +131,7 @@ fn kind_of(code: DomainCode) -> &'static str {
     }
 }
 
-/// The answer on the wire.
+/// Returns the answer in its form on the wire.
 pub fn envelope(answer: Answer) -> Envelope {
     match answer {
         Ok(Success { data, pagination, redacted, .. }) => Envelope::Ok { data, pagination, redacted },
@@ -144,24 +144,24 @@ pub fn envelope(answer: Answer) -> Envelope {
 // === impl Page ===
 
 impl Page {
-    /// The part that was asked for: `offset` entries are passed over, `limit` follow.
+    /// Returns the page that skips `offset` entries and has at most `limit`.
     pub fn new(offset: Option<usize>, limit: Option<usize>) -> Self {
         let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, LARGEST_LIMIT);
         Self { offset: offset.unwrap_or_default(), limit }
     }
 
-    /// The part that the arguments `offset` and `limit` ask for.
+    /// Returns the page that the arguments `offset` and `limit` request.
     pub fn asked(arguments: &Arguments) -> Self {
         let number = |name| arguments.get(name).and_then(Value::as_u64).and_then(|it| it.try_into().ok());
         Self::new(number("offset"), number("limit"))
     }
 
-    /// How many entries are passed over.
+    /// Returns the number of skipped entries.
     pub fn offset(self) -> usize {
         self.offset
     }
 
-    /// How many follow at most.
+    /// Returns the maximum number of entries.
     pub fn limit(self) -> usize {
         self.limit
     }

@@ -1,11 +1,11 @@
-//! Tools of other servers of MCP: each server that is configured is kept connected, and its tools stand among those of the host.
+//! Bridge to other MCP servers: keeps each configured server connected, and registers its tools among those of the host.
 //!
 //! ```text
-//! configuration ─► Server ─► connect ─┬─► its program, in a sandbox without network ─┬─► client ─► what it lists ─► Registry
+//! configuration ─► Server ─► connect ─┬─► its program, in a sandbox without network ─┬─► client ─► its tools ─► Registry
 //!                    ▲                └─► its URL, by the one dialer ────────────────┘
-//!                    └── it has died: wait a little longer each time, or until somebody calls
+//!                    └── connection lost: backoff, shortened by the next call
 //! ```
-//! A server is as little trusted as what is in any sandbox: everything that it says is bounded, and nothing that it asks for is done.
+//! A server is as untrusted as a program in a sandbox: its messages are limited in size and number, and its requests are refused.
 
 mod cache;
 mod client;
@@ -35,24 +35,24 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Finds a server's program on the host, and what of the host has to be lent so that it starts in a sandbox.
+/// Finds a server's program on the host, and the host files that it needs to start in a sandbox.
 pub type Finder =
     Arc<dyn Fn(&StdioConfig) -> Result<Found, Box<dyn Error + Send + Sync>> + Send + Sync + 'static>;
 
-/// What servers are reached by.
+/// Means by which servers are reached.
 #[derive(Clone)]
 pub struct Means {
     /// Makes the sandboxes of programs.
     pub backend: Arc<dyn Backend>,
-    /// The layers without which there are none.
+    /// Isolation layers that sandboxes must have.
     pub required: Required,
     /// Finds programs.
     pub finder: Finder,
-    /// Asks the servers that have a URL.
+    /// HTTP client for servers with a URL.
     pub exchanger: Arc<Exchanger>,
 }
 
-/// The servers that are kept connected.
+/// The connected servers. Dropping it ends them.
 #[derive(Debug)]
 pub struct Bridge {
     stop: CancellationToken,
@@ -62,8 +62,8 @@ pub struct Bridge {
 // === impl Bridge ===
 
 impl Bridge {
-    /// Begins to connect to all that are configured, at the same time. Nobody waits for it: the tools of a server are in the registry
-    /// from when it has told them.
+    /// Starts to connect to all enabled servers concurrently, without waiting. A server's tools are in the registry once it has
+    /// listed them.
     pub fn start(config: ServersConfig, registry: &Arc<Registry>, means: &Means) -> Self {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
@@ -74,7 +74,7 @@ impl Bridge {
         Self { stop, tasks }
     }
 
-    /// Ends all of them, and what was called there. Back when nothing of their sandboxes is left.
+    /// Ends all servers and their calls. Returns when their sandboxes are gone.
     pub async fn end(mut self) {
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}

@@ -1,4 +1,4 @@
-//! The tools of the host, by their namespaces.
+//! The tools of the host, by namespace.
 
 pub mod api;
 pub mod artifact;
@@ -20,8 +20,8 @@ pub mod writer;
 use belljar_contract::tool::InvalidToolNameError;
 use std::sync::Arc;
 
-/// Tools, unless the name of one is none: nothing else can be wrong with those of the host.
+/// Tools; an error only if a name is invalid, which can't happen for the host's own.
 pub type Tools = Result<Vec<Arc<dyn crate::Tool>>, InvalidToolNameError>;
 
-/// The time of day.
+/// Returns the time of day.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;

@@ -1,4 +1,4 @@
-//! Who calls, as the host knows it: never by what a call says.
+//! The caller of a tool, as the host knows it: its identity never comes from the call's content.
 
 use belljar_contract::access::AccessLevel;
 use belljar_contract::id::{AgentId, GroupId, JobId, ProjectId, RunId, TaskId, UserId};
@@ -6,44 +6,44 @@ use belljar_contract::scope::Scopes;
 use belljar_contract::tool::AgentKind;
 use belljar_policy::tool::ToolGrants;
 
-/// Who calls a tool, and for what.
+/// A caller of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// What kind of agent it is.
+    /// Kind of agent.
     pub kind: AgentKind,
-    /// The task that it works on, if it is bound to one.
+    /// The task that it is bound to, if any.
     pub task_id: Option<TaskId>,
     /// The job.
     pub job_id: Option<JobId>,
-    /// The attempt at it.
+    /// The attempt at the job.
     pub run_id: Option<RunId>,
     /// The project of the task.
     pub project_id: Option<String>,
-    /// For whom it works.
+    /// The user that it works for.
     pub user_id: Option<String>,
     /// The groups of that user.
     pub group_ids: Vec<String>,
-    /// The name under which it acts, if it has one of its own.
+    /// Name of the actor, if it has one of its own.
     pub actor: Option<String>,
-    /// What it has been given.
+    /// Granted capabilities.
     pub grants: ToolGrants,
-    /// By whose rules it is judged besides; by nobody's, where nothing is said.
+    /// Its identity under the access rules; `None` if none apply.
     pub identity: Option<Identity>,
 }
 
-/// As whom a caller is judged.
+/// Identity of a caller under the access rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
-    /// As the agent of that name.
+    /// A named agent.
     Agent(AgentId),
-    /// As anybody at that level.
+    /// An anonymous caller with that level.
     Level(AccessLevel),
 }
 
 // === impl Caller ===
 
 impl Caller {
-    /// An agent of that kind which is bound to nothing and has been given nothing.
+    /// Returns a caller of that kind, without bounds and capabilities.
     pub fn of(kind: AgentKind) -> Self {
         Self {
             kind,
@@ -59,7 +59,7 @@ impl Caller {
         }
     }
 
-    /// One that works on a job in a sandbox.
+    /// Returns a caller that works on a job in a sandbox.
     pub fn in_sandbox(task_id: TaskId, job_id: JobId, run_id: RunId, grants: ToolGrants) -> Self {
         Self {
             task_id: Some(task_id),
@@ -70,7 +70,8 @@ impl Caller {
         }
     }
 
-    /// Whose skills and preferences count when it works on that task, or on the one that it is bound to.
+    /// Returns the scopes whose skills and preferences apply to work on that task; by default the task that the caller is bound
+    /// to.
     pub fn scopes(&self, task_id: Option<&TaskId>) -> Scopes {
         Scopes {
             groups: self.group_ids.iter().filter_map(|id| GroupId::parse(id).ok()).collect(),
@@ -80,7 +81,7 @@ impl Caller {
         }
     }
 
-    /// Its name among those who wait for their turns: its run, or who it is where it works on none.
+    /// Returns the caller's key in queues: its run, or its identity if it has none.
     pub fn queue(&self) -> String {
         let Self { kind, task_id, job_id, run_id, project_id, user_id, actor, .. } = self;
         match run_id {
@@ -89,7 +90,7 @@ impl Caller {
         }
     }
 
-    /// What it is bound to: a name of an argument, and the one value that it may have.
+    /// Returns its bounds: names of arguments, each with the only permitted value.
     pub fn bounds(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let task = self.task_id.as_ref().map(|id| ("task_id", id.as_str()));
         let job = self.job_id.as_ref().map(|id| ("job_id", id.as_str()));

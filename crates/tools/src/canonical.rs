@@ -1,24 +1,24 @@
-//! Arguments in one form, whatever the order of their members: compact JSON, with members in the order of their names.
+//! Canonical form of arguments: compact JSON, with members sorted by name.
 //!
-//! It is what `arguments_sha256` digests, what approvals keep, and what a person is shown, so all three can be compared by hand.
+//! `arguments_sha256` is its digest, approvals store it, and approvers see it, so all three can be compared manually.
 
 use crate::Arguments;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The arguments as compact JSON, with members in the order of their names.
+/// Returns the arguments as compact JSON, with members sorted by name.
 pub fn text(arguments: &Arguments) -> String {
     let mut text = String::new();
     members(arguments, &mut text);
     text
 }
 
-/// The SHA-256 of [`text`], in lower-case hexadecimal.
+/// Returns the SHA-256 of [`text`], in lower-case hexadecimal.
 pub fn digest(arguments: &Arguments) -> String {
     digest_of(&text(arguments))
 }
 
-/// The SHA-256 of a text, in lower-case hexadecimal.
+/// Returns the SHA-256 of a text, in lower-case hexadecimal.
 pub fn digest_of(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,5 +1,5 @@
-//! What is known of a tool without calling it, in three levels: enough to choose it by, to call it by, and to look things up
-//! (`spec/3 §Progressive Tool Disclosure`).
+//! The definition of a tool, disclosed in three levels: to choose the tool, to call it, and to look up details (`spec/3
+//! §Progressive Tool Disclosure`).
 
 use crate::guide::{self, Usage};
 use belljar_contract::action::ActionType;
@@ -9,75 +9,75 @@ use belljar_policy::action;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What is known of a tool.
+/// The definition of a tool.
 #[derive(Debug, Clone)]
 pub struct Definition {
     /// Its name.
     pub name: ToolName,
-    /// What it does, in one line (level 1).
+    /// Its purpose, in one line (level 1).
     pub summary: String,
-    /// What it does, takes and answers, and how it fails (level 2).
+    /// Its effects, arguments, answers and failures (level 2).
     pub description: String,
-    /// What it takes: a JSON Schema of an object.
+    /// JSON Schema of its arguments, an object.
     pub input: Value,
-    /// What kind of thing it does.
+    /// Its category.
     pub category: Category,
-    /// What an agent does by it.
+    /// Action type of a call.
     pub action: ActionType,
-    /// What a call costs, roughly.
+    /// Approximate cost of a call.
     pub cost: CostTier,
-    /// For whom it is.
+    /// Scope of agents that may call it.
     pub scope: ToolScope,
-    /// What it does to what is there.
+    /// Effect of a call.
     pub effect: Effect,
-    /// Whether calls leave the host.
+    /// True if calls leave the host.
     pub reaches_out: bool,
-    /// Whether it takes an actor who is known, `confirm: true` and a reason.
+    /// True if calls require a known actor, `confirm: true` and a reason.
     pub is_guarded: bool,
-    /// Whether it is of another server.
+    /// True if it is another server's.
     pub is_installed: bool,
-    /// Whether its answers are passed on without a scan for secrets: approvals are shown whole.
+    /// True to exempt its answers from the scan for secrets: approvals are shown unaltered.
     pub is_verbatim: bool,
-    /// So long a call may take.
+    /// Time limit of a call.
     pub within: Duration,
-    /// An example of a call and how calls fail (level 2), for tools of the host.
+    /// An example of a call, and its failures (level 2), for tools of the host.
     pub usage: Option<Usage>,
-    /// What can be looked up about it (level 3).
+    /// Resources about it (level 3).
     pub resources: Vec<Resource>,
 }
 
-/// The member of a schema that marks what must not be recorded.
+/// Member of a schema that marks values which must not be recorded.
 pub const SECRET_MARK: &str = "x-belljar-secret";
 
-/// The member of a schema that says in words what its value should be, as in `expected an absolute path`. Callers are told it where they
-/// would otherwise be shown a regular expression.
+/// Member of a schema that describes its value in words, as in `expected an absolute path`. Error messages contain it in place of
+/// a regular expression.
 pub const EXPECTED_MARK: &str = "x-belljar-expected";
 
-/// What a call does to what is there.
+/// Effect of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing.
+    /// Changes nothing.
     ReadOnly,
-    /// It adds, and the same again changes nothing more.
+    /// Adds something; repeating the call changes nothing more.
     Idempotent,
-    /// It adds, each time.
+    /// Adds something, each time.
     Additive,
-    /// It takes away, or replaces.
+    /// Removes or replaces something.
     Destructive,
 }
 
-/// Something that can be looked up about a tool.
+/// A resource about a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// Its name, among those of the tool, or an address of its own (`scheme://…`).
+    /// Its name among the tool's resources, or a URI of its own (`scheme://…`).
     pub id: String,
-    /// Its type.
+    /// Its media type.
     pub content_type: String,
-    /// All of it.
+    /// Its content.
     pub content: Content,
 }
 
-/// What is looked up.
+/// Content of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// A text.
@@ -86,16 +86,16 @@ pub enum Content {
     Base64(String),
 }
 
-/// So long a call may take, unless its tool says something else.
+/// Default time limit of a call.
 const WITHIN: Duration = Duration::from_secs(60);
 
 // === impl Definition ===
 
 impl Definition {
-    /// One of that name, as [`Definition::new`] makes it.
+    /// Returns a definition of that name, as [`Definition::new`] does.
     ///
     /// # Errors
-    /// [`InvalidToolNameError`] when it is no name.
+    /// [`InvalidToolNameError`] when the name is invalid.
     pub fn named(
         name: &str,
         category: Category,
@@ -105,7 +105,7 @@ impl Definition {
         Ok(Self::new(ToolName::parse(name)?, category, summary, input))
     }
 
-    /// One that is read only, cheap, of this host and for either side, until something else is said.
+    /// Returns a definition with defaults: read-only, cheap, of this host, for all scopes.
     pub fn new(name: ToolName, category: Category, summary: &str, input: Value) -> Self {
         Self {
             usage: guide::usage(name.as_str()),
@@ -127,7 +127,7 @@ impl Definition {
         }
     }
 
-    /// The description with an example and the failures.
+    /// Returns the description with an example and the failures.
     pub fn described(&self) -> String {
         let usage = self.usage.filter(|_| !self.is_installed);
         usage.map_or_else(|| self.description.clone(), |usage| usage.appended_to(&self.description))
@@ -137,7 +137,7 @@ impl Definition {
 // === impl Resource ===
 
 impl Resource {
-    /// The address by which it is looked up, as one of that tool's.
+    /// Returns its URI, as a resource of that tool.
     pub fn uri(&self, tool: &ToolName) -> String {
         match self.id.contains("://") {
             true => self.id.clone(),
@@ -149,7 +149,7 @@ impl Resource {
 // === impl Effect ===
 
 impl Effect {
-    /// Whether a call changes anything.
+    /// Returns true if a call changes anything.
     pub const fn is_change(self) -> bool {
         !matches!(self, Self::ReadOnly)
     }

@@ -1,5 +1,5 @@
-//! What the host's tools are shown with besides their schemas: an example of a call and how it fails (level 2), and a guide to its kind of
-//! tools (level 3) (`spec/3 §Progressive Tool Disclosure`).
+//! Documentation of the host's tools besides their schemas: an example of a call with its failures (level 2), and a guide to
+//! their kind of tools (level 3) (`spec/3 §Progressive Tool Disclosure`).
 
 mod rows;
 
@@ -9,37 +9,37 @@ use rows::{GUIDES, ROWS};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// A call that a tool takes, and how calls fail.
+/// An example of a call, and its failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// The arguments of a call, as JSON.
+    /// The arguments of the example, as JSON.
     pub example: &'static str,
-    /// How it fails, and when.
+    /// Error codes, and when they occur.
     pub failures: &'static [(DomainCode, &'static str)],
 }
 
-/// One tool: its name, how it is used, and the guide that is about it.
+/// Documentation of a tool: its name, its usage, and the name of its guide.
 struct Row {
     tool: &'static str,
     usage: Usage,
     guide: &'static str,
 }
 
-/// The id of a guide among the resources of a tool.
+/// Id of a guide among a tool's resources.
 const GUIDE: &str = "guide";
 
 const MARKDOWN: &str = "text/markdown";
 
-/// Where the example and the failures of a tool begin in its description.
+/// Headings of the example and the failures in a description.
 const EXAMPLE: &str = "\n\nExample: ";
 const FAILS: &str = "\n\nFails with:";
 
-/// How the tool of that name is used, if it is one of the host's.
+/// Returns the usage of the tool of that name, if it is one of the host's.
 pub fn usage(tool: &str) -> Option<Usage> {
     row(tool).map(|row| row.usage)
 }
 
-/// What can be looked up about the tool of that name.
+/// Returns the resources about the tool of that name.
 pub fn resources(tool: &str) -> Vec<Resource> {
     let guide = row(tool).and_then(|row| GUIDES.iter().find(|(name, _)| *name == row.guide));
     let resource = |text: &str| Resource {
@@ -57,12 +57,12 @@ fn row(tool: &str) -> Option<&'static Row> {
 // === impl Usage ===
 
 impl Usage {
-    /// The arguments of the example.
+    /// Returns the arguments of the example.
     pub fn arguments(&self) -> Value {
         serde_json::from_str(self.example).unwrap_or_default()
     }
 
-    /// It as text, behind a description.
+    /// Appends the usage to a description.
     pub fn appended_to(&self, description: &str) -> String {
         let mut text = format!("{description}{EXAMPLE}{}", self.example);
         if !self.failures.is_empty() {

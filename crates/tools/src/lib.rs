@@ -1,9 +1,9 @@
-//! Tools that agents call: what each takes and answers, and what it does.
+//! Tools that agents call: their definitions and implementations.
 //!
 //! ```text
 //! name, arguments ─► Registry ─► Entry { Definition, schema } ─► checked ─► Tool::call ─► Success │ Failure ─► Envelope
 //! ```
-//! Who may call one is decided elsewhere (`belljar_policy::tool`), and by whom one is called comes from whoever serves the call.
+//! Permission to call a tool is decided elsewhere (`belljar_policy::tool`), and the gateway supplies the caller.
 
 #![forbid(unsafe_code)]
 
@@ -29,28 +29,28 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
-/// The arguments of a call, which its schema has let through.
+/// Arguments of a call, which match the tool's schema.
 pub type Arguments = Map<String, Value>;
 
 /// A tool.
 pub trait Tool: Send + Sync {
-    /// What is known of it without calling it.
+    /// Returns the tool's definition.
     fn definition(&self) -> &Definition;
 
-    /// Does what it is there for. Dropping the future gives it up.
+    /// Carries out a call. Dropping the future cancels it.
     fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer>;
 
-    /// Returns what a call acts on besides its arguments: what a name in them stands for, and what they say nothing of. A person who is
-    /// asked about the call is shown it, and their yes is good only for a call with an equal scope. It contains no credentials.
+    /// Returns what a call acts on besides its arguments: the object that a name in them stands for, and implicit objects. An
+    /// approver sees it, and an approval is valid only for a call with an equal scope. It contains no credentials.
     ///
     /// # Errors
-    /// [`Failure`] when the call can't be made: no approval is asked for then.
+    /// [`Failure`] when the call can't be made: no approval is requested then.
     fn scope<'a>(&'a self, _: &'a Caller, _: Arguments) -> BoxFuture<'a, Result<CallScope, Failure>> {
         std::future::ready(Ok(CallScope::new())).boxed()
     }
 
-    /// Returns what a configuration would say so that a call takes no approval, where the tool itself asks for one. `None` where it
-    /// asks for none.
+    /// Returns the configuration that would make an approval unnecessary, if the tool itself requires one for this call;
+    /// otherwise `None`.
     ///
     /// # Errors
     /// [`Failure`] when the call can't be made.
@@ -62,7 +62,8 @@ pub trait Tool: Send + Sync {
         std::future::ready(Ok(None)).boxed()
     }
 
-    /// Does what a person has approved in that scope. A tool whose scope can change between [`Tool::scope`] and this checks it again.
+    /// Carries out a call that was approved with that scope. A tool whose scope can change between [`Tool::scope`] and this
+    /// checks it again.
     fn call_approved<'a>(
         &'a self,
         caller: &'a Caller,

@@ -1,11 +1,10 @@
-//! What a page says, as text that an agent may read: what people don't see of it is left out, and what is left is still what a stranger
-//! says.
+//! Extracts the text of a page for agents: invisible content is removed. The remaining text is still untrusted.
 //!
 //! ```text
-//! bytes, type ─► charset ─► text ─┬─ HTML ─► tree ─► visible ─► lines ─┬─► nothing invisible in it ─► PageText
+//! bytes, type ─► charset ─► text ─┬─ HTML ─► tree ─► visible ─► lines ─┬─► invisible characters removed ─► PageText
 //!                                 └─ any other text ───────────────────┘
 //! ```
-//! Pages are hostile: nesting, attributes and elements that copy themselves are bounded, and so is the time that one may take.
+//! Pages are untrusted: nesting, attributes, duplicated elements and parsing time are bounded.
 
 mod charset;
 mod html;
@@ -26,48 +25,48 @@ use media::Kind;
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// Which part of a page is wanted.
+/// Part of a page to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// Its article if it has one, all of it otherwise.
+    /// The article if the page has one, otherwise the whole page.
     #[default]
     Auto,
-    /// Its article, or what is left of it without what leads elsewhere.
+    /// The article, or the page without navigation, footers and asides.
     Article,
-    /// All that can be seen.
+    /// All visible text.
     FullText,
 }
 
-/// What it says.
+/// Visible text of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageText {
-    /// Its text.
+    /// The text.
     pub content: String,
-    /// What it calls itself.
+    /// Title of the page.
     pub title: Option<String>,
-    /// Whether there is more.
+    /// True if there is more text than returned.
     pub is_truncated: bool,
 }
 
-/// It has no text that can be read.
+/// The page has no readable text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadableError {
-    /// It is no text.
+    /// The content is not text.
     #[error("{content_type} is no text")]
     NotText {
-        /// What it says to be.
+        /// The declared content type.
         content_type: String,
     },
-    /// It takes too long to be read.
+    /// Parsing takes too long.
     #[error("it takes too long to be read")]
     TooMuch,
 }
 
-/// So long reading one may take.
+/// Maximum time to parse a page.
 const WITHIN: Duration = Duration::from_secs(3);
 
-/// Reads a page that was found there. It takes its time: not for a thread that others wait for.
+/// Extracts the text of a page fetched from a URL. This is CPU-bound: don't call it on an async worker thread.
 ///
 /// # Errors
 /// [`UnreadableError`].
@@ -89,12 +88,12 @@ pub fn read(
     Ok(PageText { content, title: None, is_truncated })
 }
 
-/// As one line, without white space around it.
+/// The text on one line, without surrounding white space.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// So many characters of it; whether there were more.
+/// Truncates text to a number of characters. Also returns true if something was cut off.
 pub fn cut(text: String, most_chars: usize) -> (String, bool) {
     match text.char_indices().nth(most_chars) {
         Some((end, _)) => (text[..end].to_owned(), true),
@@ -102,7 +101,7 @@ pub fn cut(text: String, most_chars: usize) -> (String, bool) {
     }
 }
 
-/// What a piece of a page says, without any of its markup.
+/// Plain text of an HTML fragment.
 pub fn snippet(text: &str, most_chars: usize) -> String {
     let plain = tree::parse(text, Instant::now() + WITHIN).map(|tree| visible::bare(&tree));
     cut(one_line(&without_invisible(&plain.unwrap_or_default())), most_chars).0

@@ -1,4 +1,4 @@
-//! The tools there are: those of the host, which never change, and those of other servers, which come and go as a whole.
+//! Registry of tools: those of the host, which are fixed, and those of other servers, which are replaced as a whole.
 
 use crate::Tool;
 use crate::schema::{ArgumentSchema, InvalidSchemaError, JudgedSchema};
@@ -14,58 +14,58 @@ pub struct Registry {
     installed: RwLock<BTreeMap<String, Vec<Arc<Entry>>>>,
 }
 
-/// A tool, with its schema ready.
+/// A tool with its compiled schema.
 pub struct Entry {
     /// The tool.
     pub tool: Arc<dyn Tool>,
-    /// What its arguments are checked by.
+    /// Schema for its arguments.
     pub schema: ArgumentSchema,
 }
 
-/// A tool can't be among the others.
+/// A tool can't be registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
-    /// Its name is taken.
+    /// The name is taken.
     #[error("there are two tools with the name {name}")]
     Duplicate {
-        /// The name.
+        /// Name of the tool.
         name: ToolName,
     },
-    /// Nobody could call it.
+    /// The schema is invalid, so the tool can't be called.
     #[error("the tool {name} has no schema by which it could be called")]
     Schema {
-        /// The tool.
+        /// Name of the tool.
         name: ToolName,
-        /// Why.
+        /// The cause.
         #[source]
         source: InvalidSchemaError,
     },
-    /// The tools of its server have more than is taken of one.
+    /// The schemas of the server exceed a limit.
     #[error(
         "the tool {name} is one too many: the schemas of its server have more than {most} {what} together"
     )]
     TooMuch {
-        /// The tool.
+        /// Name of the tool.
         name: ToolName,
-        /// As much is taken.
+        /// The limit.
         most: usize,
-        /// Of what.
+        /// The limited quantity.
         what: &'static str,
     },
 }
 
-/// Tools of one server, ready to be put among the others. To make them takes time, and holds up no other caller.
+/// Compiled tools of one server, ready for registration. Preparing them takes time, but doesn't block other callers.
 #[derive(Debug, Default)]
 pub struct Prepared {
     entries: Vec<Arc<Entry>>,
     refused: Vec<RegisterError>,
 }
 
-/// What the schemas of one server's tools may have together: bytes of text, and bytes that their patterns compile to.
+/// Limits for the schemas of one server: bytes of text, and bytes of compiled patterns.
 const MOST_SCHEMA_BYTES: usize = 1 << 20;
 const MOST_PATTERN_BYTES: usize = 32 << 20;
 
-/// What is left of that.
+/// Remaining part of these limits.
 struct Room {
     bytes: usize,
     patterns: usize,
@@ -74,10 +74,10 @@ struct Room {
 // === impl Registry ===
 
 impl Registry {
-    /// One with these tools of the host.
+    /// Creates a registry with the tools of the host.
     ///
     /// # Errors
-    /// [`RegisterError`] when two have one name, or one has no schema.
+    /// [`RegisterError`] for a duplicate name or an invalid schema.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, RegisterError> {
         let mut own = BTreeMap::new();
         for tool in tools {
@@ -90,7 +90,7 @@ impl Registry {
         Ok(Self { own, installed: RwLock::default() })
     }
 
-    /// Has these be all the tools of that server; none takes it off. What can't be among the others is left out and given back.
+    /// Replaces all tools of a server; an empty list removes them. Tools that can't be registered are returned as errors.
     pub fn install(
         &self,
         server: &str,
@@ -99,7 +99,7 @@ impl Registry {
         self.put(server, Prepared::of(tools))
     }
 
-    /// [`Registry::install`], with the schemas compiled already.
+    /// [`Registry::install`] with compiled schemas.
     pub fn put(&self, server: &str, prepared: Prepared) -> Vec<RegisterError> {
         let Prepared { entries: prepared, mut refused } = prepared;
         let mut all = self.installed.write().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +121,7 @@ impl Registry {
         refused
     }
 
-    /// The tool of that name.
+    /// Finds a tool by name.
     pub fn find(&self, name: &ToolName) -> Option<Arc<Entry>> {
         let of_others = || {
             let installed = self.installed.read().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +130,7 @@ impl Registry {
         self.own.get(name).cloned().or_else(of_others)
     }
 
-    /// All of them, by name.
+    /// All tools, by name.
     pub fn all(&self) -> Vec<Arc<Entry>> {
         let installed = self.installed.read().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<_> = self.own.values().chain(installed.values().flatten()).cloned().collect();
@@ -154,7 +154,7 @@ impl fmt::Debug for Registry {
 // === impl Prepared ===
 
 impl Prepared {
-    /// Judges and compiles the schemas of one server's tools. What is beyond the limits for all of them is not compiled.
+    /// Checks and compiles the schemas of one server's tools. Tools beyond the server's limits are not compiled.
     pub fn of(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         let mut room = Room { bytes: MOST_SCHEMA_BYTES, patterns: MOST_PATTERN_BYTES };
         let mut prepared = Self::default();
@@ -178,7 +178,7 @@ impl Entry {
         Ok(Self { tool, schema })
     }
 
-    /// One of many, for which there is so much room.
+    /// Creates an entry, and subtracts its size from the remaining room.
     fn within(tool: Arc<dyn Tool>, room: &mut Room) -> Result<Self, RegisterError> {
         let definition = tool.definition();
         let name = || definition.name.clone();
@@ -199,7 +199,7 @@ impl Entry {
         Ok(Self { tool, schema })
     }
 
-    /// Its name.
+    /// Name of the tool.
     pub fn name(&self) -> &ToolName {
         &self.tool.definition().name
     }
@@ -251,7 +251,7 @@ mod tests {
             );
             assert_eq!(registry.all().len(), 100 - refused.len());
         }
-        // The control: as many small ones.
+        // Control: the same number of small schemas.
         let small = |index: usize| json!({ "properties": { "a": { "pattern": format!("^[a-z]{{1,{}}}$", 1 + index) } } });
         assert!(registry.install("s", tools(100, small)).is_empty());
         assert_eq!(registry.all().len(), 100);

@@ -1,7 +1,7 @@
-//! Checks arguments by a JSON Schema. The one place that knows the library for it.
+//! Checks arguments against a JSON Schema. The only module that depends on the schema library.
 //!
 //! ```text
-//! schema ─► graph, judged: names only itself, bounded work per value ─► compiled, patterns of bounded size
+//! schema ─► graph, checked: local references, bounded work per value ─► compiled, patterns of bounded size
 //! arguments ─► work, counted: bounded for the call ─► validated
 //! ```
 
@@ -19,17 +19,17 @@ use graph::Graph;
 use jsonschema::Validator;
 use serde_json::Value;
 
-/// A schema, ready.
+/// A compiled schema.
 #[derive(Debug)]
 pub struct ArgumentSchema {
-    /// Taken when it is dropped.
+    /// Taken on drop.
     validator: Option<Validator>,
     graph: Graph,
-    /// The schema itself, for what it says of its values in words.
+    /// The schema itself, for its descriptions of values.
     schema: Value,
 }
 
-/// A schema that has been judged and not been compiled: compiling it takes bounded time and memory.
+/// A checked schema that has not been compiled yet. Compiling it takes bounded time and memory.
 #[derive(Debug)]
 pub struct JudgedSchema {
     schema: Value,
@@ -39,46 +39,46 @@ pub struct JudgedSchema {
 /// The schema can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSchemaError {
-    /// The library doesn't take it.
+    /// The library rejects the schema.
     #[error("not a JSON Schema that stands by itself: {problem}")]
     Schema {
-        /// What the library says.
+        /// Error message of the library.
         problem: String,
     },
-    /// A reference leads out of the schema.
+    /// A reference points outside of the schema.
     #[error("`$ref` {reference:?} is no place in the schema; `#` or `#/…` is, without `%`")]
     Reference {
         /// The reference.
         reference: String,
     },
-    /// Another base, anchor or draft within the schema.
+    /// The schema declares another base, anchor or draft.
     #[error("the keyword `{keyword}` is not taken within a schema; `$ref` with `#/…` is")]
     Renaming {
         /// The keyword.
         keyword: &'static str,
     },
-    /// Subschemas that apply each other to the same value.
+    /// Subschemas refer to each other for the same value endlessly.
     #[error("subschemas apply each other to the same value without end")]
     Endless,
-    /// Too many subschemas in a chain.
+    /// A chain of subschemas is too long.
     #[error("a chain of more than {most} subschemas is applied to the same value")]
     Chain {
-        /// As many are taken.
+        /// Maximum length of a chain.
         most: u64,
     },
-    /// Too much work.
+    /// Validation would be too much work.
     #[error("more than {most} evaluations for one value")]
     Work {
-        /// As many are done.
+        /// Maximum amount of work.
         most: u64,
     },
     /// Too many patterns.
     #[error("more than {most} patterns")]
     Patterns {
-        /// As many are taken.
+        /// Maximum number of patterns.
         most: usize,
     },
-    /// It can't be compiled now.
+    /// No thread is available to compile it.
     #[error("there is no thread to compile it on")]
     Thread(#[source] std::io::Error),
     /// A pattern is too long.
@@ -86,31 +86,31 @@ pub enum InvalidSchemaError {
     LongPattern {
         /// Its length.
         bytes: usize,
-        /// As much is taken.
+        /// Maximum length.
         most: usize,
     },
 }
 
-/// So many mistakes are told at once.
+/// Maximum number of mistakes reported at once.
 const MOST_TOLD: usize = 8;
 
-/// As much of each.
+/// Maximum length of a reported mistake.
 const LONGEST_TOLD: usize = 300;
 
-/// Of arguments that are more work, no mistakes are collected: each takes memory.
+/// Above this amount of work mistakes are not collected, because each of them takes memory.
 const MOST_COLLECTED: u64 = 50_000;
 
 // === impl JudgedSchema ===
 
 impl JudgedSchema {
-    /// Reads a schema and judges it, in time proportional to its size.
+    /// Parses and checks a schema, in time proportional to its size.
     ///
     /// # Errors
-    /// [`InvalidSchemaError`] when it names what is not in it, or asks for more work than is done.
+    /// [`InvalidSchemaError`] for references out of the schema, or too much work.
     pub fn new(schema: &Value) -> Result<Self, InvalidSchemaError> {
         let mut schema = schema.clone();
         if let Some(members) = schema.as_object_mut() {
-            // Which draft it is of, and what others call it, changes nothing here.
+            // The draft and the id of the schema are irrelevant here.
             members.remove("$schema");
             members.remove("$id");
         }
@@ -118,15 +118,15 @@ impl JudgedSchema {
         Ok(Self { schema, graph })
     }
 
-    /// What its patterns compile to at most, in bytes.
+    /// Upper bound for the size of its compiled patterns, in bytes.
     pub fn pattern_bytes(&self) -> usize {
         self.graph.pattern_bytes
     }
 
-    /// Compiles it. Nothing that it refers to is fetched, and its patterns take time in proportion to what they look at.
+    /// Compiles the schema. References are not fetched, and patterns match in linear time.
     ///
     /// # Errors
-    /// [`InvalidSchemaError`] when the library doesn't take it, or a pattern compiles to more than is taken.
+    /// [`InvalidSchemaError`] when the library rejects the schema, or a compiled pattern is too large.
     pub fn compile(self) -> Result<ArgumentSchema, InvalidSchemaError> {
         let compiled = stack::enough_for(self.graph.nodes.len(), || patterns::compile(&self.schema));
         let validator = compiled.map_err(InvalidSchemaError::Thread)??;
@@ -137,7 +137,7 @@ impl JudgedSchema {
 // === impl ArgumentSchema ===
 
 impl ArgumentSchema {
-    /// Reads, judges and compiles a schema.
+    /// Parses, checks and compiles a schema.
     ///
     /// # Errors
     /// [`InvalidSchemaError`] when it can't be used.
@@ -145,10 +145,10 @@ impl ArgumentSchema {
         JudgedSchema::new(schema)?.compile()
     }
 
-    /// Checks arguments, in bounded time, memory and depth of the stack.
+    /// Checks arguments, in bounded time, memory and stack depth.
     ///
     /// # Errors
-    /// Each mistake with its place.
+    /// Each mistake with its location.
     pub fn check(&self, arguments: &Arguments) -> Result<(), Vec<String>> {
         let value = Value::Object(arguments.clone());
         let Ok(work) = work::of(&self.graph, &value) else {
@@ -181,7 +181,7 @@ impl ArgumentSchema {
 impl Drop for ArgumentSchema {
     fn drop(&mut self) {
         let validator = self.validator.take();
-        // Subschemas own each other: dropping them takes as deep a stack as they are nested.
+        // Subschemas own each other, so dropping them needs stack space proportional to their nesting.
         if stack::enough_for(self.graph.nodes.len(), || drop(validator)).is_err() {
             tracing::warn!("there is no thread to drop a schema of a tool on; its memory is lost");
         }

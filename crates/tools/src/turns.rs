@@ -1,12 +1,12 @@
-//! Turns at work that takes a processor or much memory, shared fairly between runs.
+//! Queue for CPU- or memory-intensive work, shared fairly between runs.
 //!
 //! ```text
 //! run A: request ─┐
 //!        request ─┴─ one at a time ─► Turn ─┐
-//! run B: request ─── one at a time ─► Turn ─┴─► first come, first served: as many at once as there are places
+//! run B: request ─── one at a time ─► Turn ─┴─► first come, first served, with limited concurrency
 //! ```
-//! A run has at most one request in the common queue, so it delays each other run by the work of one request at most, however many it
-//! makes. The work is done on a thread that may wait, never on one that serves others.
+//! A run has at most one request in the common queue, so it delays each other run by the work of at most one request. The work is
+//! done on blocking threads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,14 +24,14 @@ struct Queue {
     runs: Mutex<HashMap<String, Run>>,
 }
 
-/// The requests of one run.
+/// Requests of one run.
 #[derive(Debug)]
 struct Run {
     turn: Arc<Semaphore>,
     requests: usize,
 }
 
-/// The turn of a request. No other request of its run gets one until every clone of it is dropped.
+/// Turn of a request. Other requests of the same run wait until all clones are dropped.
 #[derive(Debug, Clone)]
 pub struct Turn(Arc<Held>);
 
@@ -41,14 +41,14 @@ struct Held {
     request: Request,
 }
 
-/// A request that waits for its turn, or has it.
+/// A request that is waiting or has its turn.
 #[derive(Debug)]
 struct Request {
     queue: Arc<Queue>,
     run: String,
 }
 
-/// A run has as many requests waiting as it may have.
+/// The run has reached its limit of waiting requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this run has {most} such requests waiting or under way; try again when one of them has ended")]
 pub struct TooManyWaiting {
@@ -58,22 +58,22 @@ pub struct TooManyWaiting {
 // === impl Turns ===
 
 impl Turns {
-    /// A queue of so many places for work at once. A run may have so many requests waiting or under way.
+    /// Creates a queue with a limit of concurrent work, and a limit of waiting or running requests per run.
     pub fn new(at_once: usize, most_of_run: usize) -> Self {
         let places = Arc::new(Semaphore::new(at_once));
         Self(Arc::new(Queue { places, most_of_run, runs: Mutex::default() }))
     }
 
-    /// Waits until no other request of that run has its turn.
+    /// Waits until no other request of the run has its turn.
     ///
     /// # Errors
-    /// [`TooManyWaiting`] when the run has as many requests here as it may have.
+    /// [`TooManyWaiting`] when the run has reached its limit of requests.
     pub async fn enter(&self, run: &str) -> Result<Turn, TooManyWaiting> {
         let Self(queue) = self;
         let most = queue.most_of_run;
         let turn = queue.begin(run).ok_or(TooManyWaiting { most })?;
         let request = Request { queue: Arc::clone(queue), run: run.to_owned() };
-        // It is never closed.
+        // The semaphore is never closed.
         let turn = turn.acquire_owned().await.map_err(|_| TooManyWaiting { most })?;
         Ok(Turn(Arc::new(Held { _turn: turn, request })))
     }
@@ -83,11 +83,11 @@ impl Turns {
 
 impl Queue {
     fn runs(&self) -> MutexGuard<'_, HashMap<String, Run>> {
-        // Nothing in there is ever half done.
+        // The map is always consistent, so poisoning is ignored.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request, and returns what its run's requests wait for; `None` when there are too many.
+    /// Counts a request, and returns the semaphore of its run; `None` if there are too many.
     fn begin(&self, run: &str) -> Option<Arc<Semaphore>> {
         let mut runs = self.runs();
         let first = || Run { turn: Arc::new(Semaphore::new(1)), requests: 0 };
@@ -112,17 +112,17 @@ impl Queue {
 // === impl Turn ===
 
 impl Turn {
-    /// Does work on a thread that may wait, once there is a place. A caller that gives up leaves the turn and the place to the work
-    /// until it has ended.
+    /// Runs a closure on a blocking thread once a place is free. If the caller is canceled, the turn and the place are held until
+    /// the work has ended.
     ///
     /// # Errors
-    /// [`JoinError`] when the work has panicked.
+    /// [`JoinError`] when the work panics.
     pub async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, JoinError> {
         let turn = self.clone();
-        // It is never closed.
+        // The semaphore is never closed.
         let place = Arc::clone(&self.0.request.queue.places).acquire_owned().await;
         let working = move || {
             let (_turn, _place) = (turn, place);
@@ -147,7 +147,7 @@ mod tests {
     use futures_util::future::join_all;
     use std::sync::mpsc;
 
-    /// Has a run do work, and waits until its requests are in the queue.
+    /// Makes a run do work, and waits until its requests are queued.
     async fn asked(turns: &Turns, run: &str, tell: mpsc::Sender<String>) {
         let turn = turns.enter(run).await.unwrap();
         let name = run.to_owned();
@@ -158,7 +158,7 @@ mod tests {
     async fn run_with_many_requests_delays_another_run_by_one_of_them() {
         let turns = Turns::new(1, 60);
         let (tell, told) = mpsc::channel();
-        // The only place is taken until all of them wait.
+        // The only place is taken until all of them are waiting.
         let (go_on, held) = mpsc::channel::<()>();
         let first = turns.enter("first").await.unwrap();
         let mut begun = Box::pin(first.work(move || held.recv()));
@@ -182,7 +182,7 @@ mod tests {
         assert!(second.as_mut().now_or_never().is_none());
         assert_eq!(turns.enter("many").await.unwrap_err(), TooManyWaiting { most: 2 });
         turns.enter("other").await.unwrap();
-        // The control: when one has ended, the next one may come.
+        // Control: after one has ended, the next one may enter.
         drop(first);
         let second = second.await.unwrap();
         assert!(turns.enter("many").now_or_never().is_none());

@@ -1,4 +1,4 @@
-//! Tools whose arguments have a type: the schema comes from it, so that neither says what the other doesn't.
+//! Tools with typed arguments: the schema is derived from the type, so they can't diverge.
 
 use crate::answer::{Answer, Failure};
 use crate::caller::Caller;
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Arc;
 
-/// What a tool does with arguments of a type.
+/// Implementation of a tool with typed arguments.
 pub trait TypedTool: Send + Sync + 'static {
-    /// What it takes.
+    /// Type of the arguments.
     type Arguments: DeserializeOwned + JsonSchema + Send;
 
-    /// Does it.
+    /// Calls the tool.
     fn call(&self, caller: &Caller, arguments: Self::Arguments) -> impl Future<Output = Answer> + Send;
 
     /// [`Tool::scope`].
@@ -51,19 +51,19 @@ pub trait TypedTool: Send + Sync + 'static {
     }
 }
 
-/// A tool that does so.
+/// Adapter from [`TypedTool`] to [`Tool`].
 struct Typed<H> {
     definition: Definition,
     does: H,
 }
 
-/// What a tool takes that can't be undone, besides its own.
+/// Additional arguments of tools with irreversible effects.
 const GUARDS: [&str; 2] = ["confirm", "reason"];
 
-/// What a text with the pattern `\S` should be.
+/// Description of a text with the pattern `\S`.
 pub const NOT_BLANK: &str = "a text that is not blank";
 
-/// The schema of arguments of a type: an object, all of it in one document.
+/// Schema of an arguments type: an object, with all subschemas inlined.
 pub fn schema_of<A: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = generator.into_generator().into_root_schema_for::<A>().to_value();
@@ -76,7 +76,7 @@ pub fn schema_of<A: JsonSchema>() -> Value {
     schema
 }
 
-/// The tool that is called so. What guards it is added to what it takes.
+/// Creates a tool from its definition. For guarded tools the guard arguments are added.
 pub fn tool<H: TypedTool>(mut definition: Definition, does: H) -> Arc<dyn Tool> {
     if definition.is_guarded {
         guard(&mut definition.input);
@@ -84,7 +84,7 @@ pub fn tool<H: TypedTool>(mut definition: Definition, does: H) -> Arc<dyn Tool> 
     Arc::new(Typed { definition, does })
 }
 
-/// Has a schema ask for a yes and a reason (`spec/3 §MCP Integration`, Schema-Level Validation).
+/// Adds a required confirmation and reason to a schema (`spec/3 §MCP Integration`, Schema-Level Validation).
 pub fn guard(schema: &mut Value) {
     schema["properties"]["confirm"] = json!({
         "type": "boolean", "enum": [true], "description": "Must be true: this can't be undone."
@@ -141,7 +141,7 @@ impl<H: TypedTool> Typed<H> {
         if self.definition.is_guarded {
             GUARDS.iter().for_each(|guard| drop(arguments.remove(*guard)));
         }
-        // The schema has let it through: what is left is what a schema can't say.
+        // The schema has been checked: only constraints that it can't express are left.
         serde_json::from_value(Value::Object(arguments)).map_err(|error| Failure::argument(error.to_string()))
     }
 }

@@ -1,11 +1,10 @@
-//! Where tools have things done: in a sandbox of whoever calls, and never on the host.
+//! Runs the work of tools in the caller's sandbox, never on the host.
 //!
 //! ```text
-//! tool ─► Workbench::run, ask ─► the caller's sandbox: kept, or made ─► a program of ours, one request ─► one answer, bounded
+//! tool ─► Workbench::run, ask ─► the caller's sandbox: kept, or created ─► helper program, one request ─► one answer, bounded
 //!                                   (sandbox::lifecycle)                 (cynode-sba workbench)
 //! ```
-//! Nothing of a call runs when the call is over, however it ends; files stay. Where that can't be said for certain, the
-//! sandbox goes with the call.
+//! No process of a call survives its end; files are kept. Where this can't be guaranteed, the sandbox is destroyed with the call.
 
 use crate::answer::Failure;
 use crate::caller::Caller;
@@ -19,9 +18,9 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A place where things are done for callers.
+/// Runs work for callers.
 pub trait Workbench: Send + Sync {
-    /// Has something done by the program of ours. When this is done, or dropped, nothing that came of it runs.
+    /// Sends a request to the helper program. When the future completes or is dropped, no process of the call is running.
     fn ask<'a>(
         &'a self,
         caller: &'a Caller,
@@ -29,7 +28,7 @@ pub trait Workbench: Send + Sync {
         request: Request,
     ) -> BoxFuture<'a, Result<Answer, Failure>>;
 
-    /// Runs a program, in the same way.
+    /// Runs a program in the same way.
     fn run<'a>(&'a self, caller: &'a Caller, command: Command) -> BoxFuture<'a, Result<Ended, Failure>> {
         async move {
             match self.ask(caller, command.category, command.into_request()).await? {
@@ -44,59 +43,59 @@ pub trait Workbench: Send + Sync {
 /// A program to run.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// For what kind of tool: what decides in which sandbox.
+    /// Category of the tool, which determines the sandbox.
     pub category: Category,
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Variables beside those of the sandbox.
+    /// Variables in addition to those of the sandbox.
     pub env: BTreeMap<String, String>,
-    /// Where, in the workspace; its root if nothing is said.
+    /// Working directory within the workspace; by default its root.
     pub directory: Option<StepPath>,
-    /// What it reads.
+    /// Standard input.
     pub input: Vec<u8>,
-    /// So long it may run.
+    /// Time limit.
     pub within: Duration,
-    /// As much is kept of each of its outputs, in bytes.
+    /// Maximum number of bytes kept of each output.
     pub most_bytes: usize,
 }
 
 /// A program that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// How.
+    /// Kind of its end.
     pub by: Ending,
-    /// What it has printed.
+    /// Standard output.
     pub stdout: Output,
-    /// What it has complained of.
+    /// Standard error.
     pub stderr: Output,
-    /// How long it ran.
+    /// Duration.
     pub took: Duration,
 }
 
-/// What a program has printed: all of it, or its beginning and its end.
+/// Output of a program: all of it, or its beginning and end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
-    /// The first of it.
+    /// Beginning of the output.
     pub head: Vec<u8>,
-    /// The last of it, which follows on the first unless something was left out.
+    /// End of the output, which directly follows the beginning unless bytes were omitted.
     pub tail: Vec<u8>,
-    /// So many bytes were between them.
+    /// Number of bytes omitted between them.
     pub left_out_bytes: u64,
 }
 
-/// So long a program may run at most.
+/// Maximum run time of a program.
 pub const LONGEST_RUN: Duration = Duration::from_secs(600);
 
-/// As much may be kept of each of its outputs at most, in bytes.
+/// Upper bound for the number of bytes kept of each output.
 pub const MOST_OUTPUT_BYTES: usize = 1 << 20;
 
-/// So long a program may take that is looked for.
+/// Time limit for checking whether a program exists.
 const PROBE_WITHIN: Duration = Duration::from_secs(20);
 
-/// Whether the sandboxes of that caller have a program: what it does with these arguments isn't asked.
+/// Returns true if the caller's sandbox has a program. Its exit code is ignored.
 ///
 /// # Errors
-/// [`Failure`] when there is no sandbox to look in.
+/// [`Failure`] when there is no sandbox.
 pub async fn has_program(
     workbench: &dyn Workbench,
     caller: &Caller,
@@ -116,7 +115,7 @@ pub async fn has_program(
 // === impl Command ===
 
 impl Command {
-    /// One that reads nothing, in the workspace's root, for half a minute and with 64 KiB of each output.
+    /// A command without input, in the root of the workspace, with 30 seconds and 64 KiB per output.
     pub fn new(category: Category, argv: Vec<String>) -> Self {
         Self {
             category,
@@ -129,7 +128,7 @@ impl Command {
         }
     }
 
-    /// As the program of ours is asked for it, held to what one may take.
+    /// Converts the command to a request, with its limits enforced.
     fn into_request(self) -> Request {
         let within = self.within.min(LONGEST_RUN);
         Request::Run(Run {
@@ -146,7 +145,7 @@ impl Command {
 // === impl Ended ===
 
 impl Ended {
-    /// Its exit code, as a shell would tell it.
+    /// Exit code as a shell reports it.
     pub fn exit_code(&self) -> Option<i32> {
         match self.by {
             Ending::Exited(code) => Some(code),
@@ -155,7 +154,7 @@ impl Ended {
         }
     }
 
-    /// Whether it has ended well.
+    /// True if the program exited with code 0.
     pub fn is_well(&self) -> bool {
         self.by == Ending::Exited(0)
     }
@@ -171,7 +170,7 @@ impl From<Ran> for Ended {
 // === impl Output ===
 
 impl Output {
-    /// As a text, in which what is no UTF-8 is replaced, with a line that says how much was left out.
+    /// Text with invalid UTF-8 replaced, and a line with the number of omitted bytes.
     pub fn text(&self) -> String {
         let (head, tail) = (&self.head, &self.tail);
         if self.left_out_bytes == 0 {
@@ -181,7 +180,7 @@ impl Output {
         format!("{head}\n[… {} bytes left out …]\n{tail}", self.left_out_bytes)
     }
 
-    /// All of it, if all was kept.
+    /// The whole output, unless bytes were omitted.
     pub fn whole(&self) -> Option<Vec<u8>> {
         (self.left_out_bytes == 0).then(|| [self.head.as_slice(), &self.tail].concat())
     }
@@ -193,7 +192,7 @@ impl From<Kept> for Output {
     }
 }
 
-/// So long the program of ours may take for that.
+/// Time limit of a request to the helper program.
 pub fn time_for(request: &Request) -> Duration {
     match request {
         Request::Run(run) => Duration::from_millis(run.within_ms).min(LONGEST_RUN),
@@ -201,14 +200,14 @@ pub fn time_for(request: &Request) -> Duration {
     }
 }
 
-/// So long something with files may take.
+/// Time limit of file operations.
 const FILES_WITHIN: Duration = Duration::from_secs(30);
 
 fn strange() -> Failure {
     Failure::new(DomainCode::Unavailable, "the sandbox has answered something else than was asked")
 }
 
-/// How what was not done is told to whoever called.
+/// Converts a refusal of the helper program to a failure.
 pub fn failure(Refused { why, message }: Refused) -> Failure {
     let code = match why {
         Refusal::Invalid => DomainCode::InvalidArgument,
@@ -219,11 +218,11 @@ pub fn failure(Refused { why, message }: Refused) -> Failure {
         Refusal::TooLarge => DomainCode::LimitExceeded,
         Refusal::Ambiguous | Refusal::Exists => DomainCode::Conflict,
     };
-    // It comes from inside: a line, and no more of it than somebody reads.
+    // The message is untrusted: reduce it to one short line.
     Failure::new(code, crate::page::one_line(&crate::page::cut(message, LONGEST_MESSAGE).0))
 }
 
-/// As much of what is said from inside is passed on, in bytes.
+/// Maximum length of an untrusted message, in characters.
 const LONGEST_MESSAGE: usize = 2_000;
 
 #[cfg(test)]

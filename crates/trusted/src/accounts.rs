@@ -1,5 +1,5 @@
-//! The host's accounts, by its database (`passwd`): which user has a name, and which home directory. ssh takes its user's home from there,
-//! whatever `HOME` says, and `~NAME` stands for that of the named user.
+//! The host's accounts from its database (`passwd`): the users' names and home directories. ssh takes its user's home from
+//! there, whatever `HOME` is, and `~NAME` stands for that of the named user.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -38,7 +38,8 @@ pub fn named(name: &str) -> Option<Account> {
     is_name.then(|| find(NAME, name)).flatten()
 }
 
-/// The home directories that programs of this process's user may take for the user's: that of `HOME`, and that of the account.
+/// Returns the home directories that programs of this process's user may take for the user's: that of `HOME`, and that of
+/// the account.
 pub fn homes_of_process() -> Vec<PathBuf> {
     let variable = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let mut homes: Vec<PathBuf> =

@@ -1,8 +1,8 @@
 //! A program of the host's that a configuration or a policy names, such as one that prints a credential.
 //!
-//! It must do what the host's user means by it, whatever sandboxes write. So it doesn't start in the working directory, which often is
-//! a workspace; what is in a workspace isn't on its search path; and variables by which runtimes load code, or that name a workspace,
-//! are taken away.
+//! It must do what the host's user means by it, whatever sandboxes write. So it doesn't start in the working directory,
+//! which often is a workspace. Directories in a workspace aren't on its search path. Variables by which runtimes load code,
+//! or that name a workspace, are removed.
 
 use crate::mentioned::{Variables, paths_in};
 use crate::trusted_file::{self, Role, UntrustedFileError};
@@ -49,7 +49,8 @@ const OF_PLACE: [&str; 2] = ["PWD", "OLDPWD"];
 /// Maximum number of programs of which each is interpreted by the next. The kernel has a limit, too.
 const MOST_INTERPRETERS: usize = 8;
 
-/// A command as it is to be run, each of its files checked at this moment, with those variables of this process that are harmless.
+/// Returns a command that is ready to run, each of its files checked at this moment, with the harmless variables of this
+/// process.
 ///
 /// # Errors
 /// One of the kind [`io::ErrorKind::PermissionDenied`] that holds an [`UntrustedFileError`], if a sandbox or another user could decide
@@ -61,11 +62,11 @@ pub fn command(argv: &[OsString]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// A command with no variables but the search path, of which those directories are left that no other user and no sandbox can write,
-/// and those that the configuration gives it, each of which is checked as an argument is.
+/// Returns a command with no variables except the search path and those that the configuration gives it. The search path
+/// keeps only directories that no other user and no sandbox can write. Each given variable is checked as an argument is.
 ///
 /// # Errors
-/// As [`command`].
+/// The errors of [`command`].
 pub fn bare(argv: &[OsString], search_path: &OsStr, given: &BTreeMap<String, String>) -> io::Result<Command> {
     let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let search_path = trusted_search_path(search_path);
@@ -85,8 +86,8 @@ pub fn bare(argv: &[OsString], search_path: &OsStr, given: &BTreeMap<String, Str
     Ok(command)
 }
 
-/// Checks texts by which a program of the host's is told what to do, such as arguments and settings: the files that they name are none
-/// that a sandbox or another user could write.
+/// Checks texts that control a program of the host, such as arguments and settings: no file that they name may be writable
+/// by a sandbox or another user.
 ///
 /// # Errors
 /// [`UntrustedFileError`] for the first text that names such a file.
@@ -94,7 +95,7 @@ pub fn check_texts<'t>(texts: impl IntoIterator<Item = &'t OsStr>) -> Result<(),
     check_all(texts.into_iter().map(|text| (text, Role::Mentioned)), &Variables::default())
 }
 
-/// The paths that a text names by which a program of the host's is told what to do, those that wildcards match included.
+/// Returns the paths named by a text that controls a program of the host, including those that wildcards match.
 pub fn paths_named_in(text: &OsStr) -> Vec<PathBuf> {
     paths_in(text, &Variables::default())
 }
@@ -146,7 +147,7 @@ fn started_by_env(arguments: &[&OsStr], search_path: &[PathBuf]) -> Vec<PathBuf>
     words.filter(|word| !word.is_empty()).filter_map(program).collect()
 }
 
-/// Those variables whose value names nothing that a sandbox writes.
+/// Returns the variables whose value names no file that a sandbox writes.
 pub fn harmless<N, V: AsRef<OsStr>>(
     variables: impl IntoIterator<Item = (N, V)>,
 ) -> impl Iterator<Item = (N, V)> {
@@ -154,7 +155,7 @@ pub fn harmless<N, V: AsRef<OsStr>>(
     variables.into_iter().filter(move |(_, value)| !workspaces.are_named_in(value.as_ref()))
 }
 
-/// The directories of a search path into which no sandbox and no other user can put a program.
+/// Returns the directories of a search path into which no sandbox and no other user can put a program.
 pub fn trusted_search_path(search_path: &OsStr) -> Vec<PathBuf> {
     let all = std::env::split_paths(search_path);
     all.filter(|path| path.is_absolute() && trusted_file::check_directory(path).is_ok()).collect()

@@ -1,9 +1,9 @@
-//! Paths that a user gives, of what is lent to a sandbox or written to. A link that a sandbox can have made doesn't decide where such a
-//! path leads.
+//! Paths that a user gives, to lend to a sandbox or to write to. A link that a sandbox can have made doesn't decide where
+//! such a path leads.
 //!
-//! The path is walked by descriptor, one name at a time, and what comes back is what was walked to. A link counts as a sandbox's if it
-//! stands in a directory that a sandbox writes or has written, or in a Git work tree, whose links come with what was cloned, and leads
-//! out of that; and if another user made it.
+//! The path is walked by descriptor, one name at a time, and the returned descriptor is that of the walk. A link is refused
+//! if another user made it. It is also refused if it lies in a directory that a sandbox writes or has written, or in a Git
+//! work tree, whose links come with the clone, and leads out of that directory.
 
 use crate::in_use::{self, Identity};
 use crate::rights;
@@ -17,12 +17,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// What a path leads to.
+/// A resolved path and what it leads to.
 #[derive(Debug)]
 pub struct GivenPath {
-    /// Its path without links.
+    /// Path without links.
     pub real: PathBuf,
-    /// The same, as it was found: opened as a place (`O_PATH`).
+    /// Descriptor of the target, opened with `O_PATH` when it was found.
     pub opened: OwnedFd,
 }
 
@@ -32,7 +32,7 @@ pub enum GivenPathError {
     /// It can't be looked at.
     #[error("can't look at {}", path.display())]
     Look {
-        /// Where the walk ended.
+        /// Path at which the walk ended.
         path: PathBuf,
         /// Why.
         #[source]
@@ -54,9 +54,9 @@ pub enum GivenPathError {
         link: PathBuf,
         /// The directory that it leads out of.
         tree: PathBuf,
-        /// What that is.
+        /// Kind of the directory tree.
         kind: Tree,
-        /// Where the path leads.
+        /// Path that the link leads to, resolved.
         real: PathBuf,
     },
     /// Another user made a link on the way.
@@ -71,9 +71,9 @@ pub enum GivenPathError {
         path: PathBuf,
         /// The link.
         link: PathBuf,
-        /// Its owner.
+        /// Owner of the link.
         owner: u32,
-        /// Where the path leads.
+        /// Path that the link leads to, resolved.
         real: PathBuf,
     },
 }
@@ -83,11 +83,11 @@ pub enum GivenPathError {
 pub enum Tree {
     /// A sandbox writes it, or has written it.
     Workspace,
-    /// It is a work tree of Git.
+    /// The directory is a work tree of Git.
     WorkTree,
 }
 
-/// As the kernel: no more links are followed on one path.
+/// Maximum number of symbolic links followed on one path, as in the kernel.
 const MOST_LINKS: usize = 40;
 
 struct Walk<'p> {
@@ -119,7 +119,7 @@ struct Bound {
     kind: Tree,
 }
 
-/// Walks to what there is.
+/// Walks to the target of the path.
 ///
 /// # Errors
 /// [`GivenPathError`] if there is nothing, or if a link on the way may be a sandbox's.
@@ -154,7 +154,7 @@ pub fn resolve_as_far(path: &Path) -> Result<(GivenPath, PathBuf), GivenPathErro
     Ok((found, missing))
 }
 
-/// The directories above what a path leads to that a sandbox writes or has written.
+/// Returns the directories above a path's target that a sandbox writes or has written.
 ///
 /// # Errors
 /// [`GivenPathError`] if the path can't be walked.
@@ -273,7 +273,7 @@ impl<'p> Walk<'p> {
         Ok(())
     }
 
-    /// The directories on the way so far in which links can be a sandbox's.
+    /// Returns the directories on the way so far in which links can be a sandbox's.
     fn trees(&self) -> Vec<Bound> {
         let (writable, written) = (in_use::writable(), Written::now());
         let kind = |step: &Step| {
@@ -299,7 +299,7 @@ impl<'p> Walk<'p> {
         trees
     }
 
-    /// Whether a link has led out of where it must not.
+    /// Returns an error if a link has led out of where it must not.
     fn judge(&self, path: &Path, real: &Path) -> Result<(), GivenPathError> {
         for link in &self.links {
             let is_left = |tree: &&Bound| !self.directories.iter().any(|step| step.identity == tree.identity);

@@ -1,5 +1,5 @@
-//! What the processes of one state directory use at the moment: the files that the host obeys, and the directories that sandboxes
-//! write directly. Each is known by its device and inode.
+//! Registry of the files and directories that the processes of one state directory use at the moment: the files that the
+//! host obeys, and the directories that sandboxes write directly. Each is identified by its device and inode.
 //!
 //! Each process that uses something has a file with the list in `<state>/in-use/`, locked for as long as the process lives. A file
 //! that no process has locked is a leftover, and is removed by the next process that looks.
@@ -22,7 +22,7 @@ pub struct Identity {
     inode: u64,
 }
 
-/// How something is used.
+/// Kind of use of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Use {
     /// The host obeys the file, or follows the link on the way to one.
@@ -41,22 +41,22 @@ pub enum Use {
 /// Something that is used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// How.
+    /// Kind of use.
     pub used: Use,
     /// Which file or directory.
     pub identity: Identity,
-    /// Where, for people.
+    /// Path, for people to read.
     pub path: PathBuf,
     /// Which process holds it open, if one does.
     #[serde(default)]
     pub holder: Option<Holder>,
-    /// What is mounted below it so that a sandbox can't write it there.
+    /// Mounts below it that are read-only for the sandbox.
     #[serde(default)]
     pub read_only: Vec<Identity>,
 }
 
-/// The descriptor by which a process holds a directory for as long as its sandbox may write it. It leads there wherever the directory is
-/// moved to, and whatever has come to its path.
+/// The descriptor by which a process holds a directory for as long as its sandbox may write it. It leads there even if the
+/// directory is moved, or another takes its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The process that launches the sandbox.
@@ -66,7 +66,7 @@ pub struct Holder {
 
 const FOLDER: &str = "in-use";
 
-/// The state directory of this process, which the first use tells.
+/// The state directory of this process, set by the first call of [`begin`].
 static STATE: OnceLock<StateDirectory> = OnceLock::new();
 
 struct StateDirectory {
@@ -77,20 +77,20 @@ struct StateDirectory {
 /// Makes a state directory if it is missing.
 pub type Create = fn(&Path) -> io::Result<()>;
 
-/// What this process has registered, and the lists with it, which stay locked until it ends.
+/// The entries that this process has registered, and the lists with them, which stay locked until the process ends.
 static HELD: Mutex<Held> =
     Mutex::new(Held { entries: Vec::new(), written: 0, locked: Vec::new(), directories: Vec::new() });
 
 struct Held {
     entries: Vec<Entry>,
-    /// How many of them stand in a list.
+    /// Number of entries that are already in a list.
     written: usize,
     locked: Vec<File>,
-    /// What sandboxes of this process write, each with its descriptor.
+    /// Directories that sandboxes of this process write, each with its descriptor.
     directories: Vec<(Entry, OwnedFd)>,
 }
 
-/// Tells which state directory this process works with, and how it is made. The first call counts.
+/// Sets the state directory that this process works with, and the function that makes it. The first call counts.
 pub fn begin(path: &Path, create: Create) {
     let _ = STATE.set(StateDirectory { path: path.to_owned(), create });
 }
@@ -144,7 +144,7 @@ fn write_list(held: &mut Held, state: &StateDirectory) -> io::Result<()> {
     Ok(())
 }
 
-/// Everything that living processes use with this state directory, this process included.
+/// Returns everything that live processes use with this state directory, this process included.
 pub fn all() -> Vec<Entry> {
     let Some(state) = STATE.get() else { return Vec::new() };
     let mut all = all_in(&state.path.join(FOLDER));
@@ -153,7 +153,7 @@ pub fn all() -> Vec<Entry> {
     all
 }
 
-/// What the host obeys at the moment, or would obey if it were there.
+/// Returns the files and directories that the host obeys at the moment, or would obey if they existed.
 pub fn obeyed() -> Vec<Entry> {
     all().into_iter().filter(|entry| entry.used != Use::Writable).collect()
 }
@@ -163,7 +163,7 @@ pub(crate) fn state_directory() -> Option<PathBuf> {
     STATE.get().map(|state| state.path.clone())
 }
 
-/// The directories that sandboxes write directly at the moment.
+/// Returns the directories that sandboxes write directly at the moment.
 pub fn writable() -> Vec<Entry> {
     all().into_iter().filter(|entry| entry.used == Use::Writable).collect()
 }
@@ -191,7 +191,7 @@ impl Entry {
         Self { used, identity: Identity::of(stat), path, holder: None, read_only: Vec::new() }
     }
 
-    /// What a sandbox of this process writes from now on. It is held open until this process ends.
+    /// Registers a directory that a sandbox of this process writes from now on. It is held open until this process ends.
     ///
     /// # Errors
     /// The system's, when it can't be looked at, or when there is no descriptor left.
@@ -239,12 +239,12 @@ impl Identity {
         Self { device: makedev(found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino }
     }
 
-    /// Its number in its file system.
+    /// Inode number in its file system.
     pub(crate) fn inode(self) -> u64 {
         self.inode
     }
 
-    /// Whether both are on one file system.
+    /// Returns true if both are on one file system.
     pub fn shares_device_with(self, other: Self) -> bool {
         self.device == other.device
     }

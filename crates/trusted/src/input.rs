@@ -1,7 +1,7 @@
 //! Files that the command line or a configuration names and that are read whole, such as jobs, messages and tokens.
 //!
-//! A sandbox may have put something else in the place of such a file: a pipe without a writer, whose opening waits, or a link to a
-//! terminal. What isn't a regular file is refused and never waited for, unless the caller has passed it by a descriptor.
+//! A sandbox may have replaced such a file by something else: a pipe without a writer, whose opening blocks, or a link to a
+//! terminal. Anything but a regular file is refused and never waited for, unless the caller has passed it by a descriptor.
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, openat};
 use std::fs::File;
@@ -32,18 +32,18 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(File::from(opened))
 }
 
-/// Reads a file of at most that many bytes. Of a longer one a byte more is returned, by which the caller can tell.
+/// Reads a file of at most that many bytes. Of a longer file one byte more is returned, so that the caller can detect it.
 ///
 /// # Errors
-/// As [`open`], and the system's.
+/// The errors of [`open`], and the system's.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Whether a path means a descriptor of this process, such as `/dev/fd/63`, which a shell makes of `<(…)`. A link of another name that
-/// leads to one doesn't: a sandbox could have made it.
+/// Returns true if a path means a descriptor of this process, such as `/dev/fd/63`, which a shell makes of `<(…)`. A link
+/// of another name that leads to a descriptor doesn't count: a sandbox could have made it.
 fn is_passed(path: &Path) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let Some(text) = path.to_str() else { return false };

@@ -1,4 +1,4 @@
-//! The paths that a text names by which a program of the host's is told what to do: an argument, a variable, a setting, a first line.
+//! Paths named by a text that controls a program of the host: an argument, a variable, a setting, a first line.
 
 mod expansion;
 mod wildcards;
@@ -9,10 +9,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What stands between paths.
+/// Bytes that separate paths.
 const BETWEEN: &[u8] = b" \t\r\n:;,='\"()<>|&`[]{}@";
 
-/// What stands between words with wildcards.
+/// Bytes that separate words with wildcards.
 const BETWEEN_NAMES: &[u8] = b" \t\r\n;='\"()<>|&`";
 
 /// Variables that name a directory of the user's: a workspace may be below it, but not the other way round.
@@ -39,7 +39,7 @@ impl Variables {
         Self(variables.into_iter().collect())
     }
 
-    /// In which way the paths in the value of a variable are named.
+    /// Returns the way in which the paths in the value of a variable are used.
     pub(crate) fn role_of(name: &str) -> Role {
         match USER_DIRECTORIES.contains(&name) {
             true => Role::UserDirectory,
@@ -48,9 +48,9 @@ impl Variables {
     }
 }
 
-/// The paths in a text, which a program may read or run: also below what variables, users and tokens stand for, and those that
-/// wildcards match. One that is relative begins at the root, where programs of the host's start. What a shell makes of variables that
-/// the program isn't given isn't seen, but for those of the user's directories.
+/// Returns the paths in a text, which a program may read or run: also below the values of variables, users and tokens, and
+/// those that wildcards match. A relative path begins at the root, where programs of the host start. Values that a shell
+/// gives to variables which the program isn't given are not seen, except for those of the user's directories.
 pub(crate) fn paths_in(text: &OsStr, variables: &Variables) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for spelling in spellings(text.as_bytes()) {
@@ -69,7 +69,8 @@ pub(crate) fn spellings(text: &[u8]) -> Vec<Vec<u8>> {
     spellings
 }
 
-/// Adds the paths in a text. `is_read` says that variables and tokens have their values, so that what is left of them matches all names.
+/// Adds the paths in a text. `is_read` means that variables and tokens have their values, so that what is left of them
+/// matches all names.
 fn note_paths(text: &[u8], is_read: bool, paths: &mut Vec<PathBuf>) {
     let value = text.iter().position(|byte| *byte == b'=').and_then(|at| text.get(at + 1..));
     let whole = [Some(text), value].into_iter().flatten();
@@ -81,7 +82,7 @@ fn note_paths(text: &[u8], is_read: bool, paths: &mut Vec<PathBuf>) {
         .filter_map(|part| part.get(part.iter().position(|byte| *byte == b'/')?..))
         .collect();
     parts.extend(of_flags);
-    // What is in quotes is one word, whatever is in it.
+    // Text in quotes is one word, whatever it contains.
     for quotes in [b"\"".as_slice(), b"'", b"\"'"] {
         parts.extend(text.split(|byte| quotes.contains(byte)));
     }

@@ -1,5 +1,5 @@
-//! Where something lies in its file system, whatever it is mounted as: a directory below a workspace may be mounted elsewhere, too, and
-//! one from elsewhere below a workspace.
+//! Location of a file in its file system, wherever that is mounted. A directory below a workspace may also be mounted
+//! elsewhere, and a directory from elsewhere may be mounted below a workspace.
 
 use rustix::fd::AsRawFd;
 use std::ffi::OsString;
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 /// The mounts of a process, as `/proc/<pid>/mountinfo` has them.
 pub(crate) struct Mounts(Vec<Mount>);
 
-/// One mount.
+/// A mount.
 pub(crate) struct Mount {
     id: u64,
     /// The file system, as the kernel numbers it: `st_dev` may differ within one.
     file_system: Vec<u8>,
     /// The directory of the file system that is mounted.
     root: PathBuf,
-    /// Where.
+    /// Mount point.
     pub(crate) point: PathBuf,
-    /// Whether nothing can be written by it.
+    /// True if the mount is read-only.
     pub(crate) is_read_only: bool,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Location {
 // === impl Mounts ===
 
 impl Mounts {
-    /// Those of this process.
+    /// Reads the mounts of this process.
     ///
     /// # Errors
     /// The system's, such as where `/proc` isn't mounted.
@@ -42,7 +42,7 @@ impl Mounts {
         Self::read_from(Path::new("/proc/self/mountinfo"))
     }
 
-    /// Those of another process, which may be in another namespace.
+    /// Reads the mounts of another process, which may be in another namespace.
     ///
     /// # Errors
     /// The system's, such as when it has ended.
@@ -55,7 +55,7 @@ impl Mounts {
         Ok(Self(text.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect()))
     }
 
-    /// Where in its file system that lies which a descriptor stands for. Nothing if it has no path in these mounts.
+    /// Returns the location of an open file in its file system. `None` if it has no path in these mounts.
     pub(crate) fn location(&self, opened: &impl AsRawFd) -> Option<Location> {
         let number = opened.as_raw_fd();
         let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
@@ -76,7 +76,7 @@ impl Mounts {
 // === impl Location ===
 
 impl Location {
-    /// Whether it is another place or something below it.
+    /// Returns true if this location is `other` or below it.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         self.file_system == other.file_system && self.path.starts_with(&other.path)
     }

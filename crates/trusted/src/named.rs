@@ -45,7 +45,7 @@ fn is_true(node: &Node) -> bool {
     matches!(&node.value, Value::Plain(text) if text == "true")
 }
 
-/// The variables that a server of tools is given.
+/// Returns the variables that a server of tools is given.
 fn variables(members: &[(Key, Node)]) -> Variables {
     let env = members.iter().find(|(key, _)| key.name == "env").map(|(_, value)| &value.value);
     let Some(Value::Mapping(env)) = env else { return Variables::default() };
@@ -56,7 +56,7 @@ fn variables(members: &[(Key, Node)]) -> Variables {
     Variables::of(env.iter().filter_map(text))
 }
 
-/// What a document names, each with its role.
+/// Files that a document names, each with its role.
 #[derive(Default)]
 struct Named(Vec<(PathBuf, Role)>);
 
@@ -65,7 +65,7 @@ struct Named(Vec<(PathBuf, Role)>);
 impl Named {
     fn of(document: &[u8]) -> Vec<(PathBuf, Role)> {
         let mut named = Self::default();
-        // Mistakes are told by those who read the document for what it says.
+        // Mistakes are reported by the reader that the document is for.
         if let Some(root) = yaml::parse(document, &mut Log::default()) {
             named.collect(&root);
         }
@@ -121,7 +121,7 @@ impl Named {
         }
     }
 
-    /// All that a program's arguments, or one of its variables, names.
+    /// Collects all that a program's arguments, or one of its variables, names.
     fn collect_mentioned(&mut self, node: &Node, (variables, role): (&Variables, Role)) {
         match &node.value {
             Value::Plain(text) | Value::Text(text) => {

@@ -3,7 +3,7 @@
 use belljar_confine::listing::numbers_in;
 use std::fs;
 
-/// All that descend from a process at the moment, without itself.
+/// Returns all descendants of a process at the moment, without itself.
 pub fn descendants(pid: i32) -> Vec<i32> {
     let (mut found, mut pending) = (Vec::new(), vec![pid]);
     while let Some(pid) = pending.pop() {

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 /// Permission bits by which others could write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Whether what stands at a path belongs to this user or to root.
+/// Returns true if the file at a path belongs to this user or to root.
 pub fn is_ours(stat: &Stat, at: &Path) -> bool {
     let is_ours = stat.st_uid == 0 || stat.st_uid == geteuid().as_raw();
     is_ours || (is_unmapped(stat.st_uid) && is_of_system(at))
 }
 
-/// Whether no other user can write. `place` gives a path of the same file, whose access control list is read where its group may write.
+/// Returns true if no other user can write the file. `place` gives a path of the same file; its access control list is read
+/// if its group may write.
 pub fn is_closed(stat: &Stat, place: impl FnOnce() -> PathBuf) -> bool {
     let by_others = stat.st_mode & WRITABLE_BY_OTHERS;
     // A group that has its user's number and no other use is that user's own.
@@ -24,7 +25,7 @@ pub fn is_closed(stat: &Stat, place: impl FnOnce() -> PathBuf) -> bool {
     by_others == 0 || (by_others == 0o020 && is_own_group && !access_list::lets_others_write(&place()))
 }
 
-/// In a user namespace, the host's own files belong to a user who has no number there.
+/// Returns true if a user id stands for an unmapped user: in a user namespace, the host's own files belong to such a user.
 fn is_unmapped(uid: u32) -> bool {
     const OVERFLOW: u32 = 65534;
     uid == OVERFLOW
@@ -32,7 +33,8 @@ fn is_unmapped(uid: u32) -> bool {
             .is_ok_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"]))
 }
 
-/// Whether a path of the host's belongs to its root, who is told from other users by the place alone where neither has a number.
+/// Returns true if a path of the host belongs to root. Where root's files can't be recognised by a user id, the path alone
+/// decides.
 fn is_of_system(at: &Path) -> bool {
     const BELOW: [&str; 11] =
         ["/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];

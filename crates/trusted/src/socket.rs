@@ -1,7 +1,8 @@
-//! Local sockets by which the host reaches servers, such as a provider of models or an engine of containers: none that a sandbox serves.
+//! Checks of local sockets by which the host reaches servers, such as a provider of models or a container engine: no
+//! sandbox may serve them.
 //!
-//! Where the socket lies isn't all: a sandbox still serves one that was moved out of its workspace, or linked from elsewhere. So the
-//! server is looked at, too.
+//! The location of the socket isn't enough: a sandbox still serves a socket that was moved out of its workspace, or linked
+//! from elsewhere. So the server is checked, too.
 
 use crate::in_use::{self, Entry, Identity};
 use crate::trusted_file::{self, UntrustedFileError};
@@ -11,12 +12,12 @@ use rustix::process::geteuid;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Who serves a socket, as the kernel tells its client (`SO_PEERCRED`).
+/// The process that serves a socket, as the kernel reports it to a client (`SO_PEERCRED`).
 #[derive(Debug, Clone, Copy)]
 pub struct Server {
-    /// Its user.
+    /// User id of the server.
     pub uid: u32,
-    /// Its process; `None` for one outside of this process's PID namespace, which is no sandbox's.
+    /// Process id of the server; `None` for one outside of this process's PID namespace, which is no sandbox's.
     pub pid: Option<i32>,
 }
 
@@ -26,12 +27,12 @@ pub enum UntrustedSocketError {
     /// A sandbox or another user could put one there.
     #[error(transparent)]
     Place(#[from] UntrustedFileError),
-    /// It can't be told who serves it.
+    /// The server can't be determined: the socket has several names.
     #[error("{} has {names} names, so it may lie where a sandbox serves it; give a socket that has one name", path.display())]
     Linked {
         /// The socket.
         path: PathBuf,
-        /// So many.
+        /// Number of names.
         names: u64,
     },
     /// A sandbox serves it.
@@ -45,10 +46,10 @@ pub enum UntrustedSocketError {
         path: PathBuf,
         /// The server.
         pid: i32,
-        /// What the sandbox writes.
+        /// Workspace that the sandbox writes.
         workspace: PathBuf,
     },
-    /// It can't be told who serves it.
+    /// It can't be determined if a sandbox serves it.
     #[error("can't tell whether a sandbox serves {}: the process {pid} that listens there can't be looked at", path.display())]
     Server {
         /// The socket.
@@ -77,7 +78,7 @@ pub fn check(path: &Path) -> Result<(), UntrustedSocketError> {
 /// Checks the server of a socket that was connected to, before anything is sent.
 ///
 /// # Errors
-/// [`UntrustedSocketError`] if it is in a sandbox that writes a directory of the host's, or if that can't be told.
+/// [`UntrustedSocketError`] if it is in a sandbox that writes a directory of the host's, or if that can't be determined.
 pub fn check_server(path: &Path, server: Server) -> Result<(), UntrustedSocketError> {
     let own = geteuid();
     // Sandboxes of an ordinary user are that user's, and none is root's.
@@ -98,7 +99,7 @@ pub fn check_server(path: &Path, server: Server) -> Result<(), UntrustedSocketEr
     }
 }
 
-/// What a process sees as its workspace, if that is one of these directories.
+/// Returns the entry of the directory that a process sees as its workspace, if it is one of these.
 fn workspace_of(pid: i32, writable: &[Entry]) -> Result<Option<&Entry>, Errno> {
     let root = format!("/proc/{pid}/root");
     // The host's own root may have a directory of that name.

@@ -21,9 +21,9 @@ pub enum ServerUser {
     /// The client's own user, and root.
     #[default]
     Own,
-    /// That user, too.
+    /// The user with this id, too.
     Also(u32),
-    /// All: nothing is looked up.
+    /// Any user: the server's user isn't looked up.
     Any,
 }
 
@@ -32,19 +32,19 @@ pub enum ServerUser {
 #[error("expected {EXPECTED_USER}")]
 pub struct UnknownUserError;
 
-/// What [`ServerUser::parse`] takes.
+/// Values that [`ServerUser::parse`] accepts, for error messages.
 pub const EXPECTED_USER: &str = "the name of a user of this host, a user id, or `any`";
 
 /// Why a server isn't sent anything.
 #[derive(Debug, thiserror::Error)]
 pub enum UntrustedServerError {
-    /// It is another user's.
+    /// The server is another user's.
     #[error("the user with the id {owner} serves it, who is neither you nor root")]
     Owner {
-        /// That user.
+        /// Id of the user that owns the server.
         owner: u32,
     },
-    /// It is in another network namespace, or behind a redirection.
+    /// The server is in another network namespace, or behind a redirection.
     #[error("no process of this network namespace serves it, so its user isn't known")]
     Unknown,
     /// The kernel's table can't be read.
@@ -56,7 +56,7 @@ pub enum UntrustedServerError {
         #[source]
         source: io::Error,
     },
-    /// It has hung up.
+    /// The connection was closed.
     #[error("the connection is gone")]
     Gone(#[source] io::Error),
 }
@@ -80,7 +80,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Checks the other end of a connection. One that leads to another machine is not looked at.
 ///
 /// # Errors
-/// [`UntrustedServerError`] if another user serves it, or if its user can't be told.
+/// [`UntrustedServerError`] if another user serves it, or if its user can't be determined.
 pub fn check(stream: &TcpStream, user: ServerUser) -> Result<(), UntrustedServerError> {
     let gone = UntrustedServerError::Gone;
     let (client, server) = (stream.local_addr().map_err(gone)?, stream.peer_addr().map_err(gone)?);

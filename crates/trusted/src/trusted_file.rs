@@ -1,8 +1,9 @@
 //! Files that the host obeys: configurations, policies, and the credentials, programs, authorities and tokens that they name. Such a
 //! file is refused where a sandbox or another local user could write it.
 //!
-//! The path is walked by descriptor, one name at a time; links are followed here. Every directory on the way decides what is found
-//! next, so each must be out of reach, too. Directories that sandboxes write are told by device and inode, never by the path's text.
+//! The path is walked by descriptor, one name at a time; links are followed here. Every directory on the way decides what
+//! is found next, so each must be out of reach, too. Directories that sandboxes write are recognised by device and inode,
+//! never by the path's text.
 
 mod append;
 mod error;
@@ -31,7 +32,7 @@ use std::path::{Path, PathBuf};
 /// [`UntrustedFileError`] if a sandbox or another user could write it, or if it can't be opened.
 pub fn open(path: &Path) -> Result<File, UntrustedFileError> {
     let walked = check(path)?;
-    // What was walked to, and not what has come to its name since.
+    // The file that the walk found, and not a file that has taken its name since.
     let by = format!("/proc/self/fd/{}", walked.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let opened = openat(CWD, by.as_str(), flags, Mode::empty());
@@ -57,25 +58,26 @@ pub fn check(path: &Path) -> Result<OwnedFd, UntrustedFileError> {
     }
 }
 
-/// In which way a path is named that the host may obey.
+/// Way in which a path is named that the host may obey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// As a file.
+    /// A file.
     File,
-    /// As an argument of a program, which may use all that is below it.
+    /// An argument of a program, which may use everything below it.
     Mentioned,
-    /// As a directory of the user's, such as the home directory: the place itself counts, and of what is below it only what is found.
+    /// A directory of the user's, such as the home directory: the directory itself counts, and below it only the files that
+    /// are found.
     UserDirectory,
 }
 
-/// What there is at a path that the host may obey later.
+/// The state of a path that the host may obey later.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     /// A file, a link on the way included.
     File,
     /// A directory.
     Directory,
-    /// Nothing so far.
+    /// The path doesn't exist yet.
     Nothing,
 }
 
@@ -107,7 +109,7 @@ pub fn expect(path: &Path, role: Role) -> Result<Found, UntrustedFileError> {
     Ok(found)
 }
 
-/// Looks whether a path leads where a sandbox writes, whatever is there. Nothing is registered.
+/// Checks that a path doesn't lead where a sandbox writes, whatever is there. Nothing is registered.
 ///
 /// # Errors
 /// [`UntrustedFileError`], also where there is nothing.
@@ -120,8 +122,8 @@ pub fn look_at(path: &Path) -> Result<(), UntrustedFileError> {
     walk.open_end().map(drop)
 }
 
-/// Checks what a program of the host's is given as an argument, whatever is there, and registers it: neither a sandbox nor another user
-/// can write it, or put it there.
+/// Checks a file that a program of the host is given as an argument, whatever it is, and registers it: neither a sandbox
+/// nor another user can write it, or put it there.
 ///
 /// # Errors
 /// [`UntrustedFileError`] if one could.
@@ -160,7 +162,8 @@ pub fn check_socket(path: &Path) -> Result<(), UntrustedFileError> {
     walk.check_owner(&fstat(&found).map_err(look(path))?, &absolute)
 }
 
-/// Whether other local users can read a file, which then holds no secret: its mode lets them, and that of each directory on the way.
+/// Returns true if other local users can read a file, which then holds no secret: its mode and that of each directory on
+/// the way allow it.
 pub fn is_readable_by_others(path: &Path) -> bool {
     const SEARCH: u32 = 0o001;
     const READ: u32 = 0o004;
@@ -196,7 +199,8 @@ pub fn check_outside(path: &Path, directory: &Path) -> Result<(), UntrustedFileE
     Walk::begin(&absolute, &lending::entries(directory)?)?.open_end().map(drop)
 }
 
-/// Has this process obey nothing in a directory that it has opened from now on, as if a sandbox wrote it: one has, or may have.
+/// Makes this process obey nothing in a directory that it has opened from now on, as if a sandbox wrote it: one has, or may
+/// have.
 ///
 /// # Errors
 /// [`UntrustedFileError`] if it can't be looked at.

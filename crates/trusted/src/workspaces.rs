@@ -13,7 +13,7 @@ pub(crate) struct Workspaces(Vec<PathBuf>);
 // === impl Workspaces ===
 
 impl Workspaces {
-    /// Those of this moment.
+    /// Returns the workspaces in use at this moment.
     pub(crate) fn now() -> Self {
         let names = |Entry { path, .. }: Entry| {
             let real = path.canonicalize().ok().filter(|real| *real != path);
@@ -22,7 +22,7 @@ impl Workspaces {
         Self(in_use::writable().into_iter().flat_map(names).collect())
     }
 
-    /// Refuses an argument that names one, in whatever way a shell or a program may take it apart.
+    /// Refuses an argument that names a workspace, however a shell or a program may split it.
     pub(crate) fn refuse(&self, argument: &OsStr) -> Result<(), UntrustedFileError> {
         match self.named_in(argument) {
             Some(workspace) => Err(UntrustedFileError::Workspace {
@@ -33,7 +33,7 @@ impl Workspaces {
         }
     }
 
-    /// Whether a text names one, by whatever path.
+    /// Returns true if a text names one of the workspaces, by any path.
     pub(crate) fn are_named_in(&self, text: &OsStr) -> bool {
         let is_written =
             |path: &PathBuf| trusted_file::look_at(path).is_err_and(|error| error.is_of_sandbox());
@@ -51,7 +51,7 @@ impl Workspaces {
     }
 }
 
-/// Whether a path stands in a text, and not as the beginning of a longer name.
+/// Returns true if a path occurs in a text, and not as the beginning of a longer name.
 fn holds(text: &[u8], path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | 0x80..);

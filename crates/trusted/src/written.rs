@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 const FOLDER: &str = "written";
 
-/// More are not remembered; those that were written longest ago are forgotten.
+/// Maximum number of directories that are remembered; the ones written longest ago are forgotten.
 const MOST: usize = 4_096;
 
 /// Directories by their names in [`FOLDER`].
@@ -24,13 +24,13 @@ pub(crate) struct Written(BTreeSet<String>);
 // === impl Written ===
 
 impl Written {
-    /// Those that are known to this process's state directory now.
+    /// Returns the directories that are recorded in this process's state directory now.
     pub(crate) fn now() -> Self {
         let folder = in_use::state_directory().map(|state| state.join(FOLDER));
         Self(folder.iter().flat_map(|folder| names(folder)).collect())
     }
 
-    /// Whether an open directory is one of them.
+    /// Returns true if an open directory is one of these.
     pub(crate) fn holds(&self, directory: impl AsFd) -> bool {
         !self.0.is_empty() && name_of(directory).is_ok_and(|name| self.0.contains(&name))
     }
@@ -72,7 +72,8 @@ fn names(folder: &Path) -> impl Iterator<Item = String> + use<> {
     files.filter_map(|file| file.file_name().into_string().ok())
 }
 
-/// An inode is given to another directory after a directory is removed; the time of birth tells one from the other.
+/// Returns a name of a directory from its inode and birth time: an inode is reused after a directory is removed, and the
+/// birth time distinguishes the two.
 fn name_of(directory: impl AsFd) -> io::Result<String> {
     let stat = statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME)?;
     let (device, born) = ((stat.stx_dev_major, stat.stx_dev_minor), stat.stx_btime);

@@ -1,4 +1,4 @@
-//! The table of crates in `ARCHITECTURE.md` is the one that is checked.
+//! Checks that the table of crates in `ARCHITECTURE.md` is the table of rooms.
 
 use super::{Finding, Repository};
 use crate::rooms::{ROOMS, Room};
@@ -28,7 +28,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// A row begins with the room's name and ends with its imports; what stands between is for people.
+/// A row begins with the room's name and ends with its imports; the text between is free.
 fn row_ends_with(room: &Room) -> String {
     let imports: Vec<String> = room.may_import.iter().map(|name| format!("`{name}`")).collect();
     let imports = if imports.is_empty() { "–".to_owned() } else { imports.join(", ") };

@@ -1,10 +1,11 @@
-//! The effects of the configuration: each member has a row that names a test of the whole program, the tests exist, and no row is for
-//! nothing.
+//! Checks the effects of the configuration: each member has a row that names a test of the whole program, the tests
+//! exist, and no row is unused.
 
 use super::{Finding, Repository};
 use crate::effects::{self, Effect, PATH};
 
-/// Where tests run `belljar` itself. That a library heeds a setting doesn't show that the program passes it on.
+/// Folders of tests that run `belljar` itself. A library that applies a setting doesn't prove that the program passes
+/// it on.
 const OF_THE_PROGRAM: [&str; 2] = ["crates/cli/tests/", "tests/"];
 
 const TEST_OF_THE_PROGRAM: &str = "a test below crates/cli/tests or tests, which run the program";

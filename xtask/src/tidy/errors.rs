@@ -1,4 +1,4 @@
-//! Errors say what failed in named fields: no variant of an error is a bare text.
+//! Checks that errors have named fields: no variant of an error is a bare text.
 
 use super::{Finding, Repository};
 use crate::source::code_only;

@@ -1,5 +1,5 @@
-//! Nothing that ships leaves out a wall, or dies where a test would have it die: only a test, by name, turns on the
-//! features that make that possible.
+//! Checks that no shipped crate enables a feature that removes isolation layers or adds failpoints. Only tests enable
+//! these features, by name.
 
 use super::{Finding, Repository};
 use serde_json::Value;

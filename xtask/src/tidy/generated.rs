@@ -1,5 +1,5 @@
-//! What is made from code is what the code makes: the published schemas, the reference of the configuration, the compiled
-//! system call filters.
+//! Checks that generated files are up to date: the published schemas, the reference of the configuration, the compiled
+//! seccomp filters.
 
 use super::{Finding, Repository};
 use crate::generate;

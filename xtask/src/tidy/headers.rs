@@ -1,4 +1,4 @@
-//! Every source file says first what it is.
+//! Checks that every source file begins with a description.
 
 use super::{Finding, Repository};
 

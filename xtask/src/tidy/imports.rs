@@ -1,4 +1,4 @@
-//! What imports what: the table of rooms is what cargo says.
+//! Checks that the crates' dependencies in cargo agree with the table of rooms.
 
 use super::{Finding, Repository};
 use crate::rooms::{LOCAL_ENGINE, ONLY_FOR_TESTS, OUTSIDERS, ROOMS, Room};
@@ -58,7 +58,8 @@ fn check_package(room: &Room, package: &Value, manifest: &str) -> Vec<Finding> {
     findings
 }
 
-/// The client of container engines is let in for a socket of this machine. With any other feature it would dial.
+/// The client for container engines is allowed for Unix sockets only. With any other feature it could open network
+/// connections.
 fn more_than_the_local_socket(dependency: &Value, manifest: &str) -> Option<Finding> {
     let features: Vec<&str> =
         dependency["features"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -1,4 +1,4 @@
-//! Relative links in documents lead somewhere, to the heading they name.
+//! Checks that relative links in documents lead to existing files and headings.
 
 use super::{File, Finding, Repository};
 

@@ -1,4 +1,4 @@
-//! Every crate keeps to the workspace: its lints, its edition, its versions.
+//! Checks that every crate uses the workspace's lints, edition and versions.
 
 use super::{Finding, Repository};
 

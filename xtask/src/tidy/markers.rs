@@ -1,4 +1,4 @@
-//! Nothing is left for later without saying so where it is seen: no marks of unfinished work, no tests put aside.
+//! Checks that no unfinished work is hidden: no marker comments, no ignored tests.
 
 use super::{Finding, Repository};
 use crate::source::code_only;

@@ -1,4 +1,4 @@
-//! No source file is forgotten: each one is named by the module above it, so that it is compiled and its tests run.
+//! Checks that each source file is named by the module above it, so that it is compiled and its tests run.
 
 use super::{File, Finding, Repository};
 use crate::source::code_only;

@@ -1,15 +1,15 @@
-//! The command line prints by one module, which escapes what comes from outside: no other file of `cli` writes to the terminal by itself,
-//! turns a path or bytes into text in a way that loses or hides some of it, or writes JSON without escapes.
+//! Checks that the command line prints through one module, which escapes text from outside. No other file of `cli`
+//! writes to the terminal by itself, converts a path or bytes into text with a loss, or writes JSON without escapes.
 
 use super::{File, Finding, Repository};
 use crate::source::code_only;
 
-/// Where text is printed.
+/// File that prints text.
 const OUTPUT: &str = "crates/cli/src/output.rs";
 
-/// A form of call that prints or makes text to print, and what is right instead.
+/// A form of call that prints or makes text to print, and its replacement.
 struct Form {
-    /// As it stands in code.
+    /// Call as it is written in code.
     call: &'static str,
     right: &'static str,
 }
@@ -125,7 +125,8 @@ fn is_checked(file: &File) -> bool {
     file.path.starts_with("crates/cli/src/") && file.path != OUTPUT && file.name() != "tests.rs"
 }
 
-/// Whether the line has that call: not as the end of a longer word, and not only to ask whether it goes to a terminal.
+/// Returns true if the line has that call: not as the end of a longer word, and not only to ask whether it goes to a
+/// terminal.
 fn has_call(line: &str, call: &str) -> bool {
     line.match_indices(call).any(|(at, _)| {
         let is_word = call.starts_with(|c: char| c.is_alphanumeric());

@@ -1,4 +1,4 @@
-//! `PROMISES.md`: each promise names the tests that hold it, and they exist; or it says that it is pending.
+//! Checks `PROMISES.md`: each promise names existing tests, or is marked as pending.
 
 use super::{File, Finding, Repository};
 

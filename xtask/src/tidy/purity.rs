@@ -1,4 +1,4 @@
-//! The pure rooms have no I/O, no clock, no environment and no chance.
+//! Checks that the pure rooms have no I/O, no clock, no environment and no randomness.
 
 use super::{Finding, Repository};
 use crate::rooms::PURE;

@@ -1,4 +1,4 @@
-//! The longest files and functions, for a reader's eye; clippy fails functions over 80 lines.
+//! Reports the longest files and functions for review; clippy rejects functions over 80 lines.
 
 use super::{File, Repository};
 use std::fmt::Write;
@@ -23,7 +23,8 @@ fn longest(mut sized: Vec<(usize, String)>) -> String {
     shown
 }
 
-/// Every function with its length. Formatted code ends one with a brace in the column where it began.
+/// Returns all functions with their lengths. In formatted code, a function ends with a brace in the column where it
+/// began.
 fn functions(file: &File) -> Vec<(usize, String)> {
     let lines: Vec<&str> = file.text.lines().collect();
     let mut found = Vec::new();

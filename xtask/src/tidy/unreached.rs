@@ -1,13 +1,14 @@
-//! No public item of the product is there for tests alone: `belljar` or `cynode-sba` reaches it, or an exception says why it stays.
+//! Checks that no public item of the product is used by tests only: `belljar` or `cynode-sba` reaches it, or an
+//! exception gives a reason.
 
 use super::{File, Finding, Repository};
 use crate::reach::{self, Named};
 use crate::rooms::{ROOMS, ReachException, UNREACHED};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rooms with a program that users run, or that makes what they get.
+/// Rooms with a program for users, or for making what users get.
 const PROGRAMS: [&str; 3] = ["cli", "runner", "xtask"];
-/// The rooms whose public items are judged.
+/// Rooms whose public items are checked.
 const JUDGED: [&str; 9] =
     ["confine", "egress", "gateway", "node", "policy", "sandbox", "store", "tools", "trusted"];
 
@@ -54,7 +55,7 @@ fn finding(item: &Named, found: String, right: &str) -> Finding {
     Finding { path: item.path.clone(), line: item.line, found, right: right.to_owned() }
 }
 
-/// For each room of the product all rooms whose items it can hold, also those that it doesn't import itself.
+/// Returns for each room of the product all rooms whose items it may hold, also indirectly.
 fn rooms_below() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     let mut below = BTreeMap::new();
     // The table goes from the bottom up.
@@ -89,7 +90,7 @@ fn read(
         false => file.path.trim_end_matches(".rs"),
     };
     for module in listed.modules {
-        // One that isn't there is found by the compiler.
+        // The compiler reports a missing file.
         if let Some(below) = repository.file(&format!("{directory}/{}.rs", module.join("/"))) {
             read(repository, room, below, items, findings);
         }

@@ -1,4 +1,4 @@
-//! `unsafe` has one room, and exceptions that are named; every other crate forbids it.
+//! Checks that `unsafe` is in one room, or a named exception; every other crate forbids it.
 
 use super::{Finding, Repository};
 use crate::rooms::{UNSAFE, UNSAFE_EXCEPTIONS};
@@ -30,7 +30,7 @@ fn is_exception(path: &str) -> bool {
     UNSAFE_EXCEPTIONS.iter().any(|exception| exception.files.contains(&path))
 }
 
-/// Exceptions for files that are gone, or without a reason.
+/// Finds exceptions for missing files, or without a reason.
 fn unneeded_exceptions(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for exception in UNSAFE_EXCEPTIONS {

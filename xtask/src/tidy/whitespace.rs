@@ -1,4 +1,4 @@
-//! No white space that isn't seen, in what rustfmt doesn't look after.
+//! Checks for invisible white space in files that rustfmt doesn't format.
 
 use super::{File, Finding, Repository};
 
@@ -22,7 +22,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Documents, configuration and scripts; not the samples of tests, where every byte may be the point.
+/// Returns true for documents, configuration and scripts; not for samples of tests, where every byte may matter.
 fn is_prose(file: &File) -> bool {
     let is_sample = file.path.starts_with("fuzz/corpus/") || file.path.contains("/tests/");
     let extension = file.name().rsplit_once('.').map(|(_, extension)| extension);

@@ -1,4 +1,4 @@
-//! A program that the host has had started, as whoever looks after it holds it: PID 1, or a supervisor.
+//! A program that was started for the host, as the process that looks after it keeps it: PID 1 or a supervisor.
 
 use super::{Order, Told};
 use crate::kernel::{self, Usage};
@@ -6,17 +6,17 @@ use rustix::event::PollFlags;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
-/// Such a program. It has not been collected yet, so its number is its own.
+/// A program that is looked after. It has not been reaped yet, so its process id is still its own.
 pub(crate) struct Attended {
     pub(crate) pid: i32,
-    /// Where the host hears of it and speaks to it.
+    /// Channel to the host: reports go out, orders come in.
     pub(crate) channel: OwnedFd,
     /// Kills it, and what it has started as far as that is still known to be its own.
     pub(crate) kill: fn(i32),
 }
 
-/// Does what the host wants done to those of whose channels there are events. One whose channel it has closed is nobody's
-/// any more, and is ended.
+/// Carries out the host's orders for the programs whose channels have events. A program whose channel the host has closed
+/// has no owner any more, and is killed.
 pub(crate) fn obey(all: &mut Vec<Attended>, events: &[PollFlags]) {
     let mut events = events.iter();
     all.retain(|one| match events.next() {
@@ -28,7 +28,7 @@ pub(crate) fn obey(all: &mut Vec<Attended>, events: &[PollFlags]) {
 // === impl Attended ===
 
 impl Attended {
-    /// Does what the host wants done to it, and says whether it goes on being looked after.
+    /// Carries out the host's order. Returns true if the program is still looked after.
     fn obey(&self) -> bool {
         match Order::receive(self.channel.as_fd()) {
             Ok(Some(Order::Signal(signal))) => {

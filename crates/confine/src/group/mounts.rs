@@ -1,10 +1,10 @@
-//! Where the trees of control groups are mounted, and where in them this process is.
+//! Mount points of the cgroup trees, and the position of this process in them.
 
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What the kernel says of both, read once.
+/// The kernel's description of both, read once.
 pub(super) struct Place {
     mountinfo: String,
     cgroup: String,
@@ -13,16 +13,16 @@ pub(super) struct Place {
 /// A mounted tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mounted {
-    /// Where it is mounted.
+    /// Mount point.
     point: PathBuf,
-    /// What of the tree is there: `/`, or a part of it in a container.
+    /// Part of the tree that is mounted: `/`, or a part of it in a container.
     root: PathBuf,
     /// Its controllers; none for version 2.
     controllers: Vec<String>,
 }
 
-/// A file of the kernel's as a whole. It says no size beforehand, and writes everything anew for each small piece that is
-/// asked for.
+/// Reads a file of the kernel's completely. It reports no size beforehand, and is generated anew for each small piece that
+/// is read.
 fn read(path: &str) -> String {
     const PIECE_BYTES: usize = 32 << 10;
     let mut text = Vec::with_capacity(PIECE_BYTES);
@@ -71,12 +71,12 @@ impl Place {
         Self { mountinfo: read("/proc/self/mountinfo"), cgroup: read("/proc/self/cgroup") }
     }
 
-    /// Every tree of version 1, or the one of version 2.
+    /// Returns every tree of version 1, or the one of version 2.
     pub(super) fn of_version(&self, version: u8) -> Vec<Mounted> {
         parse(&self.mountinfo, if version == 2 { "cgroup2" } else { "cgroup" })
     }
 
-    /// Where this process is in the tree with that controller; none for version 2.
+    /// Path of this process in the tree with that controller; `None` stands for version 2.
     pub(super) fn own_path(&self, controller: Option<&str>) -> Option<PathBuf> {
         own_path_in(&self.cgroup, controller)
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct Trees {
     memory: PathBuf,
-    /// Not everywhere.
+    /// Directory in the tree for processor time, which not every host has.
     cpu: Option<PathBuf>,
 }
 
@@ -30,11 +30,11 @@ pub(super) struct Directories {
 const SOCKET_MEMORY_PART: u64 = 4;
 const SOCKET_MEMORY_BYTES: std::ops::RangeInclusive<u64> = 8 << 20..=256 << 20;
 
-/// How far the kernel may go beyond that limit before the sandbox is ended: a new TCP connection gets some memory in any
-/// case.
+/// Factor by which the kernel may exceed that limit before the sandbox is ended: a new TCP connection gets some memory in
+/// any case.
 const SOCKET_MEMORY_EXCESS: u64 = 2;
 
-/// How long a processor's time is shared out at once.
+/// Scheduling period for processor time, in microseconds.
 const PERIOD_MICROSECONDS: u64 = 100_000;
 
 fn write(path: &Path, value: u64) -> Result<(), GroupError> {
@@ -64,7 +64,7 @@ impl Trees {
         [Some(&self.memory), self.cpu.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect()
     }
 
-    /// The directories of a new group: one for each resource that is limited.
+    /// Makes the directories of a new group: one for each resource that is limited.
     pub(super) fn make(&self, name: &str, limits: &GroupLimits) -> Result<Directories, GroupError> {
         let mut made = Directories { memory: None, cpu: None };
         let make = |tree: &Path| {
@@ -165,7 +165,7 @@ fn limit_sockets(memory: &Path, memory_bytes: u64) -> Result<(), GroupError> {
     }, else Ok(()))
 }
 
-/// A descriptor that is readable once the kernel has killed somebody in the group for want of memory.
+/// Returns a descriptor that is readable once the kernel has killed a process in the group for lack of memory (OOM kill).
 fn out_of_memory(memory: &Path) -> Result<Door, GroupError> {
     use std::os::fd::AsRawFd;
     let path = memory.join("memory.oom_control");

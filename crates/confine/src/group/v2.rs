@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Where groups are made.
+/// The directory in which groups are made.
 #[derive(Debug, Clone)]
 pub struct Tree {
     parent: PathBuf,
@@ -23,14 +23,14 @@ pub(super) struct Directory {
 /// An operator may say below which group belljar makes its own.
 const PARENT_VARIABLE: &str = "BELLJAR_CGROUP";
 
-/// Without this one there is no use in a tree.
+/// Controller without which a tree is of no use.
 const NEEDED: &str = "memory";
 const WANTED: [&str; 3] = [NEEDED, "pids", "cpu"];
 
-/// Where root makes groups if it can't where it is itself.
+/// Group below the root in which root makes groups if it can't do so where it is itself.
 const AT_THE_TOP: &str = "belljar";
 
-/// Where this process goes to make room: a group that gives resources to others may not hold processes itself.
+/// Group that this process moves into to make room: a group that gives resources to others may not hold processes itself.
 const ASIDE: &str = "belljar-host";
 
 const PERIOD_MICROSECONDS: u64 = 100_000;
@@ -106,7 +106,7 @@ impl Tree {
     }
 }
 
-/// Has a group give what it has to those below it.
+/// Delegates a group's controllers to the groups below it.
 fn give(parent: &Path) -> Result<(), GroupError> {
     let control = parent.join("cgroup.subtree_control");
     let (given, there) = (words(&control), words(&parent.join("cgroup.controllers")));
@@ -128,7 +128,7 @@ fn give(parent: &Path) -> Result<(), GroupError> {
     }
 }
 
-/// Moves this process and its children out of a group in which nobody else is.
+/// Moves this process and its children out of a group in which there are no other processes.
 fn step_aside(parent: &Path) -> Result<(), GroupError> {
     let aside = parent.join(ASIDE);
     let there = words(&parent.join("cgroup.procs"));
@@ -164,7 +164,7 @@ impl Directory {
             if swap.exists() {
                 write(&swap, "0")?;
             }
-            // Whoever takes too much takes all others with it: half a job is of no use to anybody.
+            // An OOM kill takes all processes of the group: half a job is of no use.
             write(&self.path.join("memory.oom.group"), "1")?;
         }
         if let Some(processes) = limits.processes {

@@ -1,4 +1,4 @@
-//! PID 1 of a sandbox whose root and namespaces somebody else has made, such as a container engine.
+//! PID 1 of a sandbox whose root and namespaces another program has made, such as a container engine.
 //!
 //! It puts up every wall that takes no rights, on top of those that it finds, and then is PID 1 as in any other
 //! sandbox: the same programs are started in the same way.
@@ -17,7 +17,7 @@ use crate::walls::{About, Fault, landlock, privileges};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
-/// Is PID 1 until the host ends the sandbox. Returns its exit code.
+/// Runs PID 1 until the host ends the sandbox. Returns its exit code.
 pub(crate) fn attend(control: &OwnedFd, walls: &Walls) -> i32 {
     kernel::reset_signals();
     let mut stage = Stage::Clone;
@@ -31,7 +31,8 @@ pub(crate) fn attend(control: &OwnedFd, walls: &Walls) -> i32 {
 }
 
 fn put_up<'a>(control: BorrowedFd<'a>, walls: &Walls, stage: &mut Stage) -> Result<Watch<'a>, Fault> {
-    // Whoever is not the first of a PID namespace could not answer for the others, and would kill strangers.
+    // A process that is not the first of a PID namespace could not answer for the others, and would kill unrelated
+    // processes.
     if !rustix::process::getpid().is_init() {
         return Err(Errno::PERM).about("process 1");
     }

@@ -1,4 +1,4 @@
-//! Sets extended attributes in the place of programs ([`crate::seccomp::policy::guard`]).
+//! Sets extended attributes on behalf of programs ([`crate::seccomp::policy::guard`]).
 //!
 //! The name lies in memory, where no filter sees it. User attributes are charged to the sandbox, or lie on a disk. The
 //! kernel keeps access control lists (`system.posix_acl_access`, up to 64 KiB for each file) in memory that it charges to
@@ -16,7 +16,7 @@ const LONGEST_NAME: usize = 256;
 /// `XATTR_SIZE_MAX`.
 const LONGEST_VALUE: u64 = 65_536;
 
-/// What one call is about.
+/// Arguments of one call.
 struct Request {
     target: Target,
     name: Vec<u8>,
@@ -25,7 +25,7 @@ struct Request {
 }
 
 enum Target {
-    /// What a path leads to, as `O_PATH`.
+    /// Target of a path, opened with `O_PATH`.
     Path(OwnedFd),
     Descriptor(OwnedFd),
 }

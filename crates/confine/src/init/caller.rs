@@ -1,5 +1,5 @@
-//! What a guarded process names in a call: descriptors, paths and memory of its own. Each is read or opened once, so that
-//! a caller that changes it afterwards changes nothing. Only workers do this: any of it may wait.
+//! Access to what a guarded process names in a call: its descriptors, paths and memory. Each is read or opened once, so
+//! that a caller that changes it afterwards changes nothing. Only workers do this: each of these operations may block.
 
 use crate::kernel::ask::{self, Question};
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use std::path::Path;
 /// The longest path, its NUL included.
 const LONGEST_PATH: usize = 4096;
 
-/// Where two paths that mean the caller itself would mean PID 1.
+/// Paths that mean the caller itself and would mean PID 1 here.
 const OF_THE_CALLER: [&str; 2] = ["/proc/self", "/proc/thread-self"];
 
 /// Takes what a call names, does with it what is asked, and answers. What was taken is the caller's only if it still waits: its number
@@ -36,7 +36,7 @@ pub(super) fn open(thread: i32, name: &str, flags: OFlags) -> Result<OwnedFd, Er
     openat(CWD, format!("/proc/{thread}/{name}"), flags | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Reads so many bytes of the caller's memory.
+/// Reads that many bytes of the caller's memory.
 pub(super) fn read_memory(thread: i32, pointer: u64, length: usize) -> Result<Vec<u8>, Errno> {
     let memory = open(thread, "mem", OFlags::RDONLY)?;
     let mut bytes = vec![0; length];

@@ -1,4 +1,4 @@
-//! Answers the questions of guarded processes ([`crate::seccomp::policy::guard`]), and connects sockets in their place.
+//! Answers the questions of guarded processes ([`crate::seccomp::policy::guard`]), and connects sockets on their behalf.
 //!
 //! PID 1 itself takes nothing that a program gives it: it would wait where the program makes it wait. A worker does, a
 //! process of its own for each question.
@@ -7,8 +7,9 @@
 //! itself, the address, the directory that a relative path begins in. A path is opened, and what was opened is
 //! connected to, so that no name leads anywhere else in between.
 //!
-//! Local sockets are connected to if they lie in the sandbox's own memory or in an overlay. In a directory of the host a socket may be
-//! anybody's: it is connected to if one of the sandbox's own listens at it ([`own_sockets`]).
+//! A local socket is connected to if it lies in the sandbox's own memory or in an overlay. In a directory of the host, a
+//! socket may belong to any process: it is connected to only if one of the sandbox's own sockets listens at it
+//! ([`own_sockets`]).
 
 use super::caller::{self, open, read_memory};
 use super::own::Own;
@@ -39,21 +40,21 @@ pub(super) struct Connector {
     reservations: VecDeque<Question>,
 }
 
-/// What one `connect` is about.
+/// Arguments of one `connect`.
 struct Connection {
     socket: OwnedFd,
     address: Vec<u8>,
-    /// Where a relative path begins.
+    /// Directory in which a relative path begins.
     directory: OwnedFd,
 }
 
 /// The longest address that any family has (`sockaddr_storage`).
 const LONGEST_ADDRESS: u64 = 128;
 
-/// As many questions for space wait whose callers may be gone.
+/// Maximum number of waiting requests for space whose callers may be gone.
 const MOST_RESERVATIONS: usize = 1024;
 
-/// How long the family at the beginning of an address is, and where a path begins.
+/// Length of the address family at the beginning of an address, in bytes; a path begins behind it.
 const FAMILY_BYTES: usize = 2;
 
 // === impl Connector ===
@@ -63,14 +64,14 @@ impl Connector {
         Self { listener, own, workers: Vec::new(), reserving: None, reservations: VecDeque::new() }
     }
 
-    /// A child has ended. If it was one that connects, and was killed before it could answer, the question is answered now:
-    /// whoever asked would wait for ever.
+    /// Handles the end of a child process. If it was a worker and was killed before it could answer, its question is
+    /// answered now: otherwise the caller would wait for ever.
     pub(super) fn child_ended(&mut self, pid: i32) {
         if let Some(at) = self.workers.iter().position(|(worker, _)| *worker == pid) {
             let (_, question) = self.workers.swap_remove(at);
             let is_reservation = self.reserving == Some(pid);
             let error = if is_reservation { Errno::NOMEM } else { Errno::CONNABORTED };
-            // To what is answered already, nothing is said by this.
+            // This has no effect on a question that was answered already.
             ask::answer_question(self.listener(), question, Err(error));
             if is_reservation {
                 self.reserving = None;
@@ -79,7 +80,7 @@ impl Connector {
         }
     }
 
-    /// Where questions come in.
+    /// Descriptor on which questions come in.
     pub(super) fn listener(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
@@ -117,7 +118,7 @@ impl Connector {
         }
     }
 
-    /// Has the next one that waits for space get it, unless another one does.
+    /// Reserves space for the next waiting request, unless another one is in progress.
     fn reserve_next(&mut self) {
         while self.reserving.is_none()
             && let Some(question) = self.reservations.pop_front()

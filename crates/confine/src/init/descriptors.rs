@@ -1,10 +1,10 @@
-//! What the descriptors of a sandbox's programs have the kernel keep and charge to no control group: locks on files, and the
-//! state of directories that are being read.
+//! Kernel memory behind the descriptors of a sandbox's programs that is charged to no control group: locks on files, and
+//! the state of directories that are being read.
 //!
-//! A file system keeps some 10 KiB for each descriptor by which a directory is read. An overlay keeps a list of all names in
-//! it, and another one for each descriptor, if names were added in between. Nothing tells how large these are, so they are
-//! estimated, and rather too high. Whether a directory was read isn't told either, so every open one counts. Where the first
-//! estimate is too much, the names in each directory are counted, and few names are no reason to end a sandbox.
+//! A file system keeps some 10 KiB for each descriptor by which a directory is read. An overlay keeps a list of all names
+//! in it, and another one for each descriptor, if names were added in between. Their sizes are not reported, so they are
+//! estimated, and rather too high. It isn't reported either if a directory was read, so every open one counts. Where the
+//! first estimate is too much, the names in each directory are counted, and few names are no reason to end a sandbox.
 //!
 //! Not everything can be seen: descriptors in flight over local sockets are in no table, a process that is not dumpable
 //! hides its own, and a table may be handed on to a process that begins meanwhile. A lock of `flock` also lives on with a
@@ -19,20 +19,21 @@ use std::collections::HashMap;
 use std::fs::read_dir;
 use std::mem::MaybeUninit;
 
-/// For a directory that the file system itself lists.
+/// Estimate for a directory that the file system itself lists, in bytes.
 const OF_DIRECTORY: u64 = 16 << 10;
-/// For one that an overlay lists: as much as names take that it doesn't tell of, those of the layer below.
+/// Estimate for a directory that an overlay lists, in bytes: memory for the names of the layer below, which aren't
+/// reported.
 const OF_OVERLAY: u64 = 4 << 20;
-/// For one whose names have been counted: as much as names take that are gone again.
+/// Estimate for a directory whose names have been counted, in bytes: memory for names that are gone again.
 const OF_COUNTED: u64 = 256 << 10;
-/// For each name that was counted, besides its bytes.
+/// Estimate for each name that was counted, in bytes, besides its own length.
 const OF_NAME: u64 = 192;
-/// An entry of a list takes up to so many times as much as its name in a directory on the disk.
+/// Factor between the size of a list's entry and the size of its name in a directory on the disk.
 const FOR_EACH_BYTE: u64 = 8;
-/// For one that an overlay lists and that is removed: its size isn't told any more.
+/// Estimate for a removed directory that an overlay lists, in bytes: its size isn't reported any more.
 const OF_REMOVED: u64 = 64 << 20;
 
-/// What there is, as far as matters.
+/// Locks and directory state found, as far as they matter.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     /// Locks on files, POSIX locks and those of `flock`. One that several descriptors share counts for each.
@@ -41,27 +42,27 @@ pub(super) struct Held {
     pub(super) directories: u64,
     /// Descriptors that were looked at.
     pub(super) descriptors: usize,
-    /// Whether there were too many to look at in time, or too long lists behind them.
+    /// True if there were too many to look at in time, or the lists behind them were too long.
     pub(super) is_unfinished: bool,
-    /// Whether there may be descriptors in no table that can be read.
+    /// True if there may be descriptors that are in no readable table.
     pub(super) has_unseen: bool,
-    /// What the names in directories of overlays take, by device and inode.
+    /// Memory for the names in directories of overlays, in bytes, by device and inode.
     pub(super) names: HashMap<(u32, u32, u64), u64>,
 }
 
-/// Where to look, and how closely.
+/// Scope of a look, and its precision.
 pub(super) struct Scope<'a> {
     /// The ids of mounts of overlays that can be written.
     pub(super) overlays: &'a [u64],
     /// A process that hides its descriptors and is trusted.
     pub(super) runner: Option<i32>,
-    /// How many locks are enough to know.
+    /// Number of locks at which counting may stop.
     pub(super) most_locks: usize,
-    /// Whether the names in directories are counted, which takes time with each of them.
+    /// True if the names in directories are counted. The time for it grows with the number of names.
     pub(super) counts_names: bool,
 }
 
-/// What a `fdinfo` file of `/proc` says.
+/// Contents of a `fdinfo` file of `/proc`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Info {
     flags: u32,
@@ -144,7 +145,7 @@ impl Held {
         Ok(())
     }
 
-    /// What is kept for a descriptor, if it is one of a directory.
+    /// Returns the estimated memory kept for a descriptor, if it is one of a directory.
     fn of_directory(
         &mut self,
         path: &str,
@@ -187,7 +188,7 @@ fn unless_gone<T>(looked: Result<T, Errno>) -> Result<Option<T>, Errno> {
     }
 }
 
-/// What the names in a directory take in a list, as many as there are time for.
+/// Returns the memory for the names of a directory in a list, for as many names as there is time for.
 fn of_names(path: &str, pace: &mut Pace<'_>) -> Result<u64, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let directory = openat(CWD, path, flags, Mode::empty())?;
@@ -232,7 +233,7 @@ impl Info {
         }
     }
 
-    /// Whether what is wanted may stand in the lines that follow.
+    /// Returns true if more of the wanted fields may stand in the lines that follow.
     fn add_lines(&mut self, lines: &str) -> bool {
         for line in lines.lines() {
             let Some((name, value)) = line.split_once(':') else { return false };
@@ -242,7 +243,7 @@ impl Info {
                 ("lock", _) => self.locks += 1,
                 ("scm_fds", value) => self.in_flight = value != "0",
                 ("pos" | "ino", _) => {}
-                // What only some kinds of files tell, and may be long.
+                // Fields of only some kinds of files, which may be long.
                 _ => return false,
             }
         }

@@ -4,9 +4,10 @@
 //! for no user: two sandboxes could use it up, and then no other could start. The length of a filter lies in memory, where
 //! the caller can change it after PID 1 has looked. So every filter counts as one of the longest.
 //!
-//! Installed filters are added up. A filter is gone when no thread has it any more, which nothing tells. So when there are
-//! too many, PID 1 looks how many there can be: the kernel says of each thread how many it has. Threads that share
-//! filters can't be told from threads that don't, except where a process has always given all its threads the same ones.
+//! Installed filters are added up. A filter is gone when no thread has it any more, but the kernel reports no such event.
+//! So when there are too many, PID 1 computes an upper bound: the kernel reports the number of filters of each thread.
+//! Threads that share filters can't be distinguished from threads that don't, except where a process has always given all
+//! its threads the same ones.
 //!
 //! A look counts only if it can't have missed a thread (`look`). Where none does, all filters count as if they were still
 //! there, and the next one is refused.
@@ -27,24 +28,24 @@ use std::time::{Duration, Instant};
 
 /// The filters of one sandbox.
 pub(super) struct Filters {
-    /// How many programs may have installed at a time.
+    /// Maximum number of filters that programs may have installed at a time.
     most: u64,
-    /// How many a program has that has installed none: those of PID 1, the guard, and those that the runner gives it. Read
-    /// when it is first needed.
+    /// Number of filters of a program that has installed none: those of PID 1, the guard, and those that the runner gives
+    /// it. Read when it is first needed.
     given: Option<u64>,
-    /// How many there may be now, at most.
+    /// Upper bound of the filters that are installed now.
     installed: u64,
     /// The runner, if there is one. It is never refused a filter: without one, its steps could harm it.
     runner: Option<i32>,
-    /// How many a thread will have that was let through, which may not have come to it yet.
+    /// Expected number of filters of each thread whose call was let through and may not have taken effect yet.
     expected: HashMap<i32, u64>,
     /// Processes whose threads may have different filters.
     divided: HashSet<i32>,
-    /// When it may be looked again.
+    /// Earliest time of the next look.
     next_look: Option<Instant>,
 }
 
-/// What the kernel says of a thread.
+/// State of a thread, as the kernel reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Thread {
     process: i32,
@@ -52,13 +53,13 @@ struct Thread {
     filters: u64,
 }
 
-/// How long PID 1 does something else after it has looked at every thread.
+/// Minimum time between two looks at every thread.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// How many the runner gives each program that it starts.
+/// Number of filters that the runner gives each program that it starts.
 const FILTERS_OF_RUNNER: u64 = 2;
 
-/// How long PID 1 looks again when processes began or ended while it looked.
+/// Maximum time for repeating a look when processes began or ended meanwhile.
 const LOOK_LIMIT: Duration = Duration::from_millis(50);
 
 /// The threads of a sandbox by their ids, those of PID 1 left out.
@@ -112,7 +113,7 @@ impl Filters {
             self.look_again();
         }
         if self.installed >= self.most {
-            // As the kernel says when a filter is too much for it.
+            // Same error as the kernel's when a filter is too much for it.
             return Err(Errno::NOMEM);
         }
         let is_for_all = question.number == libc::SYS_seccomp as i32
@@ -127,7 +128,7 @@ impl Filters {
         Ok(())
     }
 
-    /// Adds up what the threads that live may have, if that can be told.
+    /// Adds up the filters that live threads may have, if that can be determined.
     fn look_again(&mut self) {
         let begun = Instant::now();
         if self.next_look.is_some_and(|next| begun < next) {
@@ -167,13 +168,14 @@ impl Filters {
     }
 }
 
-/// Whether the kernel is asked to write what the filter refuses to the host's audit log: as one says that doesn't know the flag. A filter
-/// that has calls logged which it allows (`SECCOMP_RET_LOG`) can't be told from others: it lies in memory that its caller can change.
+/// Returns true if the call asks the kernel to log what the filter refuses to the host's audit log. Such a call is answered
+/// as by a kernel that doesn't know the flag. A filter that has allowed calls logged (`SECCOMP_RET_LOG`) can't be told from
+/// others: it lies in memory that its caller can change.
 fn asks_for_log(question: &Question) -> bool {
     question.number == libc::SYS_seccomp as i32 && question.arguments[1] & libc::SECCOMP_FILTER_FLAG_LOG != 0
 }
 
-/// Every thread that there is; nothing if that can't be told by then.
+/// Returns every live thread; `None` if that can't be determined in time.
 ///
 /// A list of `/proc` misses a process whose parent's parent was there a moment ago and has ended since. So a look counts only
 /// if nothing has begun and nothing has ended meanwhile: two lists have the same threads in them, and the kernel, which
@@ -207,7 +209,8 @@ fn agreed((before, after): (i32, i32), [first, mut second]: [Threads; 2]) -> Opt
     Some(second)
 }
 
-/// Whether a process or thread may have begun between two ids that PID 1 was given: the kernel gives them in a row.
+/// Returns true if a process or thread may have begun between two ids that PID 1 was given: the kernel assigns ids in
+/// sequence.
 pub(super) fn has_begun(before: Option<i32>, after: Option<i32>) -> bool {
     before.zip(after).is_none_or(|(before, after)| after != before + 1)
 }
@@ -222,10 +225,10 @@ pub(super) fn next_id() -> Option<i32> {
     }
 }
 
-/// Every thread of the sandbox but those of PID 1, as far as a list shows them.
+/// Returns every thread of the sandbox except those of PID 1, as far as a list shows them.
 ///
 /// # Errors
-/// The kernel's for what is there and can't be read: it may be anything.
+/// The kernel's for a thread that exists and can't be read: it may have any filters.
 fn threads() -> Result<Threads, Errno> {
     let mut found = Threads::new();
     for process in ids("/proc")?.into_iter().filter(|process| *process != 1) {
@@ -237,7 +240,7 @@ fn threads() -> Result<Threads, Errno> {
     Ok(found)
 }
 
-/// The numbers in a directory of `/proc`; none if the process is gone.
+/// Returns the numbers in a directory of `/proc`; none if the process is gone.
 fn ids(path: &str) -> Result<Vec<i32>, Errno> {
     match numbers_in(path) {
         Err(errno) if is_gone(errno) => Ok(Vec::new()),
@@ -252,11 +255,11 @@ fn is_gone(errno: Errno) -> bool {
 // === impl Thread ===
 
 impl Thread {
-    /// Reads a `status` file of `/proc`; nothing for a thread that is gone.
+    /// Reads a `status` file of `/proc`; `None` for a thread that is gone.
     ///
     /// # Errors
-    /// The kernel's for one that is there and can't be read; [`Errno::NOSYS`] on a kernel that doesn't count filters (before
-    /// Linux 5.9).
+    /// The kernel's for a thread that exists and can't be read; [`Errno::NOSYS`] on a kernel that doesn't count filters
+    /// (before Linux 5.9).
     fn read(path: &str) -> Result<Option<Self>, Errno> {
         let mut text = [0; 4096];
         let file = match openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {

@@ -1,8 +1,8 @@
-//! Sets `SO_LINGER` in the place of programs ([`crate::seccomp::policy::guard`]): a close never waits.
+//! Sets `SO_LINGER` on behalf of programs ([`crate::seccomp::policy::guard`]): a close never blocks.
 //!
-//! A program can have its socket closed by a process that serves others: the reader of a local socket that it was passed to,
-//! and the kernel's worker for all late closes of the machine, which garbage of local sockets comes to. That worker would
-//! wait as long as the option says, even after the sandbox has ended.
+//! A program can have its socket closed by a process that serves others: the reader of a local socket that the socket was
+//! passed to, or the kernel's worker for all late closes of the machine, which collects the garbage of local sockets. That
+//! worker would wait for the time in the option, even after the sandbox has ended.
 //!
 //! With a time of 0 a close resets the connection at once, and programs get that. With any other time a close goes on in
 //! the background, as without the option: the request succeeds without effect.
@@ -47,7 +47,7 @@ impl Request {
     }
 }
 
-/// Whether the option is on, with a time of 0.
+/// Returns true if the option is on, with a time of 0.
 fn resets(option: &[u8]) -> bool {
     option.split_at_checked(4).is_some_and(|(on, seconds)| on != [0; 4] && seconds == [0; 4])
 }

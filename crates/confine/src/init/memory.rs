@@ -1,11 +1,11 @@
-//! Sees to it that a sandbox that has used up its memory ends as a whole.
+//! Ends a sandbox as a whole once its memory is used up.
 //!
-//! A control group of version 2 does so by itself. In one of version 1 the kernel kills whoever it likes best and tells;
-//! without any, PID 1 adds up what its processes hold, with the tables of their pages, and its files. What is in no process and
-//! no file (memory without a name, pipes, sockets) it doesn't see: that has limits of its own. In a container it sees the group
-//! from inside, and how often the kernel has killed a process there.
+//! A control group of version 2 does so by itself. In one of version 1 the kernel kills a process of its choice and reports
+//! it. Without any group, PID 1 adds up the memory of its processes, with their page tables, and of its files. It doesn't
+//! see memory that is in no process and no file (memory without a name, pipes, sockets): that has limits of its own. In a
+//! container PID 1 sees the group from inside, and the number of OOM kills there.
 //!
-//! What the kernel charges to no control group is watched in all of these cases ([`super::uncharged`]).
+//! Memory that the kernel charges to no control group is watched in all of these cases ([`super::uncharged`]).
 
 use super::own::Own;
 use super::uncharged::Uncharged;
@@ -23,48 +23,48 @@ use std::time::{Duration, Instant};
 /// Watches what the sandbox holds.
 pub(super) struct Memory {
     limit: Limit,
-    /// What is part of no limit.
+    /// Memory that no limit covers.
     uncharged: Uncharged,
 }
 
-/// How it is known that memory has run out.
+/// Ways to detect that memory has run out.
 enum Limit {
-    /// The kernel sees to it, or nobody.
+    /// The kernel enforces the limit, or nothing does.
     Unwatched,
     /// Readable then.
     Told {
         event: OwnedFd,
-        /// What is counted apart from that.
+        /// Memory of sockets that is counted apart.
         sockets: Option<Sockets>,
     },
-    /// In this file, to be looked at: how many were killed.
+    /// The number of OOM kills is read from this file at intervals.
     Counted {
         /// A file of lines `key number`.
         file: File,
-        /// When to look again.
+        /// Time of the next look.
         next: Instant,
     },
-    /// To be looked at.
+    /// The memory is added up at intervals.
     Added {
-        /// What may be held.
+        /// Maximum memory in bytes.
         most_bytes: u64,
-        /// Where the sandbox's files in memory are.
+        /// Directory of the sandbox's files in memory.
         files: String,
-        /// When to look again.
+        /// Time of the next look.
         next: Instant,
     },
 }
 
-/// What sockets hold in buffers, to be looked at.
+/// Watches the memory that sockets hold in buffers.
 struct Sockets {
     /// A file with the number of bytes.
     usage: File,
     most_bytes: u64,
-    /// When to look again.
+    /// Time of the next look.
     next: Instant,
 }
 
-/// More than this much a second can't be taken on any machine there is, for each of its processors.
+/// Maximum number of bytes that any machine can allocate per second, for each of its processors.
 const FASTEST_BYTES: u64 = 4 << 30;
 
 const BETWEEN_COUNTS: Duration = Duration::from_millis(100);
@@ -79,7 +79,7 @@ impl Memory {
         Limit::watch(plan).map(Self::of)
     }
 
-    /// In a container, whose group is not this process's own.
+    /// Limit in a container, whose group is not this process's own.
     pub(super) fn of_container() -> Self {
         Self::of(Limit::of_container())
     }
@@ -88,7 +88,7 @@ impl Memory {
         Self { limit, uncharged: Uncharged::watch() }
     }
 
-    /// What is to stay open for it.
+    /// Returns the descriptors that must stay open for it.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let (first, second) = match &self.limit {
             Limit::Told { event, sockets } => {
@@ -100,7 +100,7 @@ impl Memory {
         first.into_iter().chain(second)
     }
 
-    /// Becomes readable when memory has run out, if it is told.
+    /// Becomes readable when memory has run out, if the kernel reports that.
     pub(super) fn told(&self) -> Option<BorrowedFd<'_>> {
         match &self.limit {
             Limit::Told { event, .. } => Some(event.as_fd()),
@@ -108,19 +108,19 @@ impl Memory {
         }
     }
 
-    /// How long it may be before [`Self::has_run_out`] is asked again.
+    /// Maximum time before [`Self::has_run_out`] must be called again.
     pub(super) fn patience(&self) -> Duration {
         let uncharged = self.uncharged.patience();
         self.limit.patience().map_or(uncharged, |limit| limit.min(uncharged))
     }
 
-    /// Whether the kernel has killed a process for want of memory, where that is counted. To be asked before it is told that
-    /// one has ended: who hears that wants to know why.
+    /// Returns true if the kernel has killed a process for lack of memory (OOM kill), where that is counted. Call it before
+    /// the end of a process is reported: the receiver of the report needs the reason.
     pub(super) fn has_cost_somebody(&self) -> bool {
         matches!(&self.limit, Limit::Counted { file, .. } if oom_kills(file) > 0)
     }
 
-    /// Whether there is more than may be. Looks only when it is time to, at the limit also while another look goes on.
+    /// Returns true if more memory is held than allowed. Measures only when a look is due, also while another look goes on.
     pub(super) fn has_run_out(&mut self, own: &Own) -> bool {
         let Self { limit, uncharged } = self;
         limit.has_run_out() || uncharged.is_too_much(own, &mut || limit.has_run_out())
@@ -148,8 +148,8 @@ impl Limit {
         })
     }
 
-    /// In a container, whose group is somebody else's. One that is not to be seen is nobody's to watch; then the kernel's
-    /// choice of whom to kill stands.
+    /// Limit in a container, whose group belongs to its engine. A group that can't be seen is not watched; then the
+    /// kernel's choice of a process to kill stands.
     fn of_container() -> Self {
         const COUNTS: [&str; 2] =
             ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
@@ -159,7 +159,7 @@ impl Limit {
         }
     }
 
-    /// How long it may be before [`Self::has_run_out`] is asked again, if that matters.
+    /// Maximum time before [`Self::has_run_out`] must be called again, if there is one.
     fn patience(&self) -> Option<Duration> {
         match self {
             Self::Added { next, .. }
@@ -171,7 +171,7 @@ impl Limit {
         }
     }
 
-    /// Whether there is more than may be. Looks only when it is time to.
+    /// Returns true if more memory is held than allowed. Measures only when a look is due.
     fn has_run_out(&mut self) -> bool {
         let now = Instant::now();
         match self {
@@ -199,7 +199,7 @@ impl Sockets {
         Ok(Self { usage: usage.into(), most_bytes: counted.most_bytes, next: Instant::now() })
     }
 
-    /// Whether there is more than may be. Looks only when it is time to.
+    /// Returns true if more memory is held than allowed. Measures only when a look is due.
     fn have_too_much(&mut self, now: Instant) -> bool {
         if now < self.next {
             return false;
@@ -212,7 +212,7 @@ impl Sockets {
     }
 }
 
-/// How many were killed for want of memory, by a file of lines `key number`.
+/// Returns the number of OOM kills from a file of lines `key number`.
 fn oom_kills(file: &File) -> u64 {
     let mut text = [0; 512];
     let read = file.read_at(&mut text, 0).unwrap_or_default();
@@ -220,7 +220,7 @@ fn oom_kills(file: &File) -> u64 {
     text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or_default()
 }
 
-/// What lies in the sandbox's files in memory, and what the files themselves take: one file system holds them all.
+/// Returns the size of the sandbox's files in memory, and of their inodes, in bytes. One file system holds them all.
 fn in_files(place: &str) -> u64 {
     const INODE_BYTES: u64 = 1024;
     let of = rustix::fs::statvfs(place);

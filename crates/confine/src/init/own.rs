@@ -1,4 +1,4 @@
-//! What belongs to one sandbox alone, by which PID 1 decides what programs may do.
+//! State of one sandbox by which PID 1 decides what programs may do.
 
 use super::filters::Filters;
 use super::poll_tables::PollTables;
@@ -17,15 +17,15 @@ pub(super) struct Own {
     /// The mount points of files of the sandbox's own: what can be written, and views through overlays, in which nothing
     /// shows that other processes of the machine do. Programs can't change what is mounted there.
     places: Vec<String>,
-    /// The ids of those mounts, once they are asked for.
+    /// Ids of those mounts, read when they are first needed.
     mounts: OnceCell<Vec<u64>>,
     /// The mount points of overlays that can be written.
     overlay_places: Vec<String>,
-    /// The ids of those mounts, likewise.
+    /// Ids of those overlays, read when they are first needed.
     overlays: OnceCell<Vec<u64>>,
     /// The seccomp filters that programs have installed.
     pub(super) filters: RefCell<Filters>,
-    /// What threads wait for in `poll` and `select`.
+    /// Descriptors that threads wait for in `poll` and `select`.
     pub(super) poll_tables: RefCell<PollTables>,
 }
 
@@ -51,7 +51,7 @@ impl Own {
         Ok(Self { overlay_places, ..Self::of(on_own_devices, watched, plan.limits.filters)? })
     }
 
-    /// Reads it from these places, none of which is an overlay of its own.
+    /// Reads the state from these places, none of which is an overlay of its own.
     pub(super) fn of<'p>(
         on_own_devices: impl Iterator<Item = &'p str>,
         watched: impl Iterator<Item = &'p str>,
@@ -74,7 +74,7 @@ impl Own {
         self.devices.contains(&device)
     }
 
-    /// Whether an open file lies in a mount of the sandbox's own.
+    /// Returns true if an open file lies in a mount of the sandbox's own.
     pub(super) fn has_mount_of(&self, file: impl AsFd) -> Result<bool, Errno> {
         let mount = mount_of(file, "")?;
         Ok(self.mounts.get_or_init(|| mounts_at(&self.places)).contains(&mount))

@@ -1,9 +1,10 @@
-//! Whether a local socket in a directory of the host is the sandbox's own.
+//! Check that a local socket in a directory of the host is the sandbox's own.
 //!
-//! A path in such a directory may lead to a socket of the host, of another sandbox, or of this one. The kernel tells which sockets listen
-//! in the network namespace of this process, and which file each is bound to (`NETLINK_SOCK_DIAG`, sock_diag(7)). It tells a file by its
-//! device and the low 32 bits of its inode number, so this holds only where inode numbers are no longer than that: elsewhere a sandbox
-//! could make a socket whose number ends like that of one of the host's.
+//! A path in such a directory may lead to a socket of the host, of another sandbox, or of this one. The kernel lists the
+//! sockets that listen in the network namespace of this process, with the file that each is bound to (`NETLINK_SOCK_DIAG`,
+//! sock_diag(7)). It identifies a file by its device and the low 32 bits of its inode number. So this holds only where
+//! inode numbers are no longer than that: elsewhere a sandbox could make a socket whose number ends like that of one of the
+//! host's.
 //!
 //! No race leads elsewhere. The file is open (`O_PATH`), so its number belongs to no other file, however names are moved meanwhile; a
 //! socket is bound to a file that its `bind` has made, and to no other ever. So if a socket of this namespace listens at that number, it
@@ -16,15 +17,15 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
-/// A file, as the kernel tells of what a socket is bound to.
+/// The file that a socket is bound to, as the kernel identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bound {
     inode: u32,
     device: u32,
 }
 
-/// Length of the header of a netlink message, of what is asked, of what is told of a socket before its attributes, and of an
-/// attribute's header, in bytes.
+/// Lengths, in bytes: of the header of a netlink message, of a request, of a socket's entry before its attributes, and of
+/// an attribute's header.
 const HEADER: usize = 16;
 const ASKED: usize = 24;
 const TOLD: usize = 16;
@@ -42,7 +43,7 @@ const FILE: u16 = 1;
 /// `TCP_LISTEN`, which is the state of local sockets, too.
 const LISTENS: u32 = 10;
 
-/// As much as the kernel puts into one datagram of a list.
+/// Maximum size of one datagram of a list from the kernel, in bytes.
 const ROOM: usize = 64 << 10;
 
 /// Lists that the kernel makes while sockets come and go may miss some.
@@ -65,12 +66,13 @@ pub(super) fn check(file: impl AsFd, stat: &Stat) -> Result<(), Errno> {
     Err(Errno::CONNREFUSED)
 }
 
-/// Whether no inode number of a file system is longer than 32 bits.
+/// Returns true if no inode number of a file system is longer than 32 bits.
 fn has_short_numbers(found: &StatFs) -> bool {
     const EXT: u64 = 0xef53;
     const F2FS: u64 = 0xf2f5_2010;
     const XFS: u64 = 0x5846_5342;
-    /// In XFS a number is where the inode lies, in units of its size; allocation groups are counted as if their sizes were powers of two.
+    /// Minimum size of an inode in XFS. An inode number there is its position, in units of its size; allocation groups are
+    /// counted as if their sizes were powers of two.
     const SMALLEST_INODE: u64 = 256;
     // The type is a number of 32 bits, whatever the field's.
     match found.f_type as u64 & u64::from(u32::MAX) {
@@ -83,7 +85,7 @@ fn has_short_numbers(found: &StatFs) -> bool {
     }
 }
 
-/// The files at which sockets of this network namespace listen.
+/// Returns the files at which sockets of this network namespace listen.
 fn listeners() -> Result<Vec<Bound>, Errno> {
     let kernel: OwnedFd = socket_with(
         AddressFamily::NETLINK,
@@ -109,7 +111,7 @@ fn request() -> Vec<u8> {
     bytes.extend(length.to_ne_bytes());
     bytes.extend(BY_FAMILY.to_ne_bytes());
     bytes.extend(ALL.to_ne_bytes());
-    // The kernel fills in who asks; answers have no number of their own here.
+    // The kernel fills in the sender; answers have no number of their own here.
     bytes.extend([0; 8]);
     bytes.extend([libc::AF_UNIX as u8, 0, 0, 0]);
     bytes.extend((1_u32 << LISTENS).to_ne_bytes());
@@ -127,7 +129,7 @@ fn read(mut part: &[u8], all: &mut Vec<Bound>) -> Result<bool, Errno> {
         match short(message, 4) {
             Some(BY_FAMILY) => all.extend(file_of(message.get(HEADER + TOLD..).unwrap_or_default())),
             Some(DONE) => return Ok(false),
-            // The kernel can't tell.
+            // The kernel doesn't support the query.
             _ => return Err(Errno::OPNOTSUPP),
         }
         part = part.get(aligned(length)..).unwrap_or_default();
@@ -165,7 +167,7 @@ const fn aligned(length: usize) -> usize {
 impl Bound {
     /// `None` for a number that the kernel would cut.
     fn of(stat: &Stat) -> Option<Self> {
-        /// How the kernel writes a device down here: other than for programs.
+        /// The kernel's encoding of a device here differs from the one for programs.
         const MINOR_BITS: u32 = 20;
         let device = (major(stat.st_dev) << MINOR_BITS) | minor(stat.st_dev);
         Some(Self { inode: u32::try_from(stat.st_ino).ok()?, device })

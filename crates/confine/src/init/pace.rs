@@ -1,4 +1,4 @@
-//! How long a look of PID 1 may take, and what PID 1 looks at meanwhile.
+//! Time limits of PID 1's looks, and the other looks that it makes meanwhile.
 //!
 //! Programs decide how much there is to look at. So a long look goes in short steps, has a limit of processor time, and makes
 //! way for the other looks that are due: none of them waits until it has ended.
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Pace<'a> {
     /// Processor time of this thread: on a busy machine a look takes longer, and sees as much.
     until: Duration,
-    /// When to look at the time, and at the others, again.
+    /// Time at which the clock and the other looks are checked again.
     next: Instant,
     /// The other looks. Returns true when one of them has found too much, so that this one needn't go on.
     others: &'a mut dyn FnMut() -> bool,
@@ -31,12 +31,12 @@ const BETWEEN_OTHERS: Duration = Duration::from_millis(5);
 // === impl Pace ===
 
 impl<'a> Pace<'a> {
-    /// Begins a look that may use so much processor time, without that of the others.
+    /// Begins a look that may use that much processor time, without that of the others.
     pub(super) fn begin(longest: Duration, others: &'a mut dyn FnMut() -> bool) -> Self {
         Self { until: processor_time() + longest, next: Instant::now(), others, stop: None }
     }
 
-    /// Whether the look may go on. To be asked before each of its steps.
+    /// Returns true if the look may go on. Call it before each of its steps.
     pub(super) fn goes_on(&mut self) -> bool {
         if self.stop.is_none() && Instant::now() >= self.next {
             let begun = processor_time();
@@ -56,7 +56,7 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// What this thread has used.
+/// Returns the processor time that this thread has used.
 fn processor_time() -> Duration {
     let used = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(used.tv_sec.unsigned_abs(), u32::try_from(used.tv_nsec).unwrap_or_default())

@@ -18,13 +18,13 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 
-/// What surrounds a program.
+/// Environment in which a program starts.
 enum Surroundings<'a> {
     /// A sandbox of which the starter is PID 1: a guard is put on top of its filter.
     Namespaces {
-        /// Where PID 1 hears how far the program is.
+        /// Channel on which the program's progress is reported to PID 1.
         reports: BorrowedFd<'a>,
-        /// Where the host says that the program may begin, if it still has to.
+        /// Channel on which the host releases the program, if it still has to.
         word: Option<BorrowedFd<'a>>,
     },
     /// A sandbox without namespaces: the program is the supervisor's child, as the starter is, and begins in a
@@ -161,7 +161,8 @@ impl<'a> Payload<'a> {
         Ok(())
     }
 
-    /// Closes what is not the program's. Where PID 1 hears of it is closed by its start alone.
+    /// Closes the descriptors that are not the program's. The report channel to PID 1 is closed only by the program's
+    /// start.
     fn close_descriptors(&self) {
         use rustix::stdio::{stderr, stdin, stdout};
         match self.surroundings {

@@ -15,16 +15,16 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What the threads of one sandbox wait for.
+/// Descriptors that the threads of one sandbox wait for.
 #[derive(Debug, Default)]
 pub(super) struct PollTables {
     /// Descriptors by thread.
     descriptors: HashMap<i32, u64>,
-    /// When to look again which threads have ended.
+    /// Earliest time of the next look for threads that have ended.
     next_look: Option<Instant>,
 }
 
-/// How long PID 1 does something else after it has looked at every thread.
+/// Minimum time between two looks at every thread.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Answers one question.

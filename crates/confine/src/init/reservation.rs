@@ -1,8 +1,8 @@
-//! Reserves space for files in the place of programs ([`crate::seccomp::policy::guard`]).
+//! Reserves space for files on behalf of programs ([`crate::seccomp::policy::guard`]).
 //!
-//! One `fallocate` can take a whole disk within a moment. The host looks at what a sandbox has written as often as a disk can be filled by
-//! writing, so space is reserved no faster than that: one question after the other, piece by piece. What the host finds too much ends
-//! the sandbox meanwhile.
+//! One `fallocate` can take a whole disk within a moment. The host checks the growth of a sandbox as often as a disk can be
+//! filled by writing. So space is reserved no faster than that: one question after the other, piece by piece. A sandbox
+//! that exceeds its quota meanwhile is ended by the host.
 
 use super::caller;
 use crate::kernel::ask::{self, Question};
@@ -12,9 +12,9 @@ use rustix::io::Errno;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// What is reserved at a time.
+/// Number of bytes reserved in one step.
 const PIECE_BYTES: u64 = 16 << 20;
-/// What is reserved in a second. The host takes a disk for twice as fast.
+/// Number of bytes reserved per second. The host assumes that a disk is twice as fast.
 const BYTES_A_SECOND: u64 = 1 << 30;
 /// `st_blocks` counts in these.
 const BLOCK_BYTES: u64 = 512;
@@ -66,7 +66,8 @@ impl Request {
         Ok(())
     }
 
-    /// What can be reserved at most: what the file has already, and what is free. A file system without a size (`memfd`) says nothing.
+    /// Returns the maximum size that can be reserved: what the file has already, and what is free. A file system without a
+    /// size (`memfd`) reports no limit.
     fn most(&self) -> Result<u64, Errno> {
         let (own, free) = (fstat(&self.file)?, fstatvfs(&self.file)?);
         if free.f_blocks == 0 {
@@ -85,7 +86,7 @@ fn flags(mode: u32) -> Result<FallocateFlags, Errno> {
     }
 }
 
-/// How long a disk takes at least to write a piece.
+/// Returns the minimum time that a disk takes to write that many bytes.
 fn time_for(bytes: u64) -> Duration {
     Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / BYTES_A_SECOND)
 }

@@ -1,10 +1,10 @@
-//! What sockets have the kernel keep and charge to no control group: queues of netlink sockets, and what UDP sockets have not
-//! sent; and closed TCP connections, of which the machine has one number for all programs.
+//! Kernel memory of sockets that is charged to no control group: queues of netlink sockets, and data that UDP sockets have
+//! not sent. Also closed TCP connections, of which the machine has one limit for all programs.
 //!
-//! How many sockets there are is told in two short reads, however many there are. Lists of sockets take time with each line,
-//! and with each socket of the machine: the kernel begins anew for each page of them. So the number of netlink sockets is
-//! limited, and their list is never read; UDP sockets are limited in number, so that their list stays short; and a list is
-//! read line by line, with the other looks in between ([`Pace`]). One that takes too long counts as too much.
+//! The number of sockets is available from two short reads, however many there are. Lists of sockets take time with each
+//! line, and with each socket of the machine: the kernel begins anew for each page of them. So the number of netlink
+//! sockets is limited, and their list is never read. UDP sockets are limited in number, so that their list stays short. A
+//! list is read line by line, with the other looks in between ([`Pace`]). A list that takes too long counts as too much.
 
 use super::pace::Pace;
 use crate::plan::{
@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 /// Looks at the sockets of the sandbox's network namespace now and then.
 pub(super) struct Sockets {
     next: Instant,
-    /// When lists may be read again.
+    /// Earliest time at which lists may be read again.
     next_lists: Instant,
-    /// How many sockets there may be at most. Read when it is first needed.
+    /// Maximum numbers of sockets. Read when they are first needed.
     most: Option<Most>,
-    /// Whether there were too many unlisted sockets at the last look. Only from one look to the next does it count: a
+    /// True if there were too many unlisted sockets at the last look. It counts only if the next look finds the same: a
     /// program may be about to connect them.
     had_many_unlisted: bool,
 }
@@ -29,9 +29,9 @@ pub(super) struct Sockets {
 /// Numbers of sockets, by the sizes of buffers that the kernel gives them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Most {
-    /// How many of any kind can't hold too much, however full they are.
+    /// Number of sockets of any kind that can't hold too much, however full they are.
     harmless: u64,
-    /// How many netlink sockets there may be.
+    /// Maximum number of netlink sockets.
     netlink: u64,
 }
 
@@ -44,9 +44,9 @@ struct Listed {
 }
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
-/// Where there are many sockets, they can hold much within a moment.
+/// Interval where there are many sockets: they can hold much within a moment.
 const BETWEEN_LOOKS_AT_MANY: Duration = Duration::from_millis(50);
-/// A list that takes long is read more rarely: it takes no more than a third of PID 1's time.
+/// Pause after a list, as a multiple of its duration: reading lists takes no more than a third of PID 1's time.
 const PAUSE_AFTER_LISTS: u32 = 2;
 /// Reading a list that takes more processor time is not finished. It takes about a microsecond for each line.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
@@ -62,12 +62,13 @@ impl Sockets {
         Self { next: now + BETWEEN_LOOKS, next_lists: now, most: None, had_many_unlisted: false }
     }
 
-    /// How long it may be before [`Self::hold_too_much`] is asked again.
+    /// Maximum time before [`Self::hold_too_much`] must be called again.
     pub(super) fn patience(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// Whether they hold more than they may, or another look found too much meanwhile. Looks only when it is time to.
+    /// Returns true if the sockets hold more than allowed, or another look found too much meanwhile. Looks only when a look
+    /// is due.
     pub(super) fn hold_too_much(&mut self, others: &mut dyn FnMut() -> bool) -> bool {
         Instant::now() >= self.next && self.look(others)
     }
@@ -112,7 +113,7 @@ fn opened(lists: [&str; 2]) -> impl Iterator<Item = impl BufRead> {
     lists.into_iter().filter_map(|list| Some(BufReader::with_capacity(PAGE, File::open(list).ok()?)))
 }
 
-/// Whether the lines of lists come to more than that. Lists that can't be read to their ends in time do.
+/// Returns true if the lines of lists add up to more than the limit, or the lists can't be read to their ends in time.
 fn exceed(
     lists: impl Iterator<Item = impl BufRead>,
     of_line: fn(&str) -> u64,
@@ -129,12 +130,13 @@ fn exceed(
     false
 }
 
-/// By `/proc/net/sockstat`.
+/// Returns the number of used sockets from `/proc/net/sockstat`.
 fn used_sockets(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("sockets: used ")?.trim().parse().ok())
 }
 
-/// By `/proc/net/sockstat`: TCP connections that are closed by their programs and not over, of the whole machine.
+/// Returns the number of TCP connections of the whole machine that are closed by their programs and not over, from
+/// `/proc/net/sockstat`.
 fn orphans_of_machine(text: &str) -> u64 {
     let value = text.lines().find_map(|line| line.strip_prefix("TCP: ")?.split_once("orphan "));
     value.and_then(|(_, rest)| rest.split(' ').next()?.parse().ok()).unwrap_or_default()
@@ -153,7 +155,7 @@ fn orphans_in(line: &str) -> u64 {
     u64::from(inode == Some("0") && is_closed)
 }
 
-/// What receive and send queues hold, by a line of `/proc/net/udp`: in hexadecimal, with a colon between.
+/// Returns the bytes in receive and send queues, from a line of `/proc/net/udp`: in hexadecimal, with a colon between.
 fn in_udp_queues(line: &str) -> u64 {
     let size = |text| u64::from_str_radix(text, 16).ok();
     let queues = line.split_ascii_whitespace().nth(4).and_then(|field| field.split_once(':'));
@@ -172,8 +174,8 @@ impl Most {
         Self::with_buffers(size("rmem_default"), size("wmem_default"))
     }
 
-    /// By the sizes of buffers. The last message in a queue may exceed them: it is as large as the buffer, and one of the
-    /// kernel's to a netlink socket 32 KiB with what belongs to it.
+    /// Computes the limits from the sizes of buffers. The last message in a queue may exceed the buffer: it is as large as
+    /// the buffer, and a message of the kernel to a netlink socket takes 32 KiB with what belongs to it.
     fn with_buffers(received: u64, sent: u64) -> Self {
         const LAST_MESSAGE: u64 = 40 << 10;
         const FEWEST_NETLINK: u64 = 64;
@@ -188,7 +190,7 @@ impl Most {
 // === impl Listed ===
 
 impl Listed {
-    /// By `/proc/net/protocols`.
+    /// Parses `/proc/net/protocols`.
     fn of(text: &str) -> Self {
         let mut listed = Self::default();
         for line in text.lines().skip(1) {

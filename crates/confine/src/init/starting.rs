@@ -16,20 +16,21 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// A process that is to become a program.
+/// A process that is about to become a program.
 pub(super) struct Starting {
     pid: i32,
-    /// Where the process reports.
+    /// Channel on which the process reports.
     reports: OwnedFd,
-    /// Where the guard of the program asks, once the process has reported it.
+    /// Listener of the program's guard, once the process has reported it.
     listener: Option<OwnedFd>,
     /// The program, for error messages.
     program: String,
-    /// When a program that has not started has failed; `None` for the first one, which waits for the host's word.
+    /// Time after which a program that has not started has failed; `None` for the first one, which waits for the host's
+    /// release.
     deadline: Option<Instant>,
 }
 
-/// What the process reports. It reports nothing when it becomes the program.
+/// A report of the starting process. It reports nothing when it becomes the program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum StartReport {
     /// Its guard stands. The guard's listener comes with it.

@@ -5,11 +5,11 @@ use crate::walls::{About, Fault};
 use rustix::fd::OwnedFd;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 
-/// What a program is connected to.
+/// Standard streams of a program.
 pub(crate) struct Streams {
     /// Standard input, output and error.
     pub(crate) standard: [OwnedFd; 3],
-    /// Whether that is a terminal.
+    /// True if they are a terminal.
     pub(crate) has_terminal: bool,
     /// The host's end of the terminal.
     pub(crate) host_end: Option<OwnedFd>,

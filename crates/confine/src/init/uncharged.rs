@@ -19,13 +19,13 @@ use std::time::{Duration, Instant};
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 /// A look that takes long is made more rarely.
 const MOST_OF_THE_TIME: u32 = 10;
-/// How much the memory of the kernel grows before descriptors are looked at, in KiB: some forty thousand locks.
+/// Growth of kernel memory after which descriptors are looked at, in KiB: some forty thousand locks.
 const GROWTH_KIB: u64 = 8 << 10;
-/// How much it grows before they are looked at at once, however long the last look took.
+/// Growth after which they are looked at immediately, however long the last look took, in KiB.
 const FAST_GROWTH_KIB: u64 = 64 << 10;
 /// However little that memory grows: what others give back meanwhile may hide what is taken.
 const UNASKED: Duration = Duration::from_secs(30);
-/// How many more looks are made before a sandbox is ended for what may have been missed alone.
+/// Number of further looks before a sandbox is ended only for what may have been missed.
 const LOOKS_FOR_PROOF: usize = 16;
 /// A look at descriptors that takes more processor time is not finished. It usually takes some microseconds for each.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
@@ -39,12 +39,12 @@ pub(super) struct Uncharged {
 /// Looks at what descriptors have the kernel keep.
 struct Descriptors {
     next: Instant,
-    /// What the kernel held when descriptors were last looked at, in KiB. Before the first program starts: it takes a hundred
-    /// thousand locks before the first look.
+    /// Kernel memory when descriptors were last looked at, in KiB. The first value is taken before the first program
+    /// starts: a hundred thousand locks fit before the first look.
     kernel_kib: Option<u64>,
-    /// What it held when they were last seen to hold little.
+    /// Kernel memory when descriptors were last seen to hold little, in KiB.
     kernel_kib_before: Option<u64>,
-    /// When they may be looked at again, and when they are, however little it has grown.
+    /// Earliest time of the next look, and the time at which one is made however little the memory has grown.
     next_look: Instant,
     next_unasked: Instant,
 }
@@ -56,12 +56,12 @@ impl Uncharged {
         Self { sockets: Sockets::watch(), descriptors: Descriptors::watch() }
     }
 
-    /// How long it may be before [`Self::is_too_much`] is asked again.
+    /// Maximum time before [`Self::is_too_much`] must be called again.
     pub(super) fn patience(&self) -> Duration {
         self.sockets.patience().min(self.descriptors.next.saturating_duration_since(Instant::now()))
     }
 
-    /// Whether there is more than may be. Looks only when it is time to. What else is limited is looked at in between: a
+    /// Returns true if more is held than allowed. Looks only when a look is due. Other limits are checked in between: a
     /// program decides how long a look takes.
     pub(super) fn is_too_much(&mut self, own: &Own, others: &mut dyn FnMut() -> bool) -> bool {
         let Self { sockets, descriptors } = self;
@@ -89,7 +89,8 @@ impl Descriptors {
         }
     }
 
-    /// Whether they hold more than they may, or another look found too much meanwhile. Looks only when it is time to.
+    /// Returns true if the descriptors hold more than allowed, or another look found too much meanwhile. Looks only when a
+    /// look is due.
     fn hold_too_much(&mut self, own: &Own, others: &mut dyn FnMut() -> bool) -> bool {
         let now = Instant::now();
         if now < self.next {
@@ -164,18 +165,18 @@ fn look_while_none_begins(look: impl FnOnce() -> Held) -> Held {
 // === impl Held ===
 
 impl Held {
-    /// Whether all that was seen is no more than may be.
+    /// Returns true if everything that was seen is within the limits.
     fn is_little_but_for_unseen(&self) -> bool {
         let is_little = self.locks <= MOST_LOCKS && self.directories <= MOST_FOR_DIRECTORIES;
         is_little && !self.is_unfinished && self.has_unseen
     }
 }
 
-/// How much the kernel's own memory has grown since descriptors were seen to hold little.
+/// Growth of the kernel's own memory since descriptors were seen to hold little.
 #[derive(Debug, Clone, Copy)]
 struct Growth {
     kib: u64,
-    /// All memory that the machine has.
+    /// Total memory of the machine, in KiB.
     machine_kib: u64,
 }
 
@@ -183,7 +184,7 @@ struct Growth {
 enum Judgement {
     /// No more than may be.
     Little,
-    /// It may be more than may be.
+    /// It may be more than allowed.
     Unclear,
     TooMuch,
 }

@@ -1,5 +1,5 @@
-//! How PID 1 spends its life: it starts the programs that the host asks for, collects what ends, answers questions, and
-//! ends when the program that the sandbox is for has, or when the host says so.
+//! Main loop of PID 1: it starts the programs that the host asks for, reaps processes, and answers questions. It ends when
+//! the sandbox's program has ended, or when the host orders it.
 
 use super::connector::Connector;
 use super::memory::Memory;
@@ -24,7 +24,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-/// Everything that PID 1 looks after.
+/// State of PID 1.
 pub(super) struct Watch<'a> {
     control: BorrowedFd<'a>,
     own: Rc<Own>,
@@ -34,15 +34,15 @@ pub(super) struct Watch<'a> {
     children: OwnedFd,
     /// The program that the sandbox is for.
     program: Option<i32>,
-    /// Others that the host has had started.
+    /// Further programs that the host has started.
     executions: Vec<Attended>,
-    /// Those that have not started yet.
+    /// Programs that have not started yet.
     starts: Vec<Start>,
     connectors: Vec<Connector>,
     memory: Memory,
 }
 
-/// The start of a program that the host has asked for.
+/// Start of a program that the host has requested.
 struct Start {
     starting: Starting,
     /// The host's end of its terminal.
@@ -84,7 +84,7 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Starts the program that the sandbox is for, once the host says so.
+    /// Starts the sandbox's program, once the host releases it.
     pub(super) fn start_program(
         &mut self,
         command: &Command,
@@ -118,8 +118,8 @@ impl<'a> Watch<'a> {
         kernel::close_all_but(&mut kept);
     }
 
-    /// Looks after the sandbox until it is over. Then ends everything in it, and only then says so: who hears it knows
-    /// that nothing of the sandbox runs any more. Returns PID 1's exit code.
+    /// Runs until the sandbox is over. Then ends everything in it, and only then reports the end: the receiver knows that
+    /// nothing of the sandbox runs any more. Returns PID 1's exit code.
     pub(super) fn until_end(mut self) -> i32 {
         let over = loop {
             let next = match self.collect() {
@@ -137,7 +137,7 @@ impl<'a> Watch<'a> {
             Over::Program { status } => send(self.control, &Report::Ended { status, usage }, &[]),
             Over::Memory => {
                 send(self.control, &Report::OutOfMemory { usage }, &[]);
-                // In a container nobody is left who could hear that; an engine tells the code.
+                // In a container there is no receiver for that report; an engine returns the exit code.
                 return OUT_OF_MEMORY;
             }
             Over::Host => {}
@@ -145,7 +145,7 @@ impl<'a> Watch<'a> {
         0
     }
 
-    /// Takes children that have ended.
+    /// Reaps children that have ended.
     fn collect(&mut self) -> ControlFlow<Over, Left> {
         reap_some(|Reaped { pid, status, usage }| {
             if self.program == Some(pid) {
@@ -188,13 +188,13 @@ impl<'a> Watch<'a> {
         self.answer(of_listeners);
         attended::obey(&mut self.executions, of_channels);
         self.settle_starts();
-        // What it says about who ended is of no interest: `reap` asks for that.
+        // The content about ended children doesn't matter: `reap` finds them.
         let mut signals = [0; 1024];
         let _ = rustix::io::read(&self.children, &mut signals);
         if of_self[1].is_empty() { None } else { self.serve() }
     }
 
-    /// Answers a question of each guard that has one. A guard that is hung up guards nobody any more.
+    /// Answers a question of each guard that has one. A guard that has hung up has no process left to guard.
     fn answer(&mut self, events: &[PollFlags]) {
         let mut events = events.iter();
         self.connectors.retain_mut(|connector| {
@@ -222,14 +222,14 @@ impl<'a> Watch<'a> {
                 None
             }
             Ok(Some(Request::Terminate)) => {
-                // It alone: what it has started, it ends itself, and says so.
+                // Only the program itself: it ends the processes that it has started, and reports that.
                 if let Some(program) = self.program.and_then(Pid::from_raw) {
                     let _ = kill_process(program, Signal::TERM);
                 }
                 None
             }
             Ok(None) => Some(Over::Host),
-            // Not understood, and so not done; whoever waits for the answer hears that its channel is closed.
+            // The request was not understood, and so not carried out; the waiting requester sees its channel closed.
             Err(_) => None,
         }
     }

@@ -1,7 +1,7 @@
-//! Adds inotify watches in the place of programs ([`crate::seccomp::policy::guard`]).
+//! Adds inotify watches on behalf of programs ([`crate::seccomp::policy::guard`]).
 //!
-//! A watch tells of everything that happens to a file, whichever process does it. On the host's programs in `/usr` it
-//! tells what the host and other sandboxes run. So programs watch only what lies in the sandbox's own mounts.
+//! A watch reports everything that happens to a file, whichever process does it. On the host's programs in `/usr` it
+//! reveals what the host and other sandboxes run. So programs watch only files in the sandbox's own mounts.
 //!
 //! The path is read once, opened once, and the watch is added to what was opened: a caller that changes the path, a link
 //! or its directory in between changes nothing.
@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::mem::ManuallyDrop;
 
-/// What one `inotify_add_watch` is about.
+/// Arguments of one `inotify_add_watch`.
 struct Request {
     inotify: OwnedFd,
     file: OwnedFd,

@@ -1,4 +1,4 @@
-//! What `/proc` says of a process, held open: whoever may open it once may read it again later.
+//! Files of a process in `/proc`, held open: a process that may open them once may read them again later.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -9,11 +9,11 @@ use rustix::io::Errno;
 pub(super) struct Papers {
     status: OwnedFd,
     uid_map: OwnedFd,
-    /// Only where it matters.
+    /// Opened only where it matters.
     groups: Option<OwnedFd>,
 }
 
-/// What stands in a status: lines `name: value`.
+/// Contents of a status file: lines `name: value`.
 pub(super) struct Status(String);
 
 /// A status is about 1.5 KB long, and not twice that with thousands of processors; the others are shorter.
@@ -58,12 +58,12 @@ impl Papers {
 // === impl Status ===
 
 impl Status {
-    /// That of this process.
+    /// Reads the status of this process.
     pub(super) fn own() -> Result<Self, Errno> {
         open("self", "status").and_then(|status| read(&status)).map(Self)
     }
 
-    /// The value of a field; nothing if there is none.
+    /// Returns the value of a field; empty if there is none.
     pub(super) fn field(&self, name: &str) -> &str {
         let value = self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         value.unwrap_or_default().trim()

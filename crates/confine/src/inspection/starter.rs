@@ -1,4 +1,4 @@
-//! The same for a sandbox without namespaces, whose programs have everything from their starter.
+//! The inspection of a sandbox without namespaces, whose programs inherit everything from their starter.
 
 use super::papers::{Papers, Status};
 use super::{NotInForce, capabilities, filters, no_new_privileges};

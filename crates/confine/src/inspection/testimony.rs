@@ -1,4 +1,4 @@
-//! What PID 1 says of itself when its last wall stands.
+//! Report of PID 1 about itself when its last wall stands.
 
 use super::{LIMITS, NAMESPACES, namespace};
 use crate::plan::Plan;
@@ -6,7 +6,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat, stat, statvfs, unlink};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, dumpable_behavior, getrlimit};
 
-/// What only PID 1 can see wherever it is, or what ordinary users may not see from outside.
+/// Properties that only PID 1 can see wherever it is, or that ordinary users may not see from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Testimony {
     /// The numbers of its namespaces.
@@ -15,11 +15,11 @@ pub(crate) struct Testimony {
     pub(super) limits: [u64; LIMITS.len()],
     /// Device and inode of its root.
     pub(super) root: (u64, u64),
-    /// What the file system of its scratch directories can hold.
+    /// Capacity of the file system of its scratch directories, in bytes.
     pub(super) scratch_bytes: u64,
-    /// Whether others may look into it.
+    /// True if other processes may look into it.
     pub(super) is_dumpable: bool,
-    /// The ABI of the domain that it has entered; 0 for none.
+    /// ABI of the Landlock domain that it has entered; 0 for none.
     pub(super) landlock_abi: u32,
     /// The errno of what Landlock refuses before anything else does; 0 if it was not refused.
     pub(super) refused_by_landlock: i32,
@@ -51,7 +51,7 @@ impl Testimony {
         })
     }
 
-    /// As bytes.
+    /// Encodes it as bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let others = [
             self.root.0,
@@ -69,7 +69,7 @@ impl Testimony {
             .collect()
     }
 
-    /// Nothing for bytes that no `encode` made.
+    /// Returns `None` for bytes that no `encode` made.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (words, []) = bytes.as_chunks::<8>() else { return None };
         let words: [[u8; 8]; WORDS] = words.try_into().ok()?;
@@ -88,9 +88,9 @@ impl Testimony {
     }
 }
 
-/// Tries to make a block device. Nobody here has the capability for that (`EPERM`); but the domain is asked first, and
-/// says `EACCES`. With a character device of number 0, which takes no capability, Linux 6.1 asks for no more than the right
-/// to make files.
+/// Tries to make a block device. No process here has the capability for that (`EPERM`); but the Landlock domain is asked
+/// first, and returns `EACCES`. With a character device of number 0, which takes no capability, Linux 6.1 asks for no more
+/// than the right to make files.
 fn refused_a_device(place: &str) -> i32 {
     const NOWHERE: u64 = 0;
     let path = format!("/{place}/.belljar-canary");

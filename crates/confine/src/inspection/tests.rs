@@ -1,4 +1,5 @@
-//! What is not as the plan promises is found, layer by layer; the launches of every other test show that what is, is not.
+//! A property that differs from the plan is found, layer by layer. The launches of every other test show that correct ones
+//! pass.
 
 use super::*;
 use crate::group::Entrance;
@@ -45,7 +46,7 @@ fn testimony() -> Testimony {
     }
 }
 
-/// Everything that is judged by what was read.
+/// Runs all checks on the given contents.
 fn judge(status: &str, map: &str, testimony: &Testimony) -> Result<(), NotInForce> {
     let (plan, status) = (plan(), Status::from(status));
     let own = Own { namespaces: [1, 2, 3, 4], root: (1, 2), filters: 1 };
@@ -68,7 +69,7 @@ fn whatever_is_not_as_it_should_be_names_its_layer() {
         ("NSpid:\t4711\t1", "NSpid:\t4711\t2", "pid_namespace"),
         ("NoNewPrivs:\t1", "NoNewPrivs:\t0", "no_new_privs"),
         ("Seccomp:\t2", "Seccomp:\t0", "seccomp"),
-        // As where whoever launches has one filter, and PID 1 has that and no other.
+        // As where the launching process has one filter, and PID 1 has that and no other.
         ("Seccomp_filters:\t2", "Seccomp_filters:\t1", "seccomp"),
         ("Seccomp_filters:\t2\n", "", "seccomp"),
     ] {
@@ -123,7 +124,7 @@ fn what_pid_1_says_of_itself_is_held_against_the_plan() {
 #[test]
 fn a_process_that_is_not_sealed_is_not_taken_for_one_that_is() {
     let own = std::process::id().cast_signed();
-    // Whatever it says of itself.
+    // Whatever PID 1 reports about itself.
     let found = Inspector::begin(own, &plan()).unwrap().inspect(&plan(), &testimony()).unwrap_err();
     assert_eq!(found.layer, "user_namespace", "{found}");
     let gone = Inspector::begin(i32::MAX, &plan()).unwrap().inspect(&plan(), &testimony()).unwrap_err();

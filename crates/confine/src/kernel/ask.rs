@@ -14,7 +14,7 @@ pub(crate) fn install_guard(program: &[Instruction]) -> Result<OwnedFd, Errno> {
         Err(Errno::INVAL) => set_filter(program, listening),
         set => set,
     }
-    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    // SAFETY: the kernel has just made this descriptor, and it has no other owner.
     .map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Question {
     pub(crate) arguments: [u64; 6],
 }
 
-/// Takes the next question.
+/// Receives the next question.
 pub(crate) fn take_question(listener: BorrowedFd<'_>) -> Result<Question, Errno> {
     // SAFETY: all-zero is a valid seccomp_notif, and what the kernel wants before it fills it.
     let mut request: libc::seccomp_notif = unsafe { std::mem::zeroed() };
@@ -44,7 +44,7 @@ pub(crate) fn take_question(listener: BorrowedFd<'_>) -> Result<Question, Errno>
     })
 }
 
-/// Whether whoever asked still waits, so that its thread id has not become another's.
+/// Returns true if the caller still waits, so that its thread id has not passed to another thread.
 pub(crate) fn is_still_asked(listener: BorrowedFd<'_>, id: u64) -> bool {
     // SAFETY: the id is what this call reads, and lives until it returns.
     let valid =
@@ -71,12 +71,12 @@ pub(crate) fn let_through(listener: BorrowedFd<'_>, id: u64) {
 }
 
 fn respond(listener: BorrowedFd<'_>, response: libc::seccomp_notif_resp) {
-    // SAFETY: the response is what this call reads, and lives until it returns. If whoever asked is gone, nothing is
-    // left to be done.
+    // SAFETY: the response is what this call reads, and lives until it returns. If the caller is gone, nothing is left to
+    // be done.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
 }
 
-/// Takes a copy of a descriptor of the thread's process.
+/// Copies a descriptor of the thread's process.
 pub(crate) fn take_descriptor(thread: i32, descriptor: i32) -> Result<OwnedFd, Errno> {
     const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
     // SAFETY: takes numbers only.
@@ -86,7 +86,7 @@ pub(crate) fn take_descriptor(thread: i32, descriptor: i32) -> Result<OwnedFd, E
         Err(Errno::INVAL) => open(0),
         opened => opened,
     }?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    // SAFETY: the kernel has just made this descriptor, and it has no other owner.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd as i32) };
     // SAFETY: takes numbers only.
     let taken = unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), descriptor, 0) };

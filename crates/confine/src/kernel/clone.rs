@@ -9,7 +9,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 /// The library's constant is too narrow for its value.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// What `clone3` returned.
+/// Result of `clone3`.
 pub(crate) enum Cloned {
     /// In the parent: the child's id and a descriptor for it.
     Parent { pid: i32, pidfd: OwnedFd },
@@ -41,7 +41,7 @@ pub(crate) unsafe fn clone_into(
     match check(pid)? {
         0 => Ok(Cloned::Child),
         pid => {
-            // SAFETY: the kernel has just stored a new descriptor there, and nobody else has it.
+            // SAFETY: the kernel has just stored a new descriptor there, and it has no other owner.
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
             Ok(Cloned::Parent { pid: pid as i32, pidfd })
         }
@@ -138,7 +138,7 @@ impl Beside {
         self.collect(WaitIdOptions::EXITED)
     }
 
-    /// Whether the process is gone.
+    /// Returns true if the process is gone.
     pub(crate) fn has_ended(&mut self) -> Result<bool, Errno> {
         self.collect(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
         Ok(self.done)
@@ -160,7 +160,7 @@ impl Drop for Beside {
     }
 }
 
-/// Forks. Returns the child's id, or nothing in the child.
+/// Forks. Returns the child's id, or `None` in the child.
 ///
 /// # Safety
 /// As for [`clone_into`].

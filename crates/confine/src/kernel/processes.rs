@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// What runs now besides this process, and what it uses.
+/// Returns the processes that run now besides this one, and what they use.
 pub(crate) fn load() -> Load {
     let own = rustix::process::getpid().as_raw_pid();
     let mut load = Load { cpu: usage_of_children().cpu, ..Load::default() };
@@ -29,7 +29,7 @@ pub(crate) fn held_bytes() -> u64 {
     numbers().filter(|pid| *pid != own).map(held_by).sum()
 }
 
-/// From `/proc/<pid>/status`; 0 if it is gone.
+/// Reads the resident memory from `/proc/<pid>/status`; 0 if the process is gone.
 fn held_by(pid: i32) -> u64 {
     let of = |path: &str| held_in(&std::fs::read(path).unwrap_or_default());
     let of_others = || of_another_thread(pid, |thread| of(&format!("{thread}/status")));
@@ -67,11 +67,12 @@ fn held_in(status: &[u8]) -> Option<u64> {
     kib.fold(None, |sum, kib| Some(sum.unwrap_or_default() + (kib << 10)))
 }
 
-/// Kills a session, and whoever descends from one of its processes. What has left the session and lost its parent is
-/// not known to belong to it any more. They are stopped first, all of them, so that none sees another die, or starts more
-/// than are found. By their numbers: in a namespace of its own, whoever gets one of them is in it, too.
+/// Kills a session, and all descendants of its processes. A process that has left the session and lost its parent isn't
+/// known to belong to it any more. All are stopped first, so that none sees another die, or starts more than are found.
+/// They are signalled by number: in a PID namespace of its own, any process that takes over a number is in the namespace,
+/// too.
 pub(crate) fn kill_session(leader: i32) {
-    // Somebody may start others while the list is read: until there is nobody left, within reason.
+    // A process may start others while the list is read: repeated until none is left, up to this many times.
     const ROUNDS: usize = 64;
     let mut stopped = HashSet::new();
     for _ in 0..ROUNDS {
@@ -132,10 +133,10 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// From `/proc/<pid>/stat`; nothing if it is gone.
+    /// Reads `/proc/<pid>/stat`; `None` if the process is gone.
     pub(crate) fn read(pid: i32) -> Option<Self> {
         let mut process = Self::read_from(pid, &format!("/proc/{pid}/stat"))?;
-        // Its first thread has ended, and others live on: those hold the memory then, of which the first says nothing.
+        // Its first thread has ended, and others live on: those hold the memory, which the first doesn't report.
         if process.is_alive && process.resident_pages == 0 {
             process.resident_pages = resident_pages_of_threads(pid);
         }
@@ -157,7 +158,7 @@ impl Process {
             pid,
             parent: field(4)?.parse().ok()?,
             session: field(6)?.parse().ok()?,
-            // What the state tells is how its first thread is.
+            // The state is only that of its first thread.
             is_alive: !matches!(field(3)?, "Z" | "X") || threads > 1,
             cpu: Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1)),
             threads,
@@ -166,14 +167,14 @@ impl Process {
     }
 }
 
-/// Whether all threads of a process are stopped or over. One that can't be looked at is over.
+/// Returns true if all threads of a process are stopped or have ended. A process that can't be looked at has ended.
 pub(crate) fn stands_still(pid: i32) -> bool {
     let threads = numbers_in(&format!("/proc/{pid}/task")).unwrap_or_default().into_iter();
     let is_still = |stat: Vec<u8>| ThreadState::of(&stat).is_some_and(|state| !state.runs());
     threads.filter_map(|thread| std::fs::read(format!("/proc/{pid}/task/{thread}/stat")).ok()).all(is_still)
 }
 
-/// What the threads of a process hold together: any that lives knows.
+/// Returns the resident pages that the threads of a process share: any live thread reports them.
 fn resident_pages_of_threads(pid: i32) -> u64 {
     let pages = |thread: &str| {
         let thread = Process::read_from(pid, &format!("{thread}/stat"))?;
@@ -182,7 +183,7 @@ fn resident_pages_of_threads(pid: i32) -> u64 {
     of_another_thread(pid, pages).unwrap_or_default()
 }
 
-/// Whether two threads have one table of descriptors.
+/// Returns true if two threads share one table of descriptors.
 pub(crate) fn share_descriptors(one: i32, other: i32) -> Result<bool, Errno> {
     const KCMP_FILES: libc::c_int = 2;
     // SAFETY: takes numbers only.

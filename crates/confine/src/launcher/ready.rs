@@ -1,5 +1,5 @@
-//! A launcher that is ready for plain sandboxes: it stands in the root that they all have, where each gets a copy with
-//! its clone, and always in a network that nobody has used, which the next one takes over.
+//! A launcher that is ready for plain sandboxes. It has the root that they share, of which each gets a copy with its clone,
+//! and always one unused network namespace, which the next sandbox takes over.
 //!
 //! Whatever is the sandbox's own is still made by its PID 1: file systems in memory, `/proc`, terminals. What is shared is
 //! read-only, and locked: it belongs to a user namespace above.
@@ -22,40 +22,40 @@ use rustix::process::{Signal, getegid, geteuid, set_parent_process_death_signal}
 use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
-/// What plain sandboxes have in common.
+/// The root parts that plain sandboxes share.
 #[derive(Debug, Deserialize)]
 pub(super) struct Foundation {
     base: Vec<Entry>,
-    /// Where each puts something of its own.
+    /// Directories in which each sandbox mounts something of its own.
     places: Vec<String>,
 }
 
-/// The same, as it is written.
+/// A borrowed [`Foundation`], for serialisation.
 #[derive(Debug, Serialize)]
 pub(super) struct FoundationRef<'a> {
     base: &'a [Entry],
     places: Vec<&'a str>,
 }
 
-/// Such a launcher, as its owner knows it.
+/// A ready launcher, as its owner keeps it.
 #[derive(Debug)]
 pub(super) struct Ready {
-    /// What it stands on, as bytes: files of the host are named with their inodes, so that another one differs.
+    /// Encoded foundation: files of the host are named with their inodes, so that a different one has a different key.
     key: Vec<u8>,
-    /// Nothing if this host has none to give.
+    /// `None` if this host can't have a ready launcher.
     line: Option<Line>,
 }
 
-/// How long a launcher waits before it makes itself ready for the next sandbox: about as long as a short program takes.
+/// Idle time before a launcher makes itself ready for the next sandbox: about the run time of a short program.
 const AWHILE: Timespec = Timespec { tv_sec: 0, tv_nsec: 3_000_000 };
 
-/// What the shared root may hold: links, small files and places for mounts.
+/// Size limit of the shared root: links, small files and mount points.
 const BASE_BYTES: u64 = 1 << 20;
 
 // === impl FoundationRef ===
 
 impl<'a> FoundationRef<'a> {
-    /// That of a sandbox which brings nothing of the host along.
+    /// Returns the foundation of a sandbox that takes nothing else from the host.
     pub(super) fn of(plan: &'a Plan) -> Option<Self> {
         let places = plan.scratch_places().collect();
         plan.is_plain().then_some(Self { base: &plan.base, places })
@@ -139,7 +139,7 @@ fn write(path: &str, text: &str) -> Result<(), Fault> {
     rustix::io::write(&file, text.as_bytes()).about(path).map(drop)
 }
 
-/// Is the launcher. It ends when nobody asks any more and what it has launched is gone.
+/// Main loop of the launcher. It ends when its owner has closed the channel and what it has launched is gone.
 fn serve(socket: &OwnedFd) -> ! {
     if message::send(socket.as_fd(), b"ready", &[]).is_err() {
         kernel::exit_now(1);
@@ -155,10 +155,10 @@ fn serve(socket: &OwnedFd) -> ! {
             Ok(_) => Err(LaunchError::Control { source: Errno::BADMSG }),
             Err(source) => Err(LaunchError::Control { source }),
         };
-        // Whatever came of it: somebody has had that network.
+        // Whatever the result: that network has been used.
         has_network = false;
         let answered = answer(socket.as_fd(), launched);
-        // Having been somebody else for a moment has cleared it.
+        // Acting as another user for a moment has cleared it.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
         if answered.is_err() {
             break;
@@ -168,7 +168,7 @@ fn serve(socket: &OwnedFd) -> ! {
     kernel::exit_now(0)
 }
 
-/// Whether there is time for what the next one will need. A processor is left to whoever has just got a sandbox.
+/// Returns true if there is time to prepare the next sandbox. The processor is left to the caller that has just got one.
 fn nobody_asks(socket: BorrowedFd<'_>, awhile: Timespec) -> bool {
     let mut asked = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
     poll(&mut asked, Some(&awhile)).is_ok_and(|ready| ready == 0)

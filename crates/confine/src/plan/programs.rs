@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 pub struct Programs {
     /// Names of files in those directories. One that isn't there is no mistake.
     pub names: Vec<String>,
-    /// Where programs are looked up.
+    /// Directories in which programs are looked up.
     pub directories: Vec<String>,
     /// Further directories that hold programs: as of those, nothing in them can be read but what can be started.
     pub closed: Vec<String>,
     /// Directories in which everything can be started, as far as they are there.
     pub parts: Vec<String>,
-    /// Files that can be started besides.
+    /// Further files that can be started.
     pub besides: Vec<String>,
 }

@@ -41,7 +41,7 @@ fn take(index: usize) -> Option<OwnedFd> {
     DESCRIPTORS.with_borrow_mut(|descriptors| descriptors.get_mut(index)?.take())
 }
 
-/// One descriptor.
+/// Serialisation of one descriptor.
 pub(crate) mod descriptor {
     use super::{Deserialize, Deserializer, OwnedFd, Serialize, Serializer, put, take};
     use serde::{de, ser};

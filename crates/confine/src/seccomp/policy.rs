@@ -20,25 +20,25 @@ mod time;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What becomes of one system call, and why.
+/// Verdict on one system call, and its reason.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// The call's name.
     pub name: &'static str,
-    /// Its number on this architecture.
+    /// System call number on this architecture.
     pub number: u32,
-    /// What becomes of it.
+    /// Verdict on the call.
     pub verdict: Verdict,
     /// The reason.
     pub why: &'static str,
 }
 
-/// What becomes of a call.
+/// Verdict on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It reaches the kernel.
+    /// The call reaches the kernel.
     Allow,
-    /// It fails with that errno.
+    /// The call fails with that errno.
     Refuse(u16),
     /// PID 1 makes it in the caller's place, or refuses.
     Ask,
@@ -63,38 +63,38 @@ pub struct Condition {
     pub argument: u8,
     /// Which bits count.
     pub mask: u32,
-    /// How they compare.
+    /// Comparison that must hold.
     pub comparison: Comparison,
 }
 
-/// How the masked argument compares.
+/// Comparison of the masked argument with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// Equal to the value.
     Is(u32),
-    /// Not equal to the value.
+    /// The masked argument is not equal to the value.
     IsNot(u32),
     /// Equal to one of the values.
     OneOf(&'static [u32]),
 }
 
-/// What happens to calls that no rule of the policy names.
+/// Verdict on calls that no rule of the policy names.
 pub const UNLISTED: Verdict = Verdict::Refuse(libc::ENOSYS as u16);
 
-/// Whom a policy is for.
+/// Programs that a policy is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Audience {
-    /// Any program.
+    /// Every program.
     Everyone,
     /// The runner, which needs `openat2` to open paths that lead nowhere else. A filter can't see the mode that goes
     /// with that call, so the runner keeps it from what it starts.
     Runner,
-    /// Any program in a sandbox without namespaces ([`crate::supervised`]): what there is of the host besides is within
-    /// reach of its calls.
+    /// Any program in a sandbox without namespaces ([`crate::supervised`]): the rest of the host is within reach of its
+    /// calls.
     Supervised,
 }
 
-/// Every rule, sorted by number.
+/// Returns every rule, sorted by number.
 pub fn rules(audience: Audience) -> Vec<Rule> {
     let openat2: &[Rule] = match audience {
         Audience::Everyone | Audience::Supervised => denied::OPENAT2,
@@ -121,7 +121,7 @@ pub fn rules(audience: Audience) -> Vec<Rule> {
     rules
 }
 
-/// Puts rules in the place of those for the same calls.
+/// Replaces rules by others for the same calls.
 fn replace(rules: &mut [Rule], others: &[Rule]) {
     for rule in rules {
         if let Some(other) = others.iter().find(|other| other.number == rule.number) {
@@ -130,7 +130,7 @@ fn replace(rules: &mut [Rule], others: &[Rule]) {
     }
 }
 
-/// The same for a sandbox with a [`guard`]: PID 1 needs one call more, which the guard keeps from all others.
+/// Returns the rules for a sandbox with a [`guard`]: PID 1 needs one call more, which the guard keeps from all others.
 pub fn rules_under_guard(audience: Audience) -> Vec<Rule> {
     let mut rules = rules(audience);
     replace(&mut rules, guard::ONLY_PID_1);
@@ -183,12 +183,12 @@ const fn one_of(argument: u8, values: &'static [u32]) -> Condition {
     Condition { argument, mask: u32::MAX, comparison: Comparison::OneOf(values) }
 }
 
-/// None of these bits.
+/// Requires that none of these bits is set.
 const fn without(argument: u8, bits: u32) -> Condition {
     masked(argument, bits, 0)
 }
 
-/// Less than a power of two.
+/// Requires a value less than a power of two.
 const fn below(argument: u8, power_of_two: u32) -> Condition {
     without(argument, !(power_of_two - 1))
 }

@@ -12,7 +12,7 @@ use std::fmt;
 #[derive(Debug)]
 pub struct Profile(pub Vec<Rule>);
 
-/// What is allowed of one argument: `argument & mask == value`.
+/// Condition on one argument: `argument & mask == value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Masked {
     mask: u32,
@@ -54,7 +54,7 @@ fn entry(rule: &Rule, action: &str) -> String {
     format!("    {{ \"names\": [\"{}\"], {action}, \"comment\": \"{comment}\" }}", rule.name)
 }
 
-/// There is nobody to ask.
+/// A profile has no supervisor that could be asked.
 fn errno(verdict: Verdict) -> u16 {
     match verdict {
         Verdict::Refuse(errno) => errno,
@@ -83,7 +83,8 @@ fn alternatives(group: &[Condition]) -> Vec<String> {
     ways.into_iter().map(|way| way.join(", ")).collect()
 }
 
-/// What of one argument meets all conditions on it: what is to be equal, without some values; or some values alone.
+/// Returns the values of one argument that meet all conditions on it: a value that must be equal, without some values; or
+/// some values alone.
 fn allowed(conditions: &[Condition]) -> Vec<Masked> {
     let mut whole = Masked { mask: 0, value: 0 };
     let mut excluded = Vec::new();
@@ -104,7 +105,7 @@ fn allowed(conditions: &[Condition]) -> Vec<Masked> {
     }
 }
 
-/// Every number but these, as ranges of numbers that begin with the same bits.
+/// Returns every number but these, as ranges of numbers that begin with the same bits.
 ///
 /// Not as "unequal": the engine compares all 64 bits, and the kernel looks at the lower half alone.
 fn all_but(excluded: &[u32]) -> Vec<Masked> {
@@ -127,7 +128,7 @@ fn all_but(excluded: &[u32]) -> Vec<Masked> {
 // === impl Masked ===
 
 impl Masked {
-    /// What is in both.
+    /// Returns the intersection of both.
     fn within(self, other: Self) -> Option<Self> {
         let is_possible = (self.value ^ other.value) & self.mask & other.mask == 0;
         is_possible.then_some(Self { mask: self.mask | other.mask, value: self.value | other.value })

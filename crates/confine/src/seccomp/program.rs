@@ -12,7 +12,7 @@
 use super::policy::{Comparison, Condition, Rule, Verdict};
 use std::fmt;
 
-/// One instruction, in the kernel's layout (`struct sock_filter`).
+/// One BPF instruction, in the kernel's layout (`struct sock_filter`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instruction {
@@ -30,12 +30,12 @@ pub struct Program(Vec<Instruction>);
 #[derive(Debug)]
 pub struct Source<'a>(pub &'a [(&'a str, Program)]);
 
-/// What a filter answers.
+/// Return value of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// The call reaches the kernel.
     Allow,
-    /// It fails with that errno.
+    /// The call fails with that errno.
     Errno(u16),
     /// Another process is asked.
     Ask,
@@ -75,7 +75,8 @@ pub(super) const OFFSET_ARGUMENTS: u32 = 16;
 pub(super) const RETURN_ALLOW: u32 = 0x7fff_0000;
 pub(super) const RETURN_ERRNO: u32 = 0x0005_0000;
 const RETURN_ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
-/// The answer to a call of another architecture. Not `ENOSYS`, which a kernel without that entry answers: tests tell the two apart.
+/// The answer to a call of another architecture. Not `ENOSYS`, which a kernel without that entry answers: tests distinguish
+/// the two.
 const RETURN_FOREIGN: u32 = RETURN_ERRNO | libc::EPERM.cast_unsigned();
 
 /// A run of call numbers, from `first` to the next range, with one verdict.
@@ -111,8 +112,8 @@ impl Program {
         &self.0
     }
 
-    /// What the kernel would answer, worked out by a small interpreter of our own. `None` for a program that the
-    /// kernel would not take.
+    /// Returns the kernel's answer, computed by a small interpreter of our own. `None` for a program that the kernel would
+    /// not accept.
     pub fn evaluate(&self, call: &Call) -> Option<Answer> {
         self.walk(call, |_| ())
     }
@@ -162,7 +163,7 @@ impl Instruction {
         [give(RETURN_FOREIGN); 1024]
     }
 
-    /// The program, with a jump over each check at its beginning that is to be missing.
+    /// Returns the program, with a jump over each check at its beginning that is to be left out.
     pub(crate) fn without_removed_checks<'r>(program: &'r [Self], room: &'r mut [Self; 1024]) -> &'r [Self] {
         const OVER_THE_NEXT: Instruction = Instruction::new(JUMP, 0, 0, 1);
         let Some(copy) = room.get_mut(..program.len()) else { return program };

@@ -1,12 +1,12 @@
-//! Keeps a few processes from being signalled and limited: those that look after a sandbox and belong to the same user as
-//! what is in it.
+//! Protects a few processes from signals and limits: those that look after a sandbox and belong to the same user as its
+//! programs.
 
 use super::program::{
     Instruction, JUMP_IF_EQUAL, OFFSET_ARGUMENTS, OFFSET_NUMBER, RETURN_ALLOW, RETURN_ERRNO, give, jump_if,
     load,
 };
 
-/// The calls that signal or limit whom their first argument names, or get a descriptor to do so.
+/// Calls that signal or limit the process that their first argument names, or get a descriptor to do so.
 const CALLS: [libc::c_long; 11] = [
     libc::SYS_kill,
     libc::SYS_tkill,
@@ -21,10 +21,11 @@ const CALLS: [libc::c_long; 11] = [
     libc::SYS_sched_setattr,
 ];
 
-/// Whom to signal for everybody at once.
+/// Process id that addresses all processes at once.
 pub(crate) const EVERYBODY: i32 = -1;
 
-/// A filter, for use on top of the policy, which lets nobody signal these processes or the groups that they lead.
+/// Returns a filter, for use on top of the policy, that refuses signals to these processes and to the groups that they
+/// lead.
 pub(crate) fn spare(pids: &[i32]) -> Vec<Instruction> {
     let and_group = |pid: &i32| match *pid {
         EVERYBODY => vec![EVERYBODY],

@@ -1,4 +1,4 @@
-//! Changes permissions, owners and times in the place of programs ([`crate::seccomp::policy::metadata`]): of files in the
+//! Changes permissions, owners and times on behalf of programs ([`crate::seccomp::policy::metadata`]): of files in the
 //! sandbox's own directories, and of no others.
 //!
 //! What the caller could change while it waits is taken once: the path, the descriptor, the directory that a relative
@@ -27,7 +27,7 @@ pub(super) struct Metadata {
     own: Vec<OwnedFd>,
 }
 
-/// What may be set of a file's mode: never the set-id bits.
+/// Mode bits that may be set on a file: never the set-id bits.
 const PERMISSIONS: u32 = 0o1777;
 
 // === impl Metadata ===
@@ -38,14 +38,14 @@ impl Metadata {
         Ok(Self { listener, own: own.iter().map(copy).collect::<Result<_, _>>()? })
     }
 
-    /// Where questions come in.
+    /// Descriptor on which questions come in.
     pub(super) fn listener(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
 
     /// Answers one question.
     pub(super) fn answer_one(&self) {
-        // Whoever asked may be gone already.
+        // The caller may be gone already.
         let Ok(question) = ask::take_question(self.listener()) else { return };
         let request = Request::take(&question);
         // What was taken was the caller's only if it still waits: its number may have become another's.
@@ -97,7 +97,7 @@ fn open_link(own: &OwnedFd, below: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(&parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Where the kernel says that something is; only ever a hint.
+/// Returns the path that the kernel reports for an open file; only ever a hint.
 fn place_of(opened: &OwnedFd) -> Result<PathBuf, Errno> {
     let link = rustix::fs::readlinkat(CWD, by_descriptor(opened), Vec::new())?;
     Ok(PathBuf::from(OsStr::from_bytes(link.as_bytes())))
@@ -107,7 +107,7 @@ fn by_descriptor(opened: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", opened.as_raw_fd())
 }
 
-/// Makes a change to a file of the user's own, as far as somebody without capabilities could.
+/// Changes a file of the user's own, as far as a process without capabilities could.
 fn apply(found: &OwnedFd, stat: &Stat, change: &Change) -> Result<(), Errno> {
     match change {
         Change::Mode(_) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {

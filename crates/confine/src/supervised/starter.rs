@@ -1,7 +1,7 @@
 //! The process that starts programs: it stands behind the walls itself, and hands its children to the supervisor.
 //!
-//! Whoever is inside could harm it, and would gain nothing: it holds one socket, on which the supervisor takes nothing
-//! from it but the ids of children, which it checks. Without it the sandbox is over.
+//! A program inside could harm this process, and would gain nothing: it holds one socket, on which the supervisor accepts
+//! nothing but the ids of children, which it checks. Without it the sandbox is over.
 
 use super::Plan;
 use super::walls::{self, Standing};
@@ -22,36 +22,36 @@ pub(super) struct Starter {
     socket: OwnedFd,
 }
 
-/// What the starter is told.
+/// A request to the starter.
 #[derive(Debug, Serialize, Deserialize)]
 struct Start {
     command: Command,
-    /// Where the program's input and output go.
+    /// Standard streams of the program.
     stdio: Stdio,
-    /// Whether that is a terminal, which the program takes for its own.
+    /// True if they are a terminal, which the program takes as its controlling terminal.
     has_terminal: bool,
     #[serde(with = "wire::descriptor")]
     directory: OwnedFd,
 }
 
-/// What it answers: a number, or what went wrong with what.
+/// Answer of the starter: a number, or the errno and what it was about.
 type Answer = Result<u32, (i32, String)>;
 
 /// Why a program was not started.
 pub(super) enum StartError {
-    /// It can't be run.
+    /// The program can't be run.
     Program(Fault),
     /// The starter is of no use any more.
     StarterLost,
 }
 
-/// How long the starter may take. One that somebody inside has stopped would never answer.
+/// Maximum time for the starter to answer. One that a program inside has stopped would never answer.
 const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 // === impl Starter ===
 
 impl Starter {
-    /// Begins one behind the walls of that plan, and says what stands.
+    /// Starts a starter behind the walls of that plan, and returns the walls in force.
     pub(super) fn begin(plan: &Plan) -> Result<(Self, Standing), Fault> {
         let (ours, theirs) = message::pair().about("starter")?;
         let supervisor = rustix::process::getpid().as_raw_pid();
@@ -68,7 +68,7 @@ impl Starter {
         }
     }
 
-    /// Has a program started, which is then a child of this process.
+    /// Starts a program, which is then a child of this process.
     pub(super) fn start(
         &self,
         command: &Command,
@@ -85,7 +85,7 @@ impl Starter {
         }
     }
 
-    /// Its answer, if it gives one, and a descriptor if one came along.
+    /// Returns the starter's answer, and the descriptor sent with it, if any.
     fn answer(&self) -> Result<Result<(u32, Option<OwnedFd>), Fault>, Fault> {
         let mut spoken = [PollFd::new(&self.socket, PollFlags::IN)];
         let ready = rustix::io::retry_on_intr(|| poll(&mut spoken, Some(&PATIENCE))).about("starter")?;
@@ -112,7 +112,7 @@ fn encode(
     wire::encode(&start).about("program")
 }
 
-/// Is the starter.
+/// Main loop of the starter.
 fn serve(plan: &Plan, socket: BorrowedFd<'_>, supervisor: i32) -> ! {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let _ = rustix::thread::set_name(c"belljar-starter");
@@ -122,7 +122,7 @@ fn serve(plan: &Plan, socket: BorrowedFd<'_>, supervisor: i32) -> ! {
         Err(fault) => (Err(fault), None),
     };
     let told = tell(socket, &built, listener.as_ref());
-    // What the supervisor holds is not for whoever gets hold of this process, and not for the programs.
+    // The supervisor's descriptors must not reach a process that takes over this one, nor the programs.
     kernel::close_all_but(&mut [socket]);
     if told.is_err() || built.is_err() {
         kernel::exit_now(1);

@@ -42,7 +42,7 @@ struct Supervisor {
 /// The sandbox is over.
 struct Over;
 
-/// Is the supervisor: what an executable does that was started under its name. The host is at standard input.
+/// Main function of the supervisor, for an executable that was started under its name. The host is at standard input.
 pub fn main_inside() -> ExitCode {
     kernel::close_from(3);
     let Ok(control) = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3) else {
@@ -71,7 +71,7 @@ pub fn main_inside() -> ExitCode {
 /// without children it has no descendants.
 fn end_everything() {
     while reap_some(|_| ControlFlow::<()>::Continue(())) != ControlFlow::Continue(Left::None) {
-        // Stopped first, so that nobody starts others faster than they are found.
+        // Stopped first, so that they don't start others faster than they are found.
         for signal in [Signal::STOP, Signal::KILL] {
             for member in family::descendants() {
                 let _ = member.signal(signal);
@@ -87,7 +87,7 @@ fn end_everything() {
 impl Supervisor {
     fn build(plan: Plan, control: BorrowedFd<'_>) -> Result<Self, Fault> {
         let control = rustix::io::fcntl_dupfd_cloexec(control, 3).about("control socket")?;
-        // Whoever started the host may log out, and signals its terminal.
+        // The user that started the host may log out, which signals the processes of its terminal.
         let _ = rustix::process::setsid();
         let _ = rustix::thread::set_name(c"belljar-super");
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).about("dumpable")?;
@@ -124,13 +124,13 @@ impl Supervisor {
             };
             if over.is_some() {
                 end_everything();
-                // The host hears of the end when everything that this process holds is closed.
+                // The host sees the end when everything that this process holds is closed.
                 return ExitCode::SUCCESS;
             }
         }
     }
 
-    /// Takes children that have ended. Without its starter the sandbox is over.
+    /// Reaps children that have ended. Without its starter the sandbox is over.
     fn collect(&mut self) -> ControlFlow<Over, Left> {
         reap_some(|Reaped { pid, status, usage }| {
             if pid == self.starter.pid {
@@ -161,7 +161,7 @@ impl Supervisor {
             metadata.answer_one();
         }
         attended::obey(&mut self.executions, of_channels);
-        // What it says about who ended is of no interest: `reap` asks for that.
+        // The content about ended children doesn't matter: `reap` finds them.
         let mut signals = [0; 1024];
         let _ = rustix::io::read(&self.children, &mut signals);
         if of_self[1].is_empty() { None } else { self.serve() }
@@ -182,7 +182,7 @@ impl Supervisor {
             // There is no such program: every one is an execution, which is signalled by its own channel.
             Ok(Some(Request::Terminate)) => None,
             Ok(None) => Some(Over),
-            // Not understood, and so not done; whoever waits for the answer hears that its channel is closed.
+            // The request was not understood, and so not carried out; the waiting requester sees its channel closed.
             Err(_) => None,
         }
     }
@@ -230,7 +230,7 @@ impl Supervisor {
         }
     }
 
-    /// What runs, the starter not counted.
+    /// Returns the processes that run, without the starter.
     fn load(&self) -> Load {
         let mut load = Load { cpu: kernel::usage_of_children().cpu, ..Load::default() };
         for member in self.members() {
@@ -242,7 +242,7 @@ impl Supervisor {
         load
     }
 
-    /// Has all but the starter stop, or go on. Who is signalled late may have started others meanwhile.
+    /// Stops or continues all but the starter. A process that is signalled late may have started others meanwhile.
     fn signal_all(&self, signal: i32) {
         match signal {
             libc::SIGSTOP => self.stop_all(),
@@ -254,8 +254,8 @@ impl Supervisor {
         family::descendants().into_iter().filter(|member| member.pid != self.starter.pid).collect()
     }
 
-    /// Until all stand still, seen twice in a row: who is stopped may be let go on by somebody who isn't yet. Those who do that
-    /// on purpose may not be brought to rest, and are waited for no longer than this.
+    /// Repeats until all stand still, seen twice in a row: a process that isn't stopped yet may continue one that is.
+    /// Programs that do so on purpose may never come to rest, and are waited for no longer than this.
     fn stop_all(&self) {
         const PATIENCE: Duration = Duration::from_millis(500);
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! What stands around the starter, and so around every program that it starts.
+//! Walls around the starter, and so around every program that it starts.
 
 use super::{Files, Place, Plan, User};
 use crate::family;
@@ -12,11 +12,11 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
-/// What stands.
+/// Walls that were put up.
 pub(super) struct Standing {
     /// The ABI of Landlock in force; 0 for none.
     pub(super) landlock_abi: u32,
-    /// Where changes of metadata are asked for.
+    /// Listener for changes of metadata.
     pub(super) listener: Option<OwnedFd>,
 }
 
@@ -52,7 +52,8 @@ pub(super) fn put_up(plan: &Plan, supervisor: i32) -> Result<Standing, Fault> {
     Ok(Standing { landlock_abi, listener })
 }
 
-/// Whoever becomes another user has to say once more that it ends with its parent, which may have ended before.
+/// Ends this process with its parent. A process that becomes another user must set this again, and its parent may have
+/// ended before.
 fn end_with(supervisor: i32) -> Result<(), Fault> {
     let kill = Some(rustix::process::Signal::KILL);
     rustix::process::set_parent_process_death_signal(kill).about("death signal")?;

@@ -11,7 +11,7 @@ use rustix::mount::{
     fsopen, open_tree,
 };
 
-/// The devices that are lent, and nothing else of the host's `/dev`.
+/// Devices of the host's `/dev` that are lent; no others are.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 const LINKS: [(&str, &str); 5] = [
@@ -22,7 +22,7 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Where terminals are, and memory that is shared.
+/// Directories of terminals and of shared memory.
 const TERMINALS: &str = "dev/pts";
 pub(crate) const SHARED_MEMORY: &str = "dev/shm";
 
@@ -70,8 +70,8 @@ pub(crate) fn put_up_terminals(root: BorrowedFd<'_>, most: u64) -> Result<(), Fa
     wall!(FixedDevices: attach(&terminals, root, TERMINALS, Kind::Directory), else Ok(()))
 }
 
-/// Pseudo-terminals (PTYs) that no other sandbox sees, and no more than a sandbox's share: the machine has one number of
-/// them (`kernel.pty.max`).
+/// Mounts pseudo-terminals (PTYs) that no other sandbox sees, limited to a sandbox's share: the machine has one limit for
+/// all of them (`kernel.pty.max`).
 fn terminals(most: u64) -> Result<OwnedFd, Fault> {
     let subject = "dev/pts";
     let context = fsopen(c"devpts", FsOpenFlags::FSOPEN_CLOEXEC).about(subject)?;

@@ -9,7 +9,7 @@ use rustix::thread::UnshareFlags;
 pub(crate) fn enter(entrance: Option<&Entrance>) -> Result<(), Fault> {
     if let Some(Entrance::Joins { lists, .. }) = entrance {
         for Door(list) in lists {
-            // "0" is whoever writes it. Whether that may be done was decided when the host opened the file.
+            // "0" is the writing process. The permission was checked when the host opened the file.
             rustix::io::write(list, b"0").about("control group")?;
         }
     }

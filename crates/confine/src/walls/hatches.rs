@@ -10,7 +10,7 @@ use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// So many may wait to be taken.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1_024;
 
 /// Makes them, in the network and the root that this process is in.
@@ -33,7 +33,7 @@ fn make(hatch: &Hatch) -> Result<OwnedFd, Errno> {
             passed_descriptors::refuse(made.as_fd())?;
             let path = format!("/{inside}");
             bind(&made, &SocketAddrUnix::new(path.as_str())?)?;
-            // Whoever is inside may connect.
+            // Every program inside may connect.
             chmodat(CWD, path.as_str(), Mode::from_raw_mode(0o666), rustix::fs::AtFlags::empty())?;
             made
         }

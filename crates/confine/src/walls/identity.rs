@@ -1,4 +1,5 @@
-//! Who one is: one user and one group, mapped to one of the host's; no further groups, and no way to more.
+//! Identity of the sandboxed processes: one user and one group, mapped to one of the host's; no further groups, and no way
+//! to gain more.
 
 use super::{About, Fault};
 use crate::plan::Identity;
@@ -9,7 +10,8 @@ use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 
 /// Writes the maps of the user namespace that this process is the first in, and becomes that user.
 pub(crate) fn take(identity: Identity) -> Result<(), Fault> {
-    // A process that changed its user before it came here owns none of its own files in /proc until it says so.
+    // A process that changed its user before it came here owns none of its own files in /proc until it makes itself
+    // dumpable.
     set_dumpable_behavior(DumpableBehavior::Dumpable).about("prctl")?;
     let inside_uid = wall!(InsideUser: identity.inside_uid, else 0);
     write("/proc/self/setgroups", "deny")?;

@@ -14,11 +14,11 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
-/// What may be done everywhere.
+/// Access that is allowed everywhere.
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
-/// What may be done with devices, besides.
+/// Further access that is allowed on devices.
 const DEVICE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{WriteFile | Truncate | IoctlDev});
-/// What may be done nowhere: nobody here needs new devices.
+/// Access that is allowed nowhere: no program here needs new devices.
 const NEVER: BitFlags<AccessFs> = make_bitflags!(AccessFs::{MakeChar | MakeBlock});
 
 /// The rules for a root with these writable directories, and the ABI they are written in. Nothing on a kernel
@@ -58,8 +58,8 @@ pub(crate) fn rules(
     Ok((rules.into(), offered))
 }
 
-/// Lets the listed programs be run, and read what is in no directory of programs: a loader, which is one itself, would start
-/// whatever program it may read.
+/// Allows running the listed programs, and reading everything outside of the directories of programs. A loader, which is a
+/// program itself, would start any program that it may read.
 fn allow_listed(
     mut rules: RulesetCreated,
     listed: &Programs,
@@ -78,8 +78,8 @@ fn allow_listed(
     Ok(rules)
 }
 
-/// The rules for a sandbox without a root of its own: of the host's files those that are listed, of networks nothing.
-/// Without a list, all files may be used as far as their permissions go.
+/// Returns the rules for a sandbox without a root of its own: only the listed files of the host, and no networks. Without a
+/// list, all files may be used as far as their permissions go.
 pub(crate) fn rules_among_the_hosts(places: Option<&[Place<'_>]>) -> Result<(Option<OwnedFd>, u32), Fault> {
     let offered = landlock_abi();
     let abi = ABI::from(i32::try_from(offered).unwrap_or(0));
@@ -123,14 +123,14 @@ pub(crate) struct Place<'a> {
     pub(crate) allowed: Use,
 }
 
-/// What may be done.
+/// Kind of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
     /// Read and run.
     Read,
     /// Read and written, as devices are.
     Device,
-    /// Everything, but making devices.
+    /// Everything except making devices.
     Everything,
 }
 
@@ -138,7 +138,8 @@ fn everything(abi: ABI) -> BitFlags<AccessFs> {
     AccessFs::from_all(abi) & !NEVER
 }
 
-/// Everything that this ABI can refuse is refused; what it promises and doesn't hold is an error, not a shrug.
+/// Makes a ruleset that refuses everything that this ABI can refuse. An access right that the kernel claims and doesn't
+/// enforce is an error.
 fn create(abi: ABI) -> Result<RulesetCreated, RulesetError> {
     let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

@@ -66,7 +66,7 @@ pub(crate) fn close_bounding_set() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Makes sure that somebody has dropped every capability, who could, and closes the ways back.
+/// Verifies that the capability bounding set is empty, and drops the capabilities that are still held.
 pub(crate) fn hold_none() -> Result<(), Fault> {
     for bit in 0..u64::BITS {
         match capability_is_in_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
@@ -79,8 +79,8 @@ pub(crate) fn hold_none() -> Result<(), Fault> {
     drop_held()
 }
 
-/// Drops every capability that is held but the one without which some of `/proc` can't be seen, and all groups: for whoever
-/// does something in the place of somebody without any.
+/// Drops all groups and every capability except the one without which some of `/proc` can't be seen. For a process that
+/// acts in the place of one without any.
 pub(crate) fn keep_none_but_sight() -> Result<(), Fault> {
     if !rustix::process::getuid().is_root() {
         return Ok(());
@@ -95,8 +95,8 @@ fn keep_sight() -> Result<(), Fault> {
     set_capabilities(None, kept).about("capabilities")
 }
 
-/// The same for root who acts for another user: files are opened and changed as that user. Nobody of theirs may signal it, whose
-/// real user is still root.
+/// Makes root act for another user, with the same capability kept: files are opened and changed as that user. No process of
+/// the user may signal it, because its real user is still root.
 pub(crate) fn act_for(User { uid, gid }: User) -> Result<(), Fault> {
     let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
     set_thread_groups(&[]).about("groups")?;
@@ -122,7 +122,7 @@ pub(crate) fn drop_held() -> Result<(), Fault> {
         inheritable: CapabilitySet::empty(),
     };
     let drop = || set_capabilities(None, none).about("capabilities");
-    // Whoever may gain privileges must have some to confine itself.
+    // A process that may gain privileges must have some to confine itself.
     wall!(Capabilities: wall!(NoNewPrivileges: drop()?, else ()), else ());
     wall!(NoNewPrivileges: set_no_new_privs(true).about("no_new_privs")?, else ());
     // From here on nothing inside can trace PID 1 or read its memory, descriptors or environment.

@@ -26,10 +26,10 @@ pub(crate) struct Found {
 /// A script may be interpreted by a script, and so on, as often as the kernel goes along.
 const INTERPRETERS: usize = 5;
 
-/// As much of a file says what starts it, if it is a script.
+/// Number of bytes at the beginning of a script that name its interpreter.
 const FIRST_LINE_BYTES: usize = 256;
 
-/// Finds what may be run; nothing below `writable`, whatever leads there.
+/// Finds the programs that may be run; nothing below `writable`, whatever leads there.
 pub(crate) fn find(programs: &Programs, writable: &[String]) -> Result<Found, Fault> {
     let writable: Vec<PathBuf> = writable.iter().map(|place| Path::new("/").join(place)).collect();
     let mut found = Found::default();
@@ -47,7 +47,7 @@ pub(crate) fn find(programs: &Programs, writable: &[String]) -> Result<Found, Fa
     Ok(found)
 }
 
-/// The directories of programs, without links: each once.
+/// Returns the directories of programs, without links: each once.
 pub(crate) fn directories(programs: &Programs) -> Vec<PathBuf> {
     let all = programs.directories.iter().chain(&programs.closed);
     let mut real: Vec<PathBuf> =
@@ -60,7 +60,7 @@ pub(crate) fn directories(programs: &Programs) -> Vec<PathBuf> {
 // === impl Found ===
 
 impl Found {
-    /// What was found, opened, and whether it is a directory.
+    /// Returns the files found, opened.
     pub(crate) fn into_opened(self) -> impl Iterator<Item = (PathBuf, OwnedFd)> {
         self.files.into_iter()
     }
@@ -88,7 +88,7 @@ impl Found {
     }
 }
 
-/// Opens what a path leads to; nothing where nothing is that could be a program.
+/// Opens the target of a path; `None` where nothing is that could be a program.
 fn open(path: &Path, writable: &[PathBuf]) -> Result<Option<(PathBuf, OwnedFd)>, Fault> {
     let Ok(real) = path.canonicalize() else { return Ok(None) };
     if writable.iter().any(|place| real.starts_with(place)) {
@@ -107,7 +107,7 @@ fn open(path: &Path, writable: &[PathBuf]) -> Result<Option<(PathBuf, OwnedFd)>,
     Ok((!is_without_programs).then_some((real, opened)))
 }
 
-/// What the kernel starts a file by, if it is not the file alone.
+/// Returns the interpreter by which the kernel starts a file, if it is not the file alone.
 fn started_by(file: &OwnedFd) -> Result<Option<PathBuf>, Errno> {
     let mut first = [0; FIRST_LINE_BYTES];
     let read = rustix::io::pread(file, &mut first, 0)?;
@@ -138,7 +138,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// Names that are looked up in one directory, and what is found by them.
+    /// Looks names up in one directory, and returns what is found by them.
     fn found(directory: &Path, names: &[&str], writable: &[&Path]) -> Vec<PathBuf> {
         let relative = |path: &Path| path.to_str().unwrap().trim_start_matches('/').to_owned();
         let programs = Programs {

@@ -1,5 +1,5 @@
-//! The new root: a small file system in memory that holds what the plan says, read-only in the end, and the old root
-//! gone from sight.
+//! The new root: a small file system in memory that holds the entries of the plan and ends read-only. The old root is
+//! removed from sight.
 
 use super::sources::{Changes, Taken};
 use super::{About, Fault};
@@ -18,7 +18,7 @@ use rustix::mount::{
     mount_change, move_mount, open_tree, unmount,
 };
 
-/// Where the new root is put for a moment: directories that every host has, in order of preference.
+/// Directories on which the new root is mounted for a moment. Every host has one of them; in order of preference.
 const FOOTHOLDS: [&str; 3] = ["/tmp", "/run", "/proc"];
 
 /// Files that report on the whole machine, which no namespace hides and no ordinary program needs: keyrings of the user on the host as
@@ -121,8 +121,8 @@ pub(crate) fn enter(root: &OwnedFd) -> Result<(), Fault> {
     set_mount_attributes(root.as_fd(), read_only | restrictive(), false).about("new root")
 }
 
-/// Has nothing be started from these places, which are mounts of this sandbox's own, and nothing be mapped as code: a loader
-/// would start what it may only read.
+/// Forbids programs in these places, which are mounts of this sandbox's own, and code mappings, too: a loader would start a
+/// program that it may only read.
 pub(crate) fn forbid_programs<'a>(places: impl Iterator<Item = &'a str>) -> Result<(), Fault> {
     let attributes = MountAttrFlags::MOUNT_ATTR_NOEXEC;
     for place in places {
@@ -132,9 +132,9 @@ pub(crate) fn forbid_programs<'a>(places: impl Iterator<Item = &'a str>) -> Resu
     Ok(())
 }
 
-/// Moves this process to another mount namespace and leaves its root where it was. `/proc/self/mountinfo` tells of the
-/// mounts in one's namespace that lie below one's root: now there are none, and it names no directory of the host that
-/// was bound. The namespace with the root lives as long as what comes back.
+/// Moves this process to another mount namespace and leaves its root where it was. `/proc/self/mountinfo` lists the mounts
+/// in one's namespace that lie below one's root. Now there are none, so it names no directory of the host that was
+/// bind-mounted. The namespace with the root lives as long as the returned descriptor.
 pub(crate) fn hide_mounts() -> Result<OwnedFd, Fault> {
     let subject = "mount namespace";
     let place =
@@ -160,7 +160,7 @@ pub(crate) fn put_up_proc(root: BorrowedFd<'_>, limits: &Limits) -> Result<(), F
 }
 
 /// Covers a file or directory in the root with an empty one. The path is of a mount made just now, so that no part of it is a link.
-/// One call for each: a sandbox makes many.
+/// Takes one call for each path, because a sandbox covers many.
 fn cover(root: BorrowedFd<'_>, place: &str, nothing: &str) -> Result<(), Fault> {
     let is_missing =
         || statat(root, place, AtFlags::SYMLINK_NOFOLLOW).is_err_and(|errno| errno == Errno::NOENT);
@@ -205,7 +205,7 @@ fn limit_watches(proc: &OwnedFd, limits: &Limits) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A directory of the host's with everything in it: for a launcher, or where a wall is to be missing.
+/// Copies a mount of a directory of the host with everything in it: for a launcher, or where a wall is to be left out.
 pub(crate) fn copy_of_hosts(path: &str) -> Result<OwnedFd, Fault> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
@@ -223,11 +223,11 @@ fn memory(size_bytes: u64) -> Result<OwnedFd, Fault> {
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, restrictive()).about("tmpfs")
 }
 
-/// What a mount is put on.
+/// Kind of mount point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Directory,
-    /// One that anybody may write in, but only owners remove from.
+    /// A directory in which any user may write, but only owners remove files.
     OpenDirectory,
     File,
 }
@@ -391,7 +391,7 @@ fn overlay_on_mount(
     overlay
 }
 
-/// What every mount has that isn't made for devices.
+/// Returns the attributes of every mount that isn't made for devices.
 pub(crate) fn restrictive() -> MountAttrFlags {
     wall!(NoSetId: MountAttrFlags::MOUNT_ATTR_NOSUID, else MountAttrFlags::empty())
         | wall!(NoDevices: MountAttrFlags::MOUNT_ATTR_NODEV, else MountAttrFlags::empty())

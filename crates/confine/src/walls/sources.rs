@@ -1,4 +1,4 @@
-//! What is taken from the host: found again in the new mount namespace, compared, and cut loose from its place.
+//! Files and directories of the host: found again in the new mount namespace, compared, and detached from their place.
 
 use super::root::restrictive;
 use super::{About, Fault};
@@ -12,7 +12,7 @@ use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
 /// The descriptors that one entry of the root needs.
 pub(crate) enum Taken {
-    /// Nothing of the host.
+    /// No source of the host.
     Nothing,
     /// A mount, not yet anywhere.
     Mount(OwnedFd),
@@ -20,13 +20,13 @@ pub(crate) enum Taken {
     Overlay { lower: OwnedFd, changes: Option<Changes> },
 }
 
-/// Where the changes to an overlay go.
+/// Directories that hold the changes to an overlay.
 pub(crate) struct Changes {
     pub(crate) upper: OwnedFd,
     pub(crate) work: OwnedFd,
 }
 
-/// Takes what the entries need, in their order. Must happen before the new root covers anything of the old one.
+/// Opens the sources of the entries, in their order. Must happen before the new root covers anything of the old one.
 pub(crate) fn take<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Result<Vec<Taken>, Fault> {
     entries.into_iter().map(take_one).collect()
 }
@@ -49,7 +49,7 @@ fn take_one(entry: &Entry) -> Result<Taken, Fault> {
     }
 }
 
-/// What every mount of something that is lent has.
+/// Returns the attributes of every mount of a lent directory.
 pub(crate) fn attributes_of_lent(access: Access) -> MountAttrFlags {
     let nothing = MountAttrFlags::empty();
     let read_only = wall!(ReadOnlyBinds: MountAttrFlags::MOUNT_ATTR_RDONLY, else nothing);
@@ -82,7 +82,7 @@ fn open(path: &HostPath) -> Result<OwnedFd, Fault> {
     Ok(directory)
 }
 
-/// Somebody may have put something else there since the host looked.
+/// Checks the inode: another file may have been put there since the host looked.
 fn same_inode(found: &OwnedFd, meant: &HostPath) -> Result<(), Fault> {
     match wall!(SameInode: meant.is(found).about(&name(meant))?, else true) {
         true => Ok(()),

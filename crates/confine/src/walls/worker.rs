@@ -1,7 +1,8 @@
-//! What a second process does while PID 1 goes on: the two things in a launch for which the kernel makes one wait.
+//! A second process that works while PID 1 goes on: it does the two things in a launch for which the kernel makes a process
+//! wait.
 //!
-//! Making a network namespace, in which there is loopback and nothing else, is the dearest of all; taking the old root
-//! off waits for every processor to have noticed. Nothing else needs either before the program starts.
+//! Making a network namespace with nothing but loopback takes longest; unmounting the old root waits for every processor to
+//! have noticed. Nothing else needs either before the program starts.
 
 use super::{About, Fault};
 use crate::kernel::{self, Beside};
@@ -13,7 +14,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, futex, move_into_link_name_space};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
-/// The second process, at work.
+/// The second process.
 pub(crate) struct Worker {
     process: Beside,
     shared: Box<Shared>,
@@ -21,7 +22,7 @@ pub(crate) struct Worker {
     _settings: Option<OwnedFd>,
 }
 
-/// What the two processes tell each other.
+/// Memory shared by the two processes.
 #[derive(Default)]
 struct Shared {
     phase: AtomicU32,
@@ -29,7 +30,7 @@ struct Shared {
     settings: AtomicI32,
     /// The network namespace, once it is made.
     network: AtomicI32,
-    /// What went wrong, if something did: which of [`SUBJECTS`], and the errno.
+    /// The failure, if there was one: an index of [`SUBJECTS`], and the errno.
     subject: AtomicUsize,
     errno: AtomicI32,
 }
@@ -40,16 +41,17 @@ const MAKING: u32 = 0;
 const MADE: u32 = 1;
 /// PID 1 has changed its root, and the old one is on top of the new.
 const PIVOTED: u32 = 2;
-/// Nothing more will come.
+/// The worker has failed; no result will follow.
 const FAILED: u32 = 3;
 
-/// What can go wrong with what.
+/// Subjects of failures.
 const SUBJECTS: [&str; 4] = ["unshare", "lo", "ns/net", "old root"];
 
 // === impl Worker ===
 
 impl Worker {
-    /// Has it begin with the network. It shares the root and the working directory with this process from now on.
+    /// Starts a worker that makes the network namespace. It shares the root and the working directory with this process
+    /// from now on.
     pub(crate) fn begin() -> Result<Self, Fault> {
         let shared = Box::<Shared>::default();
         // Opened here: the root changes while the network is being made.
@@ -63,7 +65,7 @@ impl Worker {
 
     /// Waits for the network and moves into it.
     pub(crate) fn enter_network(&mut self) -> Result<(), Fault> {
-        /// How often it is looked whether the other process is still there.
+        /// Interval of the checks that the other process still lives.
         const PATIENCE: futex::Timespec = futex::Timespec { tv_sec: 1, tv_nsec: 0 };
         while self.shared.phase.load(Ordering::Acquire) == MAKING {
             match futex::wait(&self.shared.phase, futex::Flags::PRIVATE, MAKING, Some(&PATIENCE)) {
@@ -82,7 +84,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Has it take the old root off, which lies on the new one.
+    /// Makes the worker unmount the old root, which lies on the new one.
     pub(crate) fn take_off_old_root(&self) -> Result<(), Fault> {
         match self.shared.phase.compare_exchange(MADE, PIVOTED, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => futex::wake(&self.shared.phase, futex::Flags::PRIVATE, 1).about("worker").map(drop),
@@ -127,7 +129,7 @@ impl Shared {
     }
 }
 
-/// Is the second process.
+/// Main function of the worker.
 extern "C" fn work(shared: &Shared) {
     let settings = match shared.settings.load(Ordering::Relaxed) {
         -1 => None,
@@ -158,20 +160,20 @@ extern "C" fn work(shared: &Shared) {
     }
 }
 
-/// Takes the old root off, which lies on the new one.
+/// Unmounts the old root, which lies on the new one.
 pub(crate) fn take_off_old_root() -> Result<(), Errno> {
     let take_off = || unmount(c"/", UnmountFlags::DETACH);
     // Where the root was not pivoted, nothing is on top of it.
     wall!(Pivot: wall!(OldRoot: take_off(), else Ok(())), else Ok(()))
 }
 
-/// That of a namespace of one's own.
+/// Sets the host name of a namespace of one's own.
 pub(crate) fn set_host_name(name: &str) -> Result<(), Errno> {
     let set = || rustix::system::sethostname(name.as_bytes());
     wall!(HostName: wall!(UtsNamespace: set(), else Ok(())), else Ok(()))
 }
 
-/// Moves this process to a network of its own, in which there is loopback and nothing else.
+/// Moves this process to a network of its own, with nothing but loopback.
 pub(crate) fn enter_new_network() -> Result<(), Fault> {
     let settings = kernel_settings().ok();
     let made = new_network(settings.as_ref().map(AsFd::as_fd));
@@ -191,11 +193,11 @@ fn new_network(settings: Option<BorrowedFd<'_>>) -> Result<(), (usize, Errno)> {
     Ok(())
 }
 
-/// What one socket may hold in buffers, in a network in which everything is on one machine. All networks of the machine share
-/// what TCP may hold together (`net.ipv4.tcp_mem`), and what a connection holds that no program has accepted yet is charged
-/// to no control group: so connections begin small.
+/// Lowers the size of the buffers that one socket may have, in a network in which everything is on one machine. All
+/// networks of the machine share the limit of TCP memory (`net.ipv4.tcp_mem`). What a connection holds that no program has
+/// accepted yet is charged to no control group: so connections begin small.
 ///
-/// Where settings can't be written, in a container for instance, the machine's own hold. Nothing depends on these alone.
+/// If settings can't be written, in a container for instance, the machine's own hold. Nothing depends on these alone.
 fn lower_socket_buffers(settings: BorrowedFd<'_>) {
     let lower = [
         (c"net/ipv4/tcp_rmem", &b"4096 16384 1048576"[..]),

@@ -1,4 +1,4 @@
-//! The action types that everybody knows (`spec/3 §Action Type System`, taxonomy).
+//! Built-in action types (`spec/3 §Action Type System`, taxonomy).
 
 use std::fmt;
 
@@ -52,7 +52,7 @@ pub enum Leaf {
 // === impl Leaf ===
 
 impl Leaf {
-    /// All of them, as they are written down.
+    /// All of them, in the order of the specification.
     pub const ALL: [Self; 41] = [
         Self::CodeRead,
         Self::CodeWrite,
@@ -144,7 +144,7 @@ impl Leaf {
         }
     }
 
-    /// The one of that name.
+    /// Returns the value with that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|leaf| leaf.as_str() == name)
     }

@@ -28,7 +28,7 @@ impl<'n, 'p> Fields<'n, 'p> {
         Some(fields)
     }
 
-    /// Whether the object has a member of that name.
+    /// Returns true if the object has a member of that name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.members.iter().any(|(key, _)| key == name)
     }
@@ -58,7 +58,7 @@ impl<'n, 'p> Fields<'n, 'p> {
         self.optional(name).map(|value| value.unwrap_or(default))
     }
 
-    /// One thing that has two names: the name used, or `None` for neither; both at once are refused.
+    /// Returns which of two alternative names is present, or `None` for neither. Both at once are an error.
     pub(crate) fn one_name(&mut self, names: [&'static str; 2]) -> Option<&'static str> {
         let [first, second] = names;
         self.accept(names);
@@ -142,12 +142,12 @@ fn repeated_names(members: &[(String, Node)]) -> Vec<(&str, usize)> {
     if counts.len() == members.len() {
         return Vec::new();
     }
-    // Taken out when first met, so that each is told once.
+    // Removed at the first occurrence, so that each is reported once.
     let told_once = members.iter().filter_map(|(name, _)| counts.remove_entry(name.as_str()));
     told_once.filter(|(_, count)| *count > 1).collect()
 }
 
-/// One slip apart: case, separators, or a single letter more, less or other.
+/// Returns true if two names differ only in case, in separators, or in a single letter (inserted, deleted or replaced).
 fn differ_slightly(known: &str, written: &str) -> bool {
     const LONGEST: usize = 60;
     if written.len() > LONGEST {

@@ -1,5 +1,5 @@
-//! Ids that somebody else gives: of people, groups, projects, skills. They are printable text and stay as they were written; two
-//! that differ in a letter's case are two.
+//! Ids that other systems assign: of people, groups, projects, skills. They are printable text, kept as written, and
+//! compared case-sensitively.
 
 use crate::decode::{At, Decode};
 use crate::json::Node;
@@ -17,10 +17,10 @@ pub struct ParseNamedIdError;
 /// An id has no more bytes.
 pub const LONGEST: usize = 128;
 
-/// What a schema can say of them, and so what a request may.
+/// Pattern for schemas, which requests must match.
 const ON_THE_WIRE: &str = "^[!-~]{1,128}$";
 
-/// Those of a request.
+/// Checks an id from a request.
 fn on_the_wire(text: &str) -> Result<&str, ParseNamedIdError> {
     let is_one = (1..=LONGEST).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
     is_one.then_some(text).ok_or(ParseNamedIdError)
@@ -91,11 +91,11 @@ named! {
     UserId
 }
 named! {
-    /// Some people.
+    /// Id of a group of users.
     GroupId
 }
 named! {
-    /// An agent, as whoever runs it calls it.
+    /// Id of an agent, assigned by the system that runs it.
     AgentId
 }
 named! {
@@ -103,7 +103,7 @@ named! {
     ProjectId
 }
 named! {
-    /// A skill: what agents may read on how something is done.
+    /// Id of a skill.
     SkillId
 }
 

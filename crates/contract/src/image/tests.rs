@@ -88,7 +88,7 @@ fn is_by_the_pattern(text: &str) -> bool {
 }
 
 proptest::proptest! {
-    /// Made of the pieces at which readings could differ.
+    /// Names made of the pieces at which the two could differ.
     #[test]
     fn the_schema_takes_what_is_a_name_and_nothing_else(
         pieces in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! Money, in the digits in which it was reported, and sums of it without rounding.
+//! Amounts of money in the reported digits, and their exact sums.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,17 +13,17 @@ pub struct Cost(String);
 #[error("not a decimal number from 0 on")]
 pub struct ParseCostError;
 
-/// A sum of such amounts, exact to the last digit of each. Its text has no exponent, and no zero at an end that says nothing.
+/// An exact sum of amounts. Its text has no exponent, and no redundant zeros.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct CostTotal {
     /// Digits, the lowest first, without zeros at either end.
     digits: Vec<u8>,
-    /// The power of ten that the lowest digit counts.
+    /// Power of ten of the lowest digit.
     exponent: i32,
 }
 
-/// A cost has no digits below this power of ten: nobody charges that little, and a sum stays short.
+/// Lowest power of ten of a cost's digits. No provider charges less, and sums stay short.
 const LOWEST_EXPONENT: i32 = -400;
 
 // === impl Cost ===
@@ -31,10 +31,11 @@ const LOWEST_EXPONENT: i32 = -400;
 impl Cost {
     const LONGEST_BYTES: usize = 40;
 
-    /// Reads a decimal number, perhaps with an exponent.
+    /// Parses a decimal number, perhaps with an exponent.
     ///
     /// # Errors
-    /// [`ParseCostError`] for every other text, and for what is no finite number or finer than anything is charged.
+    /// [`ParseCostError`] for every other text, for infinite numbers, and for amounts with too many digits after the
+    /// point.
     pub fn parse(text: &str) -> Result<Self, ParseCostError> {
         let begins_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
         let is_finite = text.parse::<f64>().is_ok_and(f64::is_finite);
@@ -49,7 +50,7 @@ impl Cost {
         &self.0
     }
 
-    /// The same number whatever it looks like, `0.1` as `1e-1`.
+    /// Returns the number, independent of notation: `0.1` equals `1e-1`.
     pub fn to_total(&self) -> CostTotal {
         CostTotal::read(&self.0).unwrap_or_default()
     }
@@ -80,12 +81,12 @@ impl CostTotal {
         *self = self.plus(&cost.to_total());
     }
 
-    /// Whether it is nothing.
+    /// Returns true if it is zero.
     pub fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
 
-    /// The nearest number that a computer reckons with, for comparisons alone.
+    /// Returns the nearest floating-point number, for comparisons only.
     pub fn to_f64(&self) -> f64 {
         self.to_string().parse().unwrap_or(f64::INFINITY)
     }
@@ -125,7 +126,7 @@ impl CostTotal {
         Self { digits, exponent }.trimmed()
     }
 
-    /// Where the digits of two begin that are not both zero.
+    /// Returns the lower exponent of two numbers; a zero doesn't count.
     fn lowest(&self, other: &Self) -> i32 {
         match (self.is_zero(), other.is_zero()) {
             (true, _) => other.exponent,
@@ -134,7 +135,7 @@ impl CostTotal {
         }
     }
 
-    /// The power of ten above the highest digit.
+    /// Returns the power of ten above the highest digit.
     fn end(&self) -> i32 {
         self.exponent + i32::try_from(self.digits.len()).unwrap_or(i32::MAX)
     }

@@ -1,4 +1,4 @@
-//! What a job may use and reach (`spec/1 §Job Specification`, `spec/5 §4.1`).
+//! Limits and permissions of a job (`spec/1 §Job Specification`, `spec/5 §4.1`).
 
 use crate::decode::{At, Decode, Fields, whole_number};
 use crate::json::Node;
@@ -17,7 +17,7 @@ pub struct Constraints {
     /// job with `constraint_violation`.
     #[schemars(range(min = 1, max = 4_294_967_295_u64))]
     pub max_output_bytes: u32,
-    /// Whether destinations outside may be reached, through the web hatch. `network_allowed` is the older name.
+    /// Allow external destinations, through the web hatch. Default: false. `network_allowed` is the older name.
     #[schemars(default)]
     pub ext_net_allowed: bool,
     /// If present, the only programs a `run_command` step may name, letter by letter. Belljar's sandboxes start no others.
@@ -27,7 +27,7 @@ pub struct Constraints {
     /// path outside of the workspace counts for commands.
     #[schemars(default, with = "Vec<StepPath>", skip_serializing_if = "Option::is_none")]
     pub allowed_paths: Option<Vec<StepPath>>,
-    /// Whether `write_file` may replace a file that exists. Unset: it may, unless `allowed_paths` is present.
+    /// Allow `write_file` to replace an existing file. Default: true, unless `allowed_paths` is present.
     #[schemars(default, with = "bool", skip_serializing_if = "Option::is_none")]
     pub overwrite_allowed: Option<bool>,
 }

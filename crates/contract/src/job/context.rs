@@ -1,4 +1,4 @@
-//! What the agent is told and which models it may ask (`spec/1 §Context Supplied to SBA`, `§Inference Models`).
+//! Information for the agent and models that it may use (`spec/1 §Context Supplied to SBA`, `§Inference Models`).
 
 mod criterion;
 
@@ -10,14 +10,14 @@ use crate::json::Node;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-/// Which models the job may use.
+/// Models that the job may use.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Inference {
-    /// The only models that may be asked; at least one.
+    /// Allowed models; at least one.
     #[schemars(length(min = 1))]
     pub allowed_models: Vec<String>,
-    /// Answers of models that the agent may have: 100 if unset.
+    /// Maximum number of model answers for the agent. Default: 100.
     #[schemars(
         default,
         with = "u32",
@@ -25,7 +25,7 @@ pub struct Inference {
         range(min = 1, max = 4_294_967_295_u64)
     )]
     pub max_turns: Option<u32>,
-    /// Tokens that a request may take, the tools and the answer included: 32,768 if unset.
+    /// Maximum number of tokens of a request, the tools and the answer included. Default: 32,768.
     #[schemars(
         default,
         with = "u32",
@@ -33,22 +33,22 @@ pub struct Inference {
         range(min = 1, max = 4_294_967_295_u64)
     )]
     pub context_tokens: Option<u32>,
-    /// Where they are; unset lets the host choose.
+    /// Source of inference. Default: the host chooses.
     #[schemars(default, with = "InferenceSource", skip_serializing_if = "Option::is_none")]
     pub source: Option<InferenceSource>,
 }
 
-/// Where inference comes from.
+/// Source of inference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum InferenceSource {
-    /// Models on the node: what is asked leaves that machine for none of them.
+    /// Models on the node: no request leaves that machine.
     Worker,
     /// Models elsewhere, behind the host's egress.
     ApiEgress,
 }
 
-/// What every request to a model carries.
+/// Content of every request to a model.
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Context {
@@ -61,13 +61,13 @@ pub struct Context {
     /// The task: id, name, status, what counts as done.
     #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
     pub task_context: Option<String>,
-    /// What the work must satisfy.
+    /// Requirements that the work must satisfy.
     #[schemars(default)]
     pub requirements: Vec<String>,
-    /// What the outcome is checked against.
+    /// Criteria that the outcome is checked against.
     #[schemars(default)]
     pub acceptance_criteria: Vec<Criterion>,
-    /// How the work should be done, by name.
+    /// Preferences for how the work is done, by name.
     #[schemars(default)]
     pub preferences: Map<String, Value>,
     /// Text that the user adds.

@@ -1,10 +1,10 @@
-//! Whom the agent is to be (`spec/1 §Context Supplied to SBA`): given in the job, whole.
+//! Persona of the agent (`spec/1 §Context Supplied to SBA`), which the job contains in full.
 
 use crate::decode::{At, Decode, Fields};
 use crate::json::Node;
 use schemars::JsonSchema;
 
-/// Whom the agent is to be.
+/// Persona of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Persona {

@@ -25,16 +25,16 @@ use std::borrow::Cow;
 use std::fmt;
 use write_file::WriteFile;
 
-/// One step of a job.
+/// A step of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// The step's own name, unique in the job; also different from the `step-N` that stands for a missing one.
     pub id: Option<String>,
-    /// What it does.
+    /// Action of the step.
     pub action: Action,
 }
 
-/// What a step does.
+/// Action of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Runs a program.
@@ -130,7 +130,7 @@ fn decode_action(fields: &mut Fields<'_, '_>, name: &'static str, step_type: Ste
     }
 }
 
-/// Only `list_tree` needs to be told nothing; for the others the missing arguments are noted.
+/// Decodes a step without arguments. Only `list_tree` accepts that; for the others the missing arguments are reported.
 fn decode_without_arguments(fields: &mut Fields<'_, '_>, step_type: StepType) -> Option<Action> {
     match step_type {
         StepType::ListTree => Some(Action::ListTree(ListTree::default())),
@@ -225,7 +225,7 @@ impl Action {
 // === impl StepType ===
 
 impl StepType {
-    /// Every type, in the order of the specification.
+    /// All types, in the order of the specification.
     pub const ALL: [Self; 6] = [
         Self::RunCommand,
         Self::WriteFile,

@@ -13,16 +13,16 @@ pub struct ArtifactPath(String);
 /// The text names no such file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseArtifactPathError {
-    /// It is too long, or empty.
+    /// The path, or a component of it, is too long, or the path is empty.
     #[error("the path of an artifact has 1 to {} bytes, 255 between two slashes", ArtifactPath::MAX_BYTES)]
     Length,
-    /// It misleads a reader.
+    /// The path contains a character that misleads readers.
     #[error("the path of an artifact has no character such as {character:?}")]
     Character {
         /// The first such character.
         character: char,
     },
-    /// It might be another one's, too.
+    /// The path is not in its canonical form, so another path could mean the same file.
     #[error(
         "the path of an artifact is relative, and has no `.`, no `..` and nothing empty between two slashes"
     )]

@@ -1,38 +1,38 @@
-//! What the agent inside has done (`spec/1 §Todo List`, `§Result Contract`).
+//! Report of the agent in a sandbox (`spec/1 §Todo List`, `§Result Contract`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the agent has done, of a job that had one.
+/// Report of a job's agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentReport {
-    /// What it says in the end; null if it didn't come to that.
+    /// Final answer; null if there is none.
     pub answer: Option<String>,
-    /// Whether it went on from the todo list of an earlier run of the same job.
+    /// True if it continued the todo list of an earlier run of the same job.
     pub resumed: bool,
     /// The models that have answered, in the order in which they were first asked.
     pub models: Vec<String>,
-    /// Answers of models.
+    /// Number of answers of models.
     pub turns: u32,
-    /// Tools that were called, and how many of the calls failed.
+    /// Number of tool calls, failed ones included.
     pub tool_calls: u32,
-    /// See `tool_calls`.
+    /// Number of failed tool calls.
     pub failed_tool_calls: u32,
-    /// What the models say they were sent, in tokens; null once one has not said it.
+    /// Prompt tokens, as the models report them; null once a model has not reported them.
     pub prompt_tokens: Option<u64>,
-    /// What the models say they have said, in tokens; null once one has not said it.
+    /// Completion tokens, as the models report them; null once a model has not reported them.
     pub completion_tokens: Option<u64>,
-    /// The todo list as it was in the end.
+    /// Final todo list.
     pub todo: Vec<TodoItem>,
-    /// What was found of each acceptance criterion, in their order; empty if it didn't come to that.
+    /// Verification of each acceptance criterion, in their order; empty if none was attempted.
     pub verification: Vec<Verified>,
 }
 
 // === impl AgentReport ===
 
 impl Default for AgentReport {
-    /// That of an agent that has done nothing yet.
+    /// Returns the report of an agent that has done nothing yet.
     fn default() -> Self {
         Self {
             answer: None,
@@ -49,41 +49,41 @@ impl Default for AgentReport {
     }
 }
 
-/// One thing to be done.
+/// A todo item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TodoItem {
     /// Its number, which it keeps.
     pub id: u32,
-    /// What is to be done.
+    /// Title of the item.
     pub title: String,
-    /// How far it is.
+    /// Status of the item.
     pub status: TodoStatus,
-    /// Where it comes from.
+    /// Origin of the item.
     pub origin: TodoOrigin,
-    /// The item that it is a part of, if it is one.
+    /// Parent item, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<u32>,
-    /// Why it is as it is, in the agent's words.
+    /// Reason for its status, in the agent's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// How far something is that is to be done.
+/// Status of a todo item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
-    /// Nothing of it is done.
+    /// The item is not started.
     Open,
-    /// It is being worked at.
+    /// The item is in progress.
     InProgress,
-    /// It is done.
+    /// The item is done.
     Done,
-    /// It is not to be done after all; `reason` says why.
+    /// The item was dropped; `reason` gives the cause.
     Dropped,
 }
 
-/// Where something comes from that is to be done.
+/// Origin of a todo item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoOrigin {
@@ -93,27 +93,28 @@ pub enum TodoOrigin {
     AcceptanceCriterion,
     /// A step of the job.
     Step,
-    /// The job's task, where it says no more than that.
+    /// The job's task, if nothing more specific is given.
     Task,
     /// The agent.
     Agent,
 }
 
-/// What was found of one acceptance criterion.
+/// Verification of an acceptance criterion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Verified {
     /// The criterion's text.
     pub criterion: String,
-    /// Whether it holds.
+    /// True if the criterion holds.
     pub met: bool,
-    /// Who says so.
+    /// Verifier that decided.
     pub by: Verifier,
-    /// What shows it: the end of the command's output and its exit code, or what the model has said; or why nothing shows it.
+    /// Evidence: the end of the command's output and its exit code, or the model's statement; or the reason why there
+    /// is no evidence.
     pub evidence: String,
 }
 
-/// Who says whether a criterion holds.
+/// Verifier of a criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verifier {
@@ -121,6 +122,6 @@ pub enum Verifier {
     Command,
     /// A model: it may be wrong, or have been misled by what it has read.
     Model,
-    /// Nothing: the criterion has no command, and the job has no model. Such a criterion is never met.
+    /// No verifier: the criterion has no command, and the job has no model. Such a criterion is never met.
     Unverified,
 }

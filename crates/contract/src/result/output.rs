@@ -1,7 +1,7 @@
-//! What each type of step returns.
+//! Outputs of each type of step.
 //!
-//! Bytes that are not UTF-8 are given in base64, and the member beside them says so ([`ContentEncoding`]): nothing is
-//! replaced, nothing is lost but what was cut and flagged as cut.
+//! Bytes that are not UTF-8 are encoded in base64, and a member beside them names the encoding ([`ContentEncoding`]).
+//! Nothing is replaced. Truncated outputs are flagged.
 
 pub use crate::job::step::write_file::ContentEncoding;
 
@@ -9,7 +9,7 @@ use crate::result::{Change, ResourceUsage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a step returned, by its type.
+/// Output of a step, by its type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum StepOutput {
@@ -27,7 +27,7 @@ pub enum StepOutput {
     SearchFiles(SearchMatches),
 }
 
-/// What a program did.
+/// Result of running a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandOutput {
@@ -35,33 +35,33 @@ pub struct CommandOutput {
     pub exit_code: Option<i32>,
     /// The signal that ended it; null if it exited.
     pub signal: Option<i32>,
-    /// What it wrote to stdout, up to the cap.
+    /// Standard output, up to the limit.
     pub stdout: String,
-    /// What it wrote to stderr, up to the cap.
+    /// Standard error, up to the limit.
     pub stderr: String,
-    /// How `stdout` is written.
+    /// Encoding of `stdout`.
     pub stdout_encoding: ContentEncoding,
-    /// How `stderr` is written.
+    /// Encoding of `stderr`.
     pub stderr_encoding: ContentEncoding,
-    /// Which of the two were cut at the cap.
+    /// Outputs that were truncated at the limit.
     pub truncated: Truncated,
-    /// How long it ran, in milliseconds.
+    /// Duration, in milliseconds.
     pub duration_ms: u64,
-    /// What it and the children it waited for used.
+    /// Resource usage of the program and the children it waited for.
     pub resource_usage: ResourceUsage,
 }
 
-/// Which outputs were cut.
+/// Outputs that were truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Truncated {
-    /// Whether stdout was.
+    /// True if stdout was truncated.
     pub stdout: bool,
-    /// Whether stderr was.
+    /// True if stderr was truncated.
     pub stderr: bool,
 }
 
-/// What was written.
+/// Result of writing a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenFile {
@@ -69,13 +69,13 @@ pub struct WrittenFile {
     pub path: String,
     /// The size of the file now.
     pub size_bytes: u64,
-    /// Whether the file is new.
+    /// True if the file is new.
     pub created: bool,
     /// Its permission bits in octal, such as `0644`.
     pub mode: String,
 }
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileContent {
@@ -83,15 +83,15 @@ pub struct FileContent {
     pub path: String,
     /// The content, or the lines asked for.
     pub content: String,
-    /// How `content` is written.
+    /// Encoding of `content`.
     pub encoding: ContentEncoding,
     /// The size of the whole file.
     pub size_bytes: u64,
-    /// Whether `content` was cut at the cap.
+    /// True if `content` was truncated at the limit.
     pub truncated: bool,
 }
 
-/// What a patch did.
+/// Result of applying a patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppliedDiff {
@@ -99,46 +99,46 @@ pub struct AppliedDiff {
     pub files: Vec<PatchedFile>,
 }
 
-/// What a patch did to one file.
+/// Effect of a patch on one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PatchedFile {
     /// The path in the workspace, after the patch (of a deleted file: before).
     pub path: String,
-    /// What happened to it.
+    /// Kind of change.
     pub change: Change,
     /// The path it was renamed or copied from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
 }
 
-/// What a directory tree holds.
+/// Content of a directory tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Listing {
     /// The directory that was listed, in the workspace; `.` for its root.
     pub path: String,
-    /// What is below it: a directory before its entries, siblings sorted by the bytes of their names.
+    /// Entries below it: a directory before its entries, siblings sorted by the bytes of their names.
     pub entries: Vec<TreeEntry>,
-    /// Whether entries were left out because there were too many.
+    /// True if entries were left out because there were too many.
     pub truncated: bool,
-    /// How many directories could not be read, and so are shown without what they hold.
+    /// Number of directories that could not be read, and so are shown without their entries.
     pub unreadable_directories: u64,
 }
 
-/// One thing in a directory tree.
+/// Entry of a directory tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TreeEntry {
     /// The path in the workspace.
     pub path: String,
-    /// What it is.
+    /// Type of the entry.
     #[serde(rename = "type")]
     pub kind: EntryKind,
     /// The size of a file, if sizes were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// Where a symbolic link points, as it is written in the link; links are never followed.
+    /// Target of a symbolic link, as written in the link; links are never followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// `base64` if `path` and `target` are written so, because they are not UTF-8; absent otherwise.
@@ -146,7 +146,7 @@ pub struct TreeEntry {
     pub encoding: Option<ContentEncoding>,
 }
 
-/// What an entry is.
+/// Type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
@@ -160,23 +160,23 @@ pub enum EntryKind {
     Other,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchMatches {
     /// The matching lines, by file and line.
     pub matches: Vec<SearchMatch>,
-    /// How many files were searched.
+    /// Number of files that were searched.
     pub files_searched: u64,
-    /// How many files were not: they are no text, too large, or could not be read.
+    /// Number of files that were skipped: they are not text, too large, or could not be read.
     pub files_skipped: u64,
-    /// How many directories could not be read.
+    /// Number of directories that could not be read.
     pub unreadable_directories: u64,
-    /// Whether matches were left out because there were too many.
+    /// True if matches were left out because there were too many.
     pub truncated: bool,
 }
 
-/// One matching line.
+/// A matching line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchMatch {

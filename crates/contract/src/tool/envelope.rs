@@ -5,28 +5,28 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
 
-/// What a tool answers.
+/// Answer of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Envelope {
-    /// It has done what it was asked for.
+    /// The call has succeeded.
     Ok {
-        /// What came of it; always there.
+        /// Result; always present.
         data: Value,
-        /// Which part of a list that is.
+        /// Position of this part in a list.
         #[serde(skip_serializing_if = "Option::is_none")]
         pagination: Option<Pagination>,
-        /// What was taken out of `data`, if anything was.
+        /// Secrets that were removed from `data`, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         redacted: Option<Redacted>,
     },
-    /// It has not.
+    /// The call has failed.
     Error {
-        /// What kind of error it was, for people who look for it.
+        /// Type of the error, for people who search for it.
         error_type: Cow<'static, str>,
-        /// What was wrong, without anything that looks like a secret.
+        /// Error message, without anything that looks like a secret.
         message: String,
-        /// The same for programs.
+        /// Class of the error, for programs.
         domain_code: DomainCode,
     },
 }
@@ -35,23 +35,23 @@ pub enum Envelope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pagination {
-    /// How many there are in all.
+    /// Total number of entries.
     pub total: usize,
-    /// How many come before this part.
+    /// Number of entries before this part.
     pub offset: usize,
-    /// How many are in it at most.
+    /// Maximum number of entries in this part.
     pub limit: usize,
 }
 
-/// Secrets that were taken out of an answer. `***` stands in place of each.
+/// Secrets that were removed from an answer. `***` stands in place of each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Redacted {
-    /// Number of texts that a secret was taken out of.
+    /// Number of texts that contained a secret.
     pub texts: u64,
     /// JSON pointers to the first of them, within `data`.
     pub at: Vec<String>,
-    /// What that means for the caller.
+    /// Explanation for the caller.
     pub notice: Cow<'static, str>,
 }
 
@@ -61,21 +61,21 @@ pub struct Redacted {
 pub enum DomainCode {
     /// An argument is not what the tool takes.
     InvalidArgument,
-    /// What must come with an act that can't be undone is missing.
+    /// An irreversible action lacks a required confirmation.
     GuardrailViolated,
-    /// Nothing is there that would do it.
+    /// No backend supports the call.
     NotSupported,
-    /// What is named isn't there, for whoever asks.
+    /// The named object doesn't exist, or not for this caller.
     NotFound,
-    /// It is not as whoever asks has taken it to be.
+    /// The object's state is not the one that the caller expects.
     Conflict,
-    /// Whoever asks may not.
+    /// The caller lacks the permission.
     PermissionDenied,
-    /// A person has to say yes to it first.
+    /// The call needs a person's approval.
     ApprovalRequired,
-    /// There is no more room, or no more time.
+    /// A limit of size, number or time is exceeded.
     LimitExceeded,
-    /// What it takes can't be reached now.
+    /// A required service can't be reached now.
     Unavailable,
     /// A tool that others have made has failed.
     ToolFailed,
@@ -86,7 +86,7 @@ pub enum DomainCode {
 // === impl DomainCode ===
 
 impl DomainCode {
-    /// Every code.
+    /// All codes.
     pub const ALL: [Self; 11] = [
         Self::InvalidArgument,
         Self::GuardrailViolated,

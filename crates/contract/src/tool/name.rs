@@ -1,10 +1,10 @@
-//! The name of a tool: one form, compared byte by byte.
+//! Names of tools: one form, compared byte by byte.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A tool's name: `artifact.put`, or `mcp_files_read` for one of another server. MCP's letters, digits, `_`, `-` and `.`, 128 at
-/// most; no other spelling of a name is that name.
+/// A tool's name: `artifact.put`, or `mcp_files_read` for a tool of another server. It consists of MCP's letters,
+/// digits, `_`, `-` and `.`, 128 at most. Names are compared exactly.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolName(String);
@@ -34,7 +34,7 @@ impl ToolName {
         &self.0
     }
 
-    /// What stands before the first dot: `artifact` of `artifact.put`.
+    /// Returns the part before the first dot: `artifact` of `artifact.put`.
     pub fn namespace(&self) -> &str {
         self.0.split_once('.').map_or("", |(namespace, _)| namespace)
     }

@@ -1,5 +1,4 @@
-//! What is recorded of calls of tools: who, which tool, what was decided, and what came of it. Never
-//! what a call has answered.
+//! Audit records of tool calls: the caller, the tool, the decision, and the outcome; never the answer.
 
 use super::{AgentKind, DomainCode};
 use crate::access::AccessLevel;
@@ -10,37 +9,37 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// The kind of event of a call that changes something and is about to be made.
+/// Kind of the audit record that precedes a call that changes something.
 pub const TOOL_BEGUN: &str = "tool_begun";
 
-/// The kind of event of a call that is over, or was refused.
+/// Kind of the audit record of a call that is over, or was denied.
 pub const TOOL_CALLED: &str = "tool_called";
 
-/// One call of a tool.
+/// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallRecord {
     /// This call; made by the host.
     pub call_id: Uuid,
-    /// The name that was asked for; what is no name is cut and escaped.
+    /// Requested name; a text that is no name is truncated and escaped.
     pub tool_name: String,
-    /// Who asked.
+    /// Caller of the tool.
     #[serde(flatten)]
     pub subject: ToolSubject,
-    /// Whether it might.
+    /// Decision about the call.
     pub decision: ToolDecision,
-    /// Why not.
+    /// Reason of a denial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied_by: Option<String>,
-    /// By what it was judged, where the caller is an agent with rules of its own.
+    /// Judgement of the call, if the caller is an agent with rules of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged: Option<JudgedRecord>,
-    /// What came of it; nothing while it isn't over.
+    /// Outcome of the call; absent while it is in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolStatus>,
     /// The class of its error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<DomainCode>,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<f64>,
     /// The SHA-256 of its arguments as JSON, members in order of their names.
@@ -50,57 +49,57 @@ pub struct ToolCallRecord {
     pub arguments_bytes: u64,
     /// Its arguments. `***` stands for secrets that the host knows, for tokens, and for values that the tool's schema marks as secret.
     pub arguments: Value,
-    /// Whether `arguments` is only the beginning of their JSON, as a text, because there is much of it.
+    /// True if `arguments` is only the beginning of their JSON, as a text, because they are long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_preview: bool,
 }
 
-/// By what a call was judged.
+/// Judgement of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgedRecord {
     /// The agent, if it has a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// The level that counted.
+    /// Access level that applied.
     pub level: AccessLevel,
-    /// What kind of thing the tool does.
+    /// Category of the tool.
     pub category: Category,
-    /// What the agent does by it.
+    /// Action of the call.
     pub action_type: ActionType,
-    /// How much may go wrong by that.
+    /// Risk of the action.
     pub risk: Risk,
-    /// Whether the tool leaves the host.
+    /// True if the tool reaches destinations outside of the host.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reaches_out: bool,
-    /// The rule, by its name.
+    /// Name of the rule.
     pub rule: String,
-    /// The rule, in words.
+    /// Explanation of the rule.
     pub reason: String,
-    /// Which rules there were: the first digits of a digest of all of them, and of what the agent had earned.
+    /// Version of the rules: the first digits of a digest of all rules, and of the agent's earned trust.
     pub generation: String,
-    /// The least that would have let it be done, as a configuration says it.
+    /// Smallest change of the configuration that would have allowed the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<String>,
-    /// The person's yes that was asked for or used.
+    /// Approval that was requested or used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_id: Option<Uuid>,
-    /// What looked like a secret in its answer: in how many places.
+    /// Number of places in the answer that looked like a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets_found: Option<u64>,
 }
 
-/// Who calls a tool.
+/// Caller of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSubject {
-    /// As what.
+    /// Kind of caller.
     pub subject_type: AgentKind,
-    /// Under which name, where it has one.
+    /// Name of the caller, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject_id: Option<String>,
-    /// For whom.
+    /// User that the caller acts for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// That user's groups.
+    /// Groups of that user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group_ids: Vec<String>,
     /// The project.
@@ -112,31 +111,31 @@ pub struct ToolSubject {
     /// The job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_id: Option<JobId>,
-    /// The attempt at it.
+    /// Run that attempts the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
 }
 
-/// Whether a call might be made.
+/// Decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolDecision {
-    /// It might.
+    /// The call was allowed.
     Allow,
-    /// It might not.
+    /// The call was denied.
     Deny,
     /// A person was asked.
     Escalate,
 }
 
-/// What came of a call.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// It did what it was for.
+    /// The call succeeded.
     Success,
-    /// It didn't.
+    /// The call failed.
     Error,
-    /// Whoever asked has gone, or the run is over.
+    /// The caller has disconnected, or the run has ended.
     Cancelled,
 }

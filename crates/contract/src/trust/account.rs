@@ -1,4 +1,4 @@
-//! All that there is to tell of the trust in an agent.
+//! Complete account of the trust in an agent.
 
 use super::change::TrustChange;
 use super::state::TrustState;
@@ -6,23 +6,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The trust in an agent, with how it came about.
+/// The trust in an agent, with its history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentTrust {
-    /// What it is.
+    /// Present state.
     pub state: TrustState,
-    /// How each level came about, the last one last.
+    /// All changes of levels, the last one last.
     pub changes: Vec<TrustChange>,
-    /// What is recorded and changes nothing.
+    /// Recorded events that change nothing.
     pub ignored: Vec<IgnoredEvent>,
 }
 
 /// An event that changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IgnoredEvent {
-    /// Which.
+    /// Id of the event.
     #[schemars(with = "String")]
     pub event_id: Uuid,
-    /// Why, for a person.
+    /// Reason, for a person.
     pub why: String,
 }

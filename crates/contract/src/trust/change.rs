@@ -1,4 +1,4 @@
-//! How a level came about.
+//! Changes of trust levels.
 
 use super::level::TrustLevel;
 use super::measure::{Quality, Share};
@@ -13,88 +13,88 @@ use uuid::Uuid;
 /// A level that became another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustChange {
-    /// This change; the same whenever it is worked out again.
+    /// Id of the change, which is the same whenever it is computed again.
     #[schemars(with = "String")]
     pub id: Uuid,
-    /// Whose level it is.
+    /// Agent whose level changed.
     pub agent_id: AgentId,
-    /// Of which category, where each has a level of its own.
+    /// Category, if each category has a level of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<Category>,
-    /// What it was.
+    /// Level before the change.
     pub old: TrustLevel,
-    /// What it is.
+    /// Level after the change.
     pub new: TrustLevel,
-    /// What led to it.
+    /// Reason of the change.
     pub reason: ChangeReason,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
-    /// The event that brought it about, if it wasn't the time that passed.
+    /// Event that caused the change; absent if the passing of time did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub event_id: Option<Uuid>,
-    /// The approval that it took.
+    /// Approval that the change required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub approval_id: Option<Uuid>,
-    /// Who said so, where a person set the level.
+    /// User who set the level, if a person did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<UserId>,
-    /// Why, in that person's words.
+    /// Reason, in that person's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What the agent had done by then.
+    /// Figures of the agent at that time.
     pub details: Figures,
 }
 
-/// What leads to another level.
+/// Reason of a change of level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeReason {
-    /// The score was high enough.
+    /// The score has reached the threshold.
     ScoreThreshold,
-    /// What was asked for had been done.
+    /// The requirements of the level were met.
     MilestoneAchieved,
     /// A person approved of it.
     HumanApproval,
-    /// The agent did nothing for too long.
+    /// The agent was idle for too long.
     IdleDecay,
-    /// It failed too often of late.
+    /// The recent error rate was too high.
     ErrorRate,
-    /// It was time to look again, and what it had done was not good enough, or nothing.
+    /// A re-verification was due, and the agent's results were insufficient or missing.
     ReVerificationFailed,
-    /// It did what it must never do.
+    /// The agent violated a security rule.
     SecurityIncident,
-    /// A person said so.
+    /// A person set the level.
     Manual,
 }
 
-/// What an agent has done, in numbers: since its record was begun, where nothing else is said.
+/// Figures of an agent's work, since the start of its record unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
-    /// When its record was begun.
+    /// Start of its record.
     pub since: Timestamp,
     /// Tasks that it completed.
     pub tasks_completed: u64,
     /// Tasks that it failed at.
     pub tasks_failed: u64,
-    /// How many of all it completed.
+    /// Share of completed tasks in all tasks.
     pub completion_rate: Share,
-    /// At how many of the last ones it failed.
+    /// Share of failures in the last tasks.
     pub error_rate: Share,
-    /// How well it did what it completed.
+    /// Quality of the completed tasks.
     pub quality: Quality,
-    /// How hard that was.
+    /// Difficulty of the completed tasks.
     pub difficulty: Share,
-    /// How content people were.
+    /// Score of the feedback from people.
     pub human_feedback: Share,
-    /// Whole days since it was begun.
+    /// Whole days since the start of its record.
     pub active_days: u32,
-    /// Whole days without a failure, no more than the record is long.
+    /// Whole days without a failure, at most the length of the record.
     pub clean_days: u32,
-    /// Whole days since the agent last did something.
+    /// Whole days since the agent's last activity.
     pub idle_days: u32,
-    /// All of this in one number, where there is one.
+    /// Score that combines these figures, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<Share>,
 }

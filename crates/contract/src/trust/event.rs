@@ -1,4 +1,4 @@
-//! What is recorded of an agent and counts for the trust in it. Whoever has all of it can tell what level the agent has.
+//! Trust events of an agent. They fully determine the agent's level.
 
 use super::level::{Transition, TrustLevel};
 use super::measure::{Quality, Share};
@@ -8,89 +8,90 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Something that happened, as it is kept. Events are in the order of their times, and of their ids at the same time.
+/// A trust event, as it is stored. Events are ordered by time, and by id at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustEvent {
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// This event, and no other.
+    /// Unique id of the event.
     pub event_id: Uuid,
-    /// Whom it is about.
+    /// Agent that the event is about.
     pub agent_id: AgentId,
-    /// What happened.
+    /// Kind of the event, with its details.
     pub kind: TrustEventKind,
 }
 
-/// What happened.
+/// Kind of a trust event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TrustEventKind {
-    /// The agent is there from now on.
+    /// The agent was hired.
     AgentHired {
-        /// The level that it was hired with, if one was said.
+        /// Initial level, if one was given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         level: Option<TrustLevel>,
     },
-    /// The agent did what it should.
+    /// The agent completed a task.
     TaskCompleted {
-        /// What kind of thing that was.
+        /// Category of the task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         category: Option<Category>,
-        /// How hard it was.
+        /// Difficulty of the task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         difficulty: Option<Share>,
-        /// How well it was done.
+        /// Quality of the result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quality: Option<Quality>,
     },
-    /// A job of the agent ended well at a node. Its difficulty and quality are unknown until it is assessed.
+    /// A job of the agent succeeded at a node. Its difficulty and quality are unknown until it is assessed.
     JobCompleted {
-        /// What kind of thing that was.
+        /// Category of the job.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         category: Option<Category>,
         /// The task that the job was of.
         task_id: TaskId,
-        /// What was to be done, as a digest: jobs with the same content have the same.
+        /// Digest of the job's content: jobs with the same content have the same digest.
         content: Uuid,
-        /// Whether commands have checked what came of it, as the job's acceptance criteria say.
+        /// True if commands have verified the result, according to the job's acceptance criteria.
         is_checked: bool,
     },
-    /// The orchestrator or a person said how hard a completed job was, and how well it was done: once for each job.
+    /// The orchestrator or a person assessed the difficulty of a completed job, and the quality of its result: once for
+    /// each job.
     JobAssessed {
         /// The job.
         job_id: JobId,
-        /// How hard it was.
+        /// Difficulty of the job.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         difficulty: Option<Share>,
-        /// How well it was done.
+        /// Quality of the result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quality: Option<Quality>,
-        /// Who said so.
+        /// User who assessed it.
         by: UserId,
     },
-    /// The agent did not do what it should.
+    /// The agent failed a task.
     TaskFailed {
-        /// What kind of thing that was.
+        /// Category of the task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         category: Option<Category>,
     },
-    /// A person said how content they are.
+    /// Feedback of a person.
     HumanFeedback {
-        /// So content.
+        /// Score of the feedback.
         score: Share,
     },
-    /// A look at what the agent has earned. It changes nothing: what is due falls due without it.
+    /// The agent's trust was evaluated. This changes nothing: scheduled changes happen without it.
     Evaluated,
     /// A person approved of a promotion that was proposed.
     PromotionApproved {
         /// The answer.
         approval_id: Uuid,
-        /// What it answers.
+        /// Proposal that is approved.
         proposal_id: Uuid,
-        /// The step that they approved of.
+        /// Approved transition.
         transition: Transition,
-        /// For which category, where each has a level of its own.
+        /// Category, if each category has a level of its own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         category: Option<Category>,
     },
@@ -98,26 +99,26 @@ pub enum TrustEventKind {
     PromotionDenied {
         /// The answer.
         approval_id: Uuid,
-        /// What it answers.
+        /// Proposal that is denied.
         proposal_id: Uuid,
     },
-    /// A person said which level it is to be.
+    /// A person set the level.
     LevelSet {
         /// The level.
         level: TrustLevel,
-        /// For which category; for all of them, if none is said.
+        /// Category; all of them if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         category: Option<Category>,
-        /// Why.
+        /// Reason for the level.
         reason: String,
-        /// Who.
+        /// User who set the level.
         by: UserId,
     },
-    /// The agent did what it must never do.
+    /// The agent violated a security rule.
     SecurityIncident,
-    /// A person looked at the agent again, and found it in order.
+    /// A person verified the agent again.
     ReVerified {
-        /// Who.
+        /// User who verified the agent.
         by: UserId,
     },
 }

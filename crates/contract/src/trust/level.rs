@@ -1,11 +1,12 @@
-//! The levels that trust leads through, and the steps between them.
+//! Trust levels, and the transitions between them.
 
 use crate::access::AccessLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A level that an agent can be trusted with. What is put together for one agent (`custom`) is none: nothing leads there.
+/// A trust level of an agent. An individually configured level (`custom`) is not one of them: no transition leads
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
@@ -19,7 +20,7 @@ pub enum TrustLevel {
     Elevated,
 }
 
-/// A step up. There is none past a level.
+/// A transition to the next higher level. No level can be skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Transition {
@@ -27,7 +28,7 @@ pub enum Transition {
     SandboxedToRestricted,
     /// From `restricted` to `standard`.
     RestrictedToStandard,
-    /// From `standard` to `elevated`, which takes a person's approval, whatever else there is.
+    /// From `standard` to `elevated`, which always requires a person's approval.
     StandardToElevated,
 }
 
@@ -47,7 +48,7 @@ impl TrustLevel {
         Self::ALL.into_iter().find(|level| level.as_str() == name)
     }
 
-    /// What it lets an agent reach.
+    /// Returns the access that the level gives.
     pub const fn access(self) -> AccessLevel {
         match self {
             Self::Sandboxed => AccessLevel::Sandboxed,
@@ -57,7 +58,7 @@ impl TrustLevel {
         }
     }
 
-    /// The next lower one; the lowest has none.
+    /// Returns the next lower level; the lowest has none.
     pub const fn lower(self) -> Option<Self> {
         match self {
             Self::Sandboxed => None,
@@ -67,12 +68,12 @@ impl TrustLevel {
         }
     }
 
-    /// The step up from here; from the highest there is none.
+    /// Returns the transition from this level; the highest has none.
     pub fn next(self) -> Option<Transition> {
         Transition::ALL.into_iter().find(|transition| transition.from() == self)
     }
 
-    /// The step that leads here; to the lowest there is none.
+    /// Returns the transition to this level; the lowest has none.
     pub fn by(self) -> Option<Transition> {
         Transition::ALL.into_iter().find(|transition| transition.to() == self)
     }
@@ -91,7 +92,7 @@ impl Transition {
     pub const ALL: [Self; 3] =
         [Self::SandboxedToRestricted, Self::RestrictedToStandard, Self::StandardToElevated];
 
-    /// Where it begins.
+    /// Returns the level that the transition starts from.
     pub const fn from(self) -> TrustLevel {
         match self {
             Self::SandboxedToRestricted => TrustLevel::Sandboxed,
@@ -100,7 +101,7 @@ impl Transition {
         }
     }
 
-    /// Where it leads.
+    /// Returns the level that the transition leads to.
     pub const fn to(self) -> TrustLevel {
         match self {
             Self::SandboxedToRestricted => TrustLevel::Restricted,

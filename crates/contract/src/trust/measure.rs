@@ -1,4 +1,4 @@
-//! Numbers that trust reckons with: a share of a whole, and how good something is.
+//! Measures for trust: shares of a whole, and quality.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub struct MeasureError {
     most: u32,
 }
 
-/// How many steps a measure has.
+/// Number of steps of a measure.
 const STEPS: u16 = 10_000;
 
 macro_rules! measure {
@@ -23,23 +23,23 @@ macro_rules! measure {
         pub struct $name(u16);
 
         impl $name {
-            /// Nothing.
+            /// Minimum.
             pub const ZERO: Self = Self(0);
-            /// As much as there can be.
+            /// Maximum.
             pub const MOST: Self = Self(STEPS);
 
-            /// So many steps; as much as there can be where there are more.
+            /// Creates a measure from a number of steps, capped at the maximum.
             pub fn from_steps(steps: u64) -> Self {
                 u16::try_from(steps).map_or(Self::MOST, |steps| Self(steps.min(STEPS)))
             }
 
-            /// So many wholes; as much as there can be where there are more.
+            /// Creates a measure from a whole number, capped at the maximum.
             pub const fn of_whole(wholes: u8) -> Self {
                 let steps = wholes as u32 * $per_unit;
                 if steps < STEPS as u32 { Self(steps as u16) } else { Self::MOST }
             }
 
-            /// How many steps it is.
+            /// Returns the number of steps.
             pub fn steps(self) -> u64 {
                 u64::from(self.0)
             }
@@ -58,13 +58,13 @@ macro_rules! measure {
         impl TryFrom<f64> for $name {
             type Error = MeasureError;
 
-            /// What lies between two steps is the lower one: nobody gains by it.
+            /// Rounds down to a step, so that rounding never raises trust.
             fn try_from(number: f64) -> Result<Self, MeasureError> {
                 let most = u32::from(STEPS) / $per_unit;
                 if !(0.0..=f64::from(most)).contains(&number) {
                     return Err(MeasureError { most });
                 }
-                // The nearest step to what is a step up to the precision of the number; else that below.
+                // A number that is a step, up to its precision, is rounded to that step; others are rounded down.
                 let steps = number * f64::from($per_unit);
                 let near = steps.round();
                 let steps = if (steps - near).abs() < 1e-6 { near } else { steps.floor() };
@@ -92,6 +92,6 @@ measure! {
     Share, 10_000_u32
 }
 measure! {
-    /// How good something is, from 0 to 10, in thousandths.
+    /// Quality from 0 to 10, in thousandths.
     Quality, 1_000_u32
 }

@@ -1,4 +1,5 @@
-//! What may be reported of an agent. A person's word is none of it: that has a way of its own, which asks for more.
+//! Trust events that a client may report. Decisions of people are not among them: they have endpoints of their own,
+//! with stricter requirements.
 
 use super::event::TrustEventKind;
 use super::level::TrustLevel;
@@ -10,75 +11,75 @@ use crate::json::Node;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Something that happened.
+/// A reported event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ReportedEvent {
-    /// The agent is there from now on.
+    /// The agent was hired.
     AgentHired {
-        /// The level that it was hired with, if one was said.
+        /// Initial level, if one is given.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(default, with = "TrustLevel")]
         level: Option<TrustLevel>,
     },
-    /// The agent did what it should.
+    /// The agent completed a task.
     TaskCompleted {
-        /// What kind of thing that was.
+        /// Category of the task.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(default, with = "Category")]
         category: Option<Category>,
-        /// How hard it was.
+        /// Difficulty of the task.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(default, with = "Share")]
         difficulty: Option<Share>,
-        /// How well it was done.
+        /// Quality of the result.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(default, with = "Quality")]
         quality: Option<Quality>,
     },
-    /// How hard a completed job was, and how well it was done: once for each job, one of both at least.
+    /// Assessment of a completed job: once for each job, with a difficulty, a quality, or both.
     #[schemars(extend("anyOf" = [{ "required": ["difficulty"] }, { "required": ["quality"] }]))]
     JobAssessed {
         /// The job.
         #[schemars(extend("format" = "uuid"), with = "String")]
         job_id: JobId,
-        /// How hard it was.
+        /// Difficulty of the job.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(default, with = "Share")]
         difficulty: Option<Share>,
-        /// How well it was done.
+        /// Quality of the result.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(default, with = "Quality")]
         quality: Option<Quality>,
     },
-    /// The agent did not do what it should.
+    /// The agent failed a task.
     TaskFailed {
-        /// What kind of thing that was.
+        /// Category of the task.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(default, with = "Category")]
         category: Option<Category>,
     },
-    /// A person said how content they are.
+    /// Feedback of a person.
     HumanFeedback {
-        /// So content.
+        /// Score of the feedback.
         score: Share,
     },
-    /// A look at what the agent has earned. It changes nothing.
+    /// The agent's trust was evaluated. This changes nothing.
     Evaluated {},
-    /// The agent did what it must never do.
+    /// The agent violated a security rule.
     SecurityIncident {},
 }
 
-/// The kinds, as they are told.
+/// Names of the kinds, for error messages.
 const KINDS: &str = "one of: agent_hired, task_completed, job_assessed, task_failed, human_feedback, evaluated, security_incident";
 
-/// The kinds that are a person's word.
+/// Kinds that only a person may record.
 const WORDS: [&str; 4] = ["promotion_approved", "promotion_denied", "level_set", "re_verified"];
 
 // === impl ReportedEvent ===
 
 impl ReportedEvent {
-    /// The event as it is kept, where it is reported by them.
+    /// Returns the event in its stored form, with its reporter.
     pub fn reported_by(self, by: UserId) -> TrustEventKind {
         use TrustEventKind as Kind;
         match self {

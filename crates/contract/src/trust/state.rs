@@ -1,4 +1,4 @@
-//! Which levels an agent has.
+//! Levels of an agent.
 
 use super::change::{ChangeReason, Figures};
 use super::event::TrustEventKind;
@@ -13,66 +13,66 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// The trust in an agent at some time, to be shown. It is drawn from what decides, and decides nothing itself.
+/// State of the trust in an agent at some time, for display. It is derived data; decisions don't use it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustState {
-    /// Whom it is about.
+    /// Agent that the state is about.
     pub agent_id: AgentId,
-    /// The level that holds where a category has none of its own: the lowest of those, where there are such.
+    /// Level for categories without one of their own; if categories have levels, the lowest of these.
     pub global_level: TrustLevel,
-    /// The levels of categories, where each has its own.
+    /// Levels of categories, if each has its own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub category_levels: BTreeMap<Category, TrustLevel>,
-    /// What the agent has earned, where that is one number.
+    /// Earned score, if it is a single number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<Share>,
-    /// When it was hired; nobody has hired it otherwise.
+    /// Time of hiring; null if the agent was not hired.
     pub created_at: Option<Timestamp>,
-    /// When it last did something itself.
+    /// Time of the agent's last activity.
     pub last_active_at: Option<Timestamp>,
-    /// When it was last promoted.
+    /// Time of the last promotion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_promoted_at: Option<Timestamp>,
-    /// When it was last looked at again, by a person or because it was due.
+    /// Time of the last verification, by a person or on schedule.
     pub last_verified_at: Option<Timestamp>,
-    /// The promotions that a person has yet to answer.
+    /// Promotions that wait for a person's decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<ProposedPromotion>,
-    /// The time that all this is about.
+    /// Time that the state is about.
     pub as_of: Option<Timestamp>,
 }
 
-/// A promotion that takes a person's approval.
+/// A promotion that requires a person's approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProposedPromotion {
-    /// This proposal: an answer to another one is none to this.
+    /// Id of the proposal. A decision about another proposal doesn't apply to this one.
     #[schemars(with = "String")]
     pub proposal_id: Uuid,
-    /// Who would be promoted.
+    /// Agent that would be promoted.
     pub agent_id: AgentId,
-    /// For which category, where each has a level of its own.
+    /// Category, if each category has a level of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<Category>,
     /// The step.
     pub transition: Transition,
-    /// What speaks for it.
+    /// Reason of the proposal.
     pub reason: ChangeReason,
-    /// Since when it has been proposed.
+    /// Time from which on it has been proposed.
     pub proposed_at: Timestamp,
-    /// What the agent had done by then.
+    /// Figures of the agent at that time.
     pub details: Figures,
 }
 
 // === impl ProposedPromotion ===
 
 impl ProposedPromotion {
-    /// A person's yes to it.
+    /// Returns the event of its approval.
     pub fn approved(&self, approval_id: Uuid) -> TrustEventKind {
         let Self { proposal_id, transition, category, .. } = *self;
         TrustEventKind::PromotionApproved { approval_id, proposal_id, transition, category }
     }
 
-    /// A person's no to it.
+    /// Returns the event of its denial.
     pub fn denied(&self, approval_id: Uuid) -> TrustEventKind {
         TrustEventKind::PromotionDenied { approval_id, proposal_id: self.proposal_id }
     }
@@ -81,7 +81,7 @@ impl ProposedPromotion {
 // === impl TrustState ===
 
 impl TrustState {
-    /// The level that holds for tools of a category.
+    /// Returns the level that applies to tools of a category.
     pub fn level_for(&self, category: Category) -> AccessLevel {
         self.category_levels.get(&category).copied().unwrap_or(self.global_level).access()
     }

@@ -1,4 +1,4 @@
-//! What is kept of trust is read back as it was, and nothing else is read.
+//! Stored trust documents are read back unchanged, and nothing else is accepted.
 
 use super::*;
 use crate::access::AccessLevel;

@@ -6,34 +6,34 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// What the calls of a run have used together, as their providers reported it.
+/// Total usage of the calls of a run, as their providers reported it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageTotals {
-    /// Calls that a provider answered.
+    /// Number of calls that a provider answered.
     pub calls: u64,
-    /// Tokens of their requests, as far as they are reported; null where calls were answered and none of it is.
+    /// Tokens of their requests, as far as reported; null if calls were answered and none were reported.
     #[serde(default)]
     pub input_tokens: Option<u64>,
-    /// Tokens of their responses, as far as they are reported; null where calls were answered and none of it is.
+    /// Tokens of their responses, as far as reported; null if calls were answered and none were reported.
     #[serde(default)]
     pub output_tokens: Option<u64>,
-    /// US dollars as decimal text, exact to the last digit, as far as they are reported; null where calls were answered
-    /// and none of it is.
+    /// US dollars as decimal text, exact to the last digit, as far as reported; null if calls were answered and none
+    /// were reported.
     #[serde(default, deserialize_with = "exact_cost")]
     #[schemars(with = "Option<String>")]
     pub cost_usd: Option<CostTotal>,
-    /// Calls that a provider took and whose cost it did not report.
+    /// Number of calls that a provider accepted without reporting their cost.
     #[serde(default)]
     pub degraded_calls: u64,
-    /// Calls that a provider took and whose tokens it did not report, or not all of them.
+    /// Number of calls that a provider accepted without reporting all of their tokens.
     #[serde(default)]
     pub uncounted_calls: u64,
-    /// Calls that a provider may have been asked and whose end is not recorded.
+    /// Number of calls that may have reached a provider and whose end is not recorded.
     #[serde(default)]
     pub unended_calls: u64,
 }
 
-/// Adds up reports, one after the other.
+/// Sums up reports, one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageSums {
     calls: u64,
@@ -47,13 +47,14 @@ pub struct UsageSums {
 // === impl UsageTotals ===
 
 impl Default for UsageTotals {
-    /// No calls, which have used nothing.
+    /// Returns the totals of no calls.
     fn default() -> Self {
         UsageSums::default().totals(0)
     }
 }
 
-/// Earlier versions wrote a number, of which each call was rounded up: no cost that a provider reported.
+/// Reads a cost. Earlier versions wrote a number with each call rounded up, which no provider has reported; it is
+/// dropped.
 fn exact_cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CostTotal>, D::Error> {
     match Option::<Value>::deserialize(deserializer)? {
         None | Some(Value::Number(_)) => Ok(None),
@@ -77,7 +78,7 @@ impl UsageSums {
         self.uncounted_calls += u64::from(is_uncounted);
     }
 
-    /// The sums, with the number of calls whose end is not recorded.
+    /// Returns the sums, with the number of calls whose end is not recorded.
     pub fn totals(&self, unended_calls: u64) -> UsageTotals {
         let tokens = |sum: u64| (sum > 0 || self.uncounted_calls == 0).then_some(sum);
         UsageTotals {

@@ -1,10 +1,10 @@
-//! What is answered.
+//! Answers.
 
 use super::Bytes;
 use crate::result::output::EntryKind;
 use serde::{Deserialize, Serialize};
 
-/// What is answered.
+/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "each is what its content says")]
@@ -22,27 +22,28 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ran {
-    /// How it ended.
+    /// Outcome of the program.
     pub ending: Ending,
-    /// What it has printed.
+    /// Standard output.
     pub stdout: Kept,
-    /// What it has complained of.
+    /// Standard error.
     pub stderr: Kept,
-    /// How long it ran.
+    /// Duration, in milliseconds.
     pub duration_ms: u64,
-    /// Whether something of it may still run. Who says so waits to be killed, and what came of it with it.
+    /// True if processes of the program may still run. The program that reports this waits to be killed, so that they
+    /// are killed with it.
     pub left_behind: bool,
 }
 
-/// How a program ended.
+/// Outcome of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// By itself, with that code.
+    /// The program exited with that code.
     Exited(i32),
-    /// By that signal.
+    /// The program was ended by that signal.
     Killed(i32),
-    /// Its time was over.
+    /// The program exceeded its time limit.
     OutOfTime,
 }
 
@@ -50,11 +51,11 @@ pub enum Ending {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
-    /// The first of it.
+    /// Beginning of the output.
     pub head: Bytes,
-    /// The last of it, which follows on the first unless something was left out.
+    /// End of the output, which directly follows the beginning unless something was left out.
     pub tail: Bytes,
-    /// So many bytes were between them.
+    /// Number of bytes that were left out between them.
     pub left_out_bytes: u64,
 }
 
@@ -62,13 +63,13 @@ pub struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileRead {
-    /// Its text, or the lines of it that were wanted.
+    /// Text of the file, or the requested lines.
     pub content: String,
-    /// How large it is.
+    /// Size of the file, in bytes.
     pub size_bytes: u64,
-    /// How many lines were looked at: all of the file's unless `truncated`.
+    /// Number of lines that were examined: all of the file's unless `truncated`.
     pub line_count: u64,
-    /// Whether there is more.
+    /// True if there is more.
     pub truncated: bool,
 }
 
@@ -76,7 +77,7 @@ pub struct FileRead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Written {
-    /// Whether it was not there before.
+    /// True if the file is new.
     pub created: bool,
 }
 
@@ -84,9 +85,9 @@ pub struct Written {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edited {
-    /// At how many places.
+    /// Number of replaced places.
     pub replacements: u64,
-    /// How large it is now.
+    /// New size of the file, in bytes.
     pub size_bytes: u64,
 }
 
@@ -94,29 +95,29 @@ pub struct Edited {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
-    /// What it holds.
+    /// Entries of the directory.
     pub entries: Vec<Entry>,
-    /// Whether there is more.
+    /// True if there are more.
     pub truncated: bool,
-    /// How many directories in it could not be read.
+    /// Number of directories in it that could not be read.
     pub unreadable_directories: u64,
 }
 
-/// Something that a directory holds.
+/// Entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Its path below the directory that was listed. What is no text, and what would mislead a reader, is escaped.
+    /// Path below the listed directory. Bytes that are not text and characters that mislead readers are escaped.
     pub path: String,
-    /// What it is.
+    /// Type of the entry.
     pub kind: EntryKind,
-    /// How large, if it is a file.
+    /// Size in bytes, if it is a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// Where it points, if it is a symbolic link; escaped like the path.
+    /// Target, if it is a symbolic link; escaped like the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Whether it points out of the workspace.
+    /// True if the link points out of the workspace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leads_out: bool,
 }
@@ -125,50 +126,50 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deleted {
-    /// How large it was.
+    /// Size of the file, in bytes.
     pub size_bytes: u64,
 }
 
-/// Something that was not done.
+/// Refusal of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refused {
     /// Its class.
     pub why: Refusal,
-    /// What was wrong.
+    /// Error message.
     pub message: String,
 }
 
-/// Why something was not done.
+/// Reason of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// What was asked can't be meant.
+    /// The request is invalid.
     Invalid,
-    /// Nothing of that name, or no such text.
+    /// There is no file of that name, or no such text in it.
     NotFound,
-    /// It leads out of the workspace, through a link that is not followed, or to what is git's own.
+    /// The path leads out of the workspace, through a link that is not followed, or into git's own directory.
     Forbidden,
-    /// It is something else than it would have to be.
+    /// The path is of another type than the request needs.
     WrongKind,
-    /// It is no text.
+    /// The file is not text.
     NotText,
-    /// It is more than may be.
+    /// The amount exceeds a limit.
     TooLarge,
-    /// There is more than one of what there should be one of.
+    /// The text occurs more than once.
     Ambiguous,
-    /// Something is there already.
+    /// The path exists already.
     Exists,
     /// There is no such program.
     NoProgram,
-    /// It did not work.
+    /// The operation failed.
     Failed,
 }
 
 // === impl Refused ===
 
 impl Refused {
-    /// That, of that class.
+    /// Creates a refusal of that class.
     pub fn new(why: Refusal, message: impl Into<String>) -> Self {
         Self { why, message: message.into() }
     }

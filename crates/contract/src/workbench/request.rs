@@ -1,29 +1,29 @@
-//! What is asked.
+//! Requests.
 
 use super::Bytes;
 use crate::path::StepPath;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// To run a program, and to leave nothing of it behind.
+    /// Run a program, and leave nothing of it behind.
     Run(Run),
-    /// For a file's text.
+    /// Read a file's text.
     ReadFile(ReadFile),
-    /// To give a file its content.
+    /// Write a file's content.
     WriteFile(WriteFile),
-    /// To replace a text in a file.
+    /// Replace a text in a file.
     EditFile(EditFile),
-    /// For what a directory holds.
+    /// List a directory.
     ListDirectory(ListDirectory),
-    /// To remove a file.
+    /// Remove a file.
     DeleteFile(DeleteFile),
 }
 
-/// The variable that has the workspace's path, as programs see it.
+/// Variable with the workspace's path, as programs see it.
 pub const VARIABLE_OF_WORKSPACE: &str = "CYNODE_WORKSPACE_DIR";
 
 /// A program to run.
@@ -34,13 +34,13 @@ pub struct Run {
     pub argv: Vec<String>,
     /// Variables beside those of the sandbox.
     pub env: BTreeMap<String, String>,
-    /// Where, in the workspace; its root if nothing is said.
+    /// Working directory in the workspace; its root if `None`.
     pub directory: Option<StepPath>,
-    /// What it reads.
+    /// Standard input.
     pub input: Bytes,
-    /// So long it may run.
+    /// Time limit, in milliseconds.
     pub within_ms: u64,
-    /// As much is kept of each of its outputs, half of it from the beginning and half from the end.
+    /// Maximum number of bytes kept of each output, half of it from the beginning and half from the end.
     pub most_bytes: usize,
 }
 
@@ -48,9 +48,9 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFile {
-    /// Which.
+    /// The file.
     pub path: StepPath,
-    /// The first line that is wanted, counted from 1.
+    /// First requested line, counted from 1.
     pub start_line: Option<u64>,
     /// The last one.
     pub end_line: Option<u64>,
@@ -60,11 +60,11 @@ pub struct ReadFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
-    /// Which.
+    /// The file.
     pub path: StepPath,
-    /// All that it is to hold.
+    /// Whole new content.
     pub content: Bytes,
-    /// Whether the directories that it lies in are made.
+    /// True if missing parent directories are created.
     pub create_directories: bool,
 }
 
@@ -72,13 +72,13 @@ pub struct WriteFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EditFile {
-    /// In which file.
+    /// The file.
     pub path: StepPath,
-    /// What is there.
+    /// Text that is to be replaced.
     pub old_text: String,
-    /// What is to be there instead.
+    /// New text.
     pub new_text: String,
-    /// Whether it is replaced wherever it stands.
+    /// True if all occurrences are replaced.
     pub all: bool,
 }
 
@@ -86,11 +86,11 @@ pub struct EditFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListDirectory {
-    /// Which.
+    /// The directory.
     pub path: StepPath,
-    /// What entries must match.
+    /// Glob pattern that entries must match.
     pub pattern: Option<String>,
-    /// Whether directories in it are listed, too.
+    /// True if directories in it are listed, too.
     pub recursive: bool,
 }
 
@@ -98,6 +98,6 @@ pub struct ListDirectory {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteFile {
-    /// Which.
+    /// The file.
     pub path: StepPath,
 }

@@ -1,5 +1,5 @@
-//! A tree of files on its way into a sandbox, or out of one: a line of JSON for each thing in it, and behind that of a file its
-//! content. Directories come before what is in them.
+//! Transfer of a tree of files into a sandbox, or out of one: a line of JSON for each entry, followed by the content of
+//! a file. Directories come before their entries.
 //!
 //! ```text
 //! in:  {"directory": …}⏎ {"file": …}⏎ CONTENT {"end": {}}⏎          out: {"end": {}}⏎, or {"refused": …}⏎
@@ -8,14 +8,14 @@
 use super::{Bytes, Refused};
 use serde::{Deserialize, Serialize};
 
-/// The argument that has `cynode-sba` make a tree of what stands on its stdin, in the directory that follows. It isn't there yet,
-/// or is empty, and has all of it or nothing.
+/// Argument that makes `cynode-sba` create a tree from its stdin, in the directory that follows. That directory must
+/// not exist or be empty. It gets the whole tree or nothing.
 pub const PUT_TREE: &str = "put-tree";
 
-/// The argument that has it tell the tree in the directory that follows, without what is in any `.git`.
+/// Argument that makes it write the tree in the directory that follows to stdout, without the content of any `.git`.
 pub const TAKE_TREE: &str = "take-tree";
 
-/// No line is longer, its end included, in bytes: a path and what a link says, in Base64.
+/// Maximum length of a line with its end, in bytes: a path and the target of a link, in Base64.
 pub const LONGEST_TREE_LINE_BYTES: usize = 16 << 10;
 
 /// A line. Paths are relative to the tree.
@@ -31,25 +31,25 @@ pub enum TreeLine {
     File {
         /// Its path.
         path: Bytes,
-        /// Whether it can be run.
+        /// True if it is executable.
         is_executable: bool,
-        /// How long its content is.
+        /// Length of the content, in bytes.
         size_bytes: u64,
     },
     /// A symbolic link.
     Link {
         /// Its path.
         path: Bytes,
-        /// What it says.
+        /// Target of the link.
         target: Bytes,
     },
-    /// What is none of these, and stays where it is.
+    /// An entry of any other type, which stays where it is.
     Other {
         /// Its path.
         path: Bytes,
     },
-    /// That was all.
+    /// End of the transfer.
     End {},
-    /// It was not done.
+    /// The request was refused.
     Refused(Refused),
 }

@@ -1,4 +1,4 @@
-//! What an orchestrator says when it has a result: `POST /v1/worker/jobs/{job_id}:ack`.
+//! Acknowledgement of a result by an orchestrator: `POST /v1/worker/jobs/{job_id}:ack`.
 
 use super::ApiVersion;
 use crate::decode::{At, Decode, Fields, decode_document};
@@ -6,13 +6,13 @@ use crate::json::{self, Node};
 use crate::problem::Problems;
 use schemars::JsonSchema;
 
-/// The result of a job has arrived, and is kept by whoever says so.
+/// Acknowledges that the orchestrator has received and stored the result of a job.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AcknowledgeRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// The digest of the outcome that arrived. Without it, any is acknowledged.
+    /// Digest of the received outcome. Without it, any outcome is acknowledged.
     #[schemars(default, with = "String", regex(pattern = "^[0-9a-f]{64}$"))]
     pub outcome_sha256: Option<String>,
 }
@@ -22,10 +22,10 @@ struct Digest(String);
 // === impl AcknowledgeRequest ===
 
 impl AcknowledgeRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }

@@ -10,7 +10,7 @@ use crate::problem::Problems;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Some approvals, the last asked first.
+/// A page of approvals, the last asked first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalListResponse {
     /// The version of the Worker API.
@@ -20,7 +20,7 @@ pub struct ApprovalListResponse {
     pub page: ApprovalPage,
 }
 
-/// One approval.
+/// An approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalResponse {
     /// The version of the Worker API.
@@ -30,17 +30,17 @@ pub struct ApprovalResponse {
     pub approval: Approval,
 }
 
-/// A yes.
+/// A request to approve a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ApproveRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// Why, for the record.
+    /// Reason, for the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "String", length(min = 1, max = LONGEST_REASON), regex(pattern = REASON_PATTERN))]
     pub reason: Option<String>,
-    /// The digest of the arguments that were reviewed. The answer is refused if the call has other arguments.
+    /// Digest of the reviewed arguments. The decision is rejected if the call has other arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "String", regex(pattern = DIGEST_PATTERN))]
     pub arguments_sha256: Option<String>,
@@ -52,16 +52,16 @@ pub struct ApproveRequest {
 pub struct DenyRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// Why; whoever asked is told.
+    /// Reason, which is reported to the caller of the tool.
     #[schemars(length(min = 1, max = LONGEST_REASON), regex(pattern = REASON_PATTERN))]
     pub reason: String,
-    /// The digest of the arguments that were reviewed. The answer is refused if the call has other arguments.
+    /// Digest of the reviewed arguments. The decision is rejected if the call has other arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "String", regex(pattern = DIGEST_PATTERN))]
     pub arguments_sha256: Option<String>,
 }
 
-/// Words that say something.
+/// A reason that is not blank.
 pub(super) struct Reason(pub(super) String);
 
 /// A digest of arguments.
@@ -70,10 +70,10 @@ struct Sha256(String);
 // === impl ApproveRequest ===
 
 impl ApproveRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
@@ -97,10 +97,10 @@ impl Decode for ApproveRequest {
 // === impl DenyRequest ===
 
 impl DenyRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }

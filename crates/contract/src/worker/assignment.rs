@@ -1,4 +1,4 @@
-//! What a node is asked to carry out: `POST /v1/worker/jobs:run`.
+//! Assignments of jobs to a node: `POST /v1/worker/jobs:run`.
 
 pub use super::sandbox_order::{JobSpec, NATIVE_IMAGE, NetworkPolicy, SandboxOrder};
 
@@ -19,66 +19,67 @@ use serde::Serialize;
 pub struct RunJobRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// Whether the answer is to come when the job is over. Otherwise it comes when the job is accepted.
+    /// Wait until the job is over before answering. Default: true. If false, the answer comes when the job is accepted.
     #[schemars(default = "yes")]
     pub wait: bool,
-    /// What is to be done.
+    /// Assignment to carry out.
     #[schemars(flatten)]
     pub assignment: Assignment,
 }
 
-/// One job for a node. Two requests with equal assignments ask for the same.
+/// Assignment of a job to a node. Requests with equal assignments are the same request.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Assignment {
     /// The task the job belongs to.
     pub task_id: TaskId,
-    /// The job. A node carries out one job of that id, however often it is asked.
+    /// Id of the job. A node carries out one job of that id, however often the request is repeated.
     pub job_id: JobId,
     /// The project that the task belongs to.
     #[schemars(default, with = "ProjectId")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<ProjectId>,
-    /// For whom it is done: whose preferences and skills count.
+    /// User that the job is for; this user's preferences and skills apply.
     #[schemars(default, with = "UserId")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// The groups of that user, whose preferences and skills count too.
+    /// Groups of that user, whose preferences and skills apply, too.
     #[schemars(default, length(max = MOST_GROUPS))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub group_ids: Vec<GroupId>,
-    /// As which agent it is done: by whose rules its calls are judged and its sandbox is made, where the node has rules.
+    /// Agent identity of the job. If the node has rules for agents, they apply to its calls and its sandbox.
     #[schemars(default, with = "AgentId")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// The agent that has submitted it, where an agent has: such a job earns no trust. The node sets it for jobs that its
-    /// tools submit.
+    /// Agent that submitted the job, if one did: such a job earns no trust. The node sets it for jobs that its tools
+    /// submit.
     #[schemars(default, with = "AgentId")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_by: Option<AgentId>,
-    /// What kind of thing it is: in which category its end counts for the trust in its agent.
+    /// Category of the job, in which its end counts for its agent's trust.
     #[schemars(default, with = "Category")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_category: Option<Category>,
-    /// How often it may be begun, if the node dies under it. More than 1 says that its steps may be repeated.
+    /// Maximum number of attempts if the node dies during one. Default: 1. More than 1 declares that the steps may be
+    /// repeated.
     #[schemars(default = "one", range(min = 1, max = 10))]
     pub max_attempts: u32,
-    /// The trace that the job belongs to, which its calls of models are recorded under. Where it is absent the header
-    /// `traceparent` of the request counts.
+    /// Trace that the job belongs to, and that its calls of models are recorded under. Default: the request's header
+    /// `traceparent`.
     #[schemars(default, with = "TraceParent")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<TraceParent>,
-    /// Where status and result are sent to; where the node's configuration says otherwise.
+    /// URL that status and result are sent to. Default: the one of the node's configuration.
     #[schemars(default, with = "String", regex(pattern = URL_PATTERN))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
-    /// The place it runs in, and what runs there.
+    /// Sandbox of the job, and what runs in it.
     pub sandbox: SandboxOrder,
 }
 
 /// A job may be begun as often as this.
 pub const MOST_ATTEMPTS: u32 = 10;
 
-/// Visible characters of ASCII behind a scheme that is known.
+/// Visible ASCII characters after a known scheme.
 const URL_PATTERN: &str = "^https?://[!-~]{0,2040}$";
 
 const LONGEST_URL: usize = 2_048;
@@ -94,7 +95,7 @@ fn one() -> u32 {
 // === impl RunJobRequest ===
 
 impl RunJobRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
     /// [`Problems`]: every one that is found, those of a `job_spec` among them.
@@ -117,25 +118,26 @@ impl Decode for RunJobRequest {
 // === impl Assignment ===
 
 impl Assignment {
-    /// Reads one as it was written with [`serde::Serialize`].
+    /// Parses an assignment that was written with [`serde::Serialize`].
     ///
     /// # Errors
-    /// [`Problems`] when it was written by somebody else.
+    /// [`Problems`] when this program did not write it.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
 }
 
 impl Assignment {
-    /// Whether its completion says that commands have checked the work: there are acceptance criteria with one, and a model that works
-    /// until they are met.
+    /// Returns true if completion implies that commands have verified the work: the job has acceptance criteria with a
+    /// command, and a model that works until they are met.
     pub fn is_checked(&self) -> bool {
         let Some(JobSpec { job, .. }) = &self.sandbox.job_spec else { return false };
         let mut criteria = job.context.iter().flat_map(|context| &context.acceptance_criteria);
         job.inference.is_some() && criteria.any(|criterion| criterion.check.is_some())
     }
 
-    /// The assignment with its ids in lower case; `None` if they are. Two requests that differ in that alone ask for the same.
+    /// Returns the assignment with its ids in lower case; `None` if they are. Requests that differ only in that are the
+    /// same request.
     pub fn with_canonical_ids(&self) -> Option<Self> {
         let (task_id, job_id) = (self.task_id.canonical(), self.job_id.canonical());
         let job_spec = self.sandbox.job_spec.as_ref().map(JobSpec::with_canonical_ids);
@@ -147,7 +149,7 @@ impl Assignment {
         })
     }
 
-    /// Whose preferences and skills count for it.
+    /// Returns the scopes whose preferences and skills apply to the job.
     pub fn scopes(&self) -> Scopes {
         Scopes {
             groups: self.group_ids.iter().cloned().collect(),
@@ -158,7 +160,7 @@ impl Assignment {
     }
 }
 
-/// Not more than there may be.
+/// Group ids, limited to the maximum number.
 struct Groups(Vec<GroupId>);
 
 impl Decode for Groups {
@@ -213,7 +215,8 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
     })
 }
 
-/// Whoever stores a job's result finds it by these: a job that calls itself otherwise would be another's.
+/// Checks that the job specification has the assignment's ids. Results are stored by these; with other ids, a result
+/// would go to another job.
 fn ids_are_the_same(node: &Node, at: &mut At<'_, '_>) -> bool {
     let Some(job) = node.member("sandbox").and_then(|sandbox| sandbox.member("job_spec")) else {
         return true;

@@ -5,11 +5,11 @@ use crate::json::Node;
 use ::base64::Engine;
 use ::base64::engine::general_purpose::STANDARD;
 
-/// What is taken, as a pattern for schemas.
+/// Pattern of the accepted texts, for schemas.
 pub(super) const PATTERN: &str =
     "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
-/// Reads bytes, at most so many.
+/// Decodes bytes, up to a maximum number.
 pub(super) fn decode(node: &Node, at: &mut At<'_, '_>, most: usize) -> Option<Vec<u8>> {
     let expected = format!("at most {most} bytes, in base64");
     let Some(text) = node.as_str() else { return at.mistyped(node, expected) };

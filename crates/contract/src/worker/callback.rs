@@ -1,8 +1,8 @@
-//! What a node tells an orchestrator of its own accord: one message for each state that a job comes to.
+//! Callbacks from a node to an orchestrator: one message for each state that a job reaches.
 //!
-//! Messages are sent until they are answered with a status of 2xx, so one may come more than once, and after a later one;
-//! `event.id` tells which is which. Each is signed as Standard Webhooks says (`webhook-id`, `webhook-timestamp`,
-//! `webhook-signature`). To answer the message with a job's last state is to say that its result is kept.
+//! A message is repeated until it is answered with a status of 2xx, so it may arrive more than once, and after a later
+//! one; `event.id` identifies it. Each is signed according to Standard Webhooks (`webhook-id`, `webhook-timestamp`,
+//! `webhook-signature`). A 2xx answer to the message with a job's final state acknowledges that its result is stored.
 
 use super::ApiVersion;
 use super::event::JobEvent;
@@ -10,13 +10,14 @@ use super::job::JobResponse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One message.
+/// A callback message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallbackMessage {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// What has happened.
+    /// Event that occurred.
     pub event: JobEvent,
-    /// The job as it was when this was written, which may be later; with its outcome, if it was over.
+    /// State of the job when this message was written, which may be later than the event; with its outcome, if it was
+    /// over.
     pub job: JobResponse,
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Texts by their paths below `/job/context`, such as `requirements.md` or `skills/tests.md`.
+/// Texts by their paths below `/job/context`, for example `requirements.md` or `skills/tests.md`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct ContextFiles(BTreeMap<String, String>);
@@ -19,14 +19,14 @@ const MOST_BYTES: usize = 8 << 20;
 /// Maximum length of a path, in bytes.
 const LONGEST_PATH: usize = 250;
 
-/// Relative names that lead nowhere else: none begins with a dot.
+/// Pattern of relative names that stay below the directory: no component begins with a dot.
 const PATH_PATTERN: &str =
     "^[^/.\\u0000-\\u001f][^/\\u0000-\\u001f]*(/[^/.\\u0000-\\u001f][^/\\u0000-\\u001f]*)*$";
 
 // === impl ContextFiles ===
 
 impl ContextFiles {
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What happens to a job, as it happens: `GET /v1/worker/jobs/{job_id}/events`.
+//! Events of a job, as a stream: `GET /v1/worker/jobs/{job_id}/events`.
 
 use super::state::JobState;
 use super::status::Progress;
@@ -7,62 +7,62 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One event of a job.
+/// An event of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobEvent {
     /// Its place among the job's events, from 1 and without gaps.
     pub id: u64,
-    /// When it happened (UTC). Of two events the one with the larger id is the later, whatever the times say.
+    /// Time of the event (UTC). Of two events the one with the larger id is the later, whatever their times are.
     pub at: Timestamp,
-    /// What happened.
+    /// Kind of the event, with its details.
     #[serde(flatten)]
     pub happening: Happening,
 }
 
-/// What happened.
+/// Kind of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Happening {
-    /// The job has come to a state, or to another attempt.
+    /// The job has reached a state, or another attempt.
     Status {
         /// The state.
         status: JobState,
         /// The attempt.
         attempt: u32,
-        /// Why it failed.
+        /// Reason of the failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure_code: Option<FailureCode>,
     },
-    /// Somebody wants it to stop.
+    /// Cancellation was requested.
     CancelRequested,
-    /// The runner has said something: a step that begins, goes on, or ends.
+    /// The runner reports a step: its beginning, its progress, or its end.
     Step {
         /// A line of the runner's log ([`crate::event::LogLine`]).
         #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
         line: serde_json::Value,
     },
-    /// The command has written something.
+    /// The command has printed output.
     Log {
-        /// Where to.
+        /// Stream that was written to.
         stream: Stream,
-        /// What, as text; what isn't UTF-8 is replaced.
+        /// Output as text; bytes that are not UTF-8 are replaced.
         text: String,
     },
-    /// The job has said how far it is.
+    /// The job reports progress.
     Progress(Progress),
-    /// The job has asked for more time than it had.
+    /// The job has requested an extension of its deadline.
     Extension {
-        /// How many seconds it asked for.
+        /// Number of requested seconds.
         asked_seconds: u32,
-        /// Whether it has got them.
+        /// True if the request was granted.
         granted: bool,
-        /// When it will be ended from now on, if it goes on for so long.
+        /// New deadline of the job.
         deadline: Timestamp,
-        /// Why it has not got them.
+        /// Reason of a denied request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// More happened than is kept: nothing of the kind follows.
+    /// The maximum number of such events is reached; no more of the kind follow.
     Truncated,
 }
 

@@ -19,34 +19,35 @@ pub struct IssueGrantRequest {
     pub version: ApiVersion,
     /// The holder: `service:NAME` or `user:NAME`.
     pub subject: Subject,
-    /// The account that pays for what is done with it.
+    /// Account that pays for its use.
     #[schemars(with = "BillingAccount")]
     pub billing_account_id: String,
-    /// The person on whose behalf it is used.
+    /// User that the grant is used for.
     #[schemars(default, with = "UserId")]
     pub user_id: Option<UserId>,
-    /// What may be executed.
+    /// Graphs that may be executed.
     pub scopes: Vec<Scope>,
-    /// Whether that may be done in sandboxes. No scope implies it.
+    /// Allow execution in sandboxes. Default: false. No scope implies it.
     #[schemars(default)]
     pub allow_sandbox: bool,
-    /// How long it is valid, in seconds; until it is revoked if absent.
+    /// Lifetime, in seconds. Default: valid until it is revoked.
     #[schemars(default, with = "u64", range(min = 1, max = LONGEST_LIFE_SECONDS))]
     pub expires_in_seconds: Option<u64>,
 }
 
-/// A new grant. Its secret is told here, and never again; so there is no form of this to be shown by accident.
+/// A new grant. Its secret is returned here, and never again, so the type has no form in which it could be printed by
+/// accident.
 #[derive(Serialize, JsonSchema)]
 pub struct IssueGrantResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
     /// The grant.
     pub grant: GrantDocument,
-    /// The secret that shows it.
+    /// Secret, which proves possession of the grant.
     pub secret: String,
 }
 
-/// Some of a node's grants: `GET /v1/worker/grants`.
+/// A page of a node's grants: `GET /v1/worker/grants`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GrantListResponse {
     /// The version of the Worker API.
@@ -58,12 +59,12 @@ pub struct GrantListResponse {
     pub next_page_token: Option<GrantId>,
 }
 
-/// A grant allows nothing any more: `POST /v1/worker/grants/{grant_id}/revoke`.
+/// Result of a revocation: `POST /v1/worker/grants/{grant_id}/revoke`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RevokeGrantResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// Whether it was not revoked before.
+    /// True if it was not revoked before.
     pub revoked: bool,
 }
 
@@ -73,7 +74,7 @@ pub struct RevokeGrantResponse {
 pub struct ValidateGrantRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// The secret that shows the grant.
+    /// Secret of the grant.
     pub secret: String,
     /// The graph, such as `sandbox:codex`.
     #[schemars(with = "GraphId")]
@@ -96,37 +97,37 @@ pub struct GrantDocument {
     pub id: GrantId,
     /// The holder: `service:NAME` or `user:NAME`.
     pub subject: String,
-    /// The account that pays for what is done with it.
+    /// Account that pays for its use.
     pub billing_account_id: String,
-    /// The person on whose behalf it is used; null if none is named.
+    /// User that the grant is used for; null if none is named.
     pub user_id: Option<UserId>,
-    /// What may be executed.
+    /// Graphs that may be executed.
     pub scopes: Vec<String>,
-    /// Whether that may be done in sandboxes.
+    /// True if they may be executed in sandboxes.
     pub allow_sandbox: bool,
-    /// When it was issued (UTC).
+    /// Time of issue (UTC).
     pub issued_at: Timestamp,
-    /// From when on it is not valid any more (UTC); null if it is valid until it is revoked.
+    /// Time from which on it is not valid any more (UTC); null if it is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked (UTC); null if it was not.
+    /// Time of revocation (UTC); null if it was not revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
-/// No grant of a limited time is valid for longer: ten years.
+/// Maximum lifetime of a grant with a limited lifetime, in seconds: ten years.
 pub const LONGEST_LIFE_SECONDS: u64 = 315_360_000;
 
 // === impl IssueGrantRequest ===
 
 impl IssueGrantRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
 
-    /// How long the grant is valid, if that is limited.
+    /// Returns the lifetime of the grant, if it is limited.
     pub fn life(&self) -> Option<Duration> {
         self.expires_in_seconds.map(Duration::from_secs)
     }
@@ -166,10 +167,10 @@ impl Decode for Life {
 // === impl ValidateGrantRequest ===
 
 impl ValidateGrantRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }

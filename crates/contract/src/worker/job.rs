@@ -1,4 +1,4 @@
-//! What a node tells of a job: the answer to `jobs:run`, and what `GET /v1/worker/jobs/{job_id}` gives.
+//! State of a job: the answer to `jobs:run`, and to `GET /v1/worker/jobs/{job_id}`.
 
 use super::ApiVersion;
 use super::state::JobState;
@@ -17,67 +17,67 @@ use serde::{Deserialize, Serialize};
 pub struct JobResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// The job and how far it is.
+    /// Job with its state.
     #[serde(flatten)]
     pub job: JobSummary,
-    /// What came of it, once it is over.
+    /// Outcome of the job, once it is over.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<JobOutcome>,
 }
 
-/// A job and how far it is.
+/// A job and its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobSummary {
     /// The task it belongs to.
     pub task_id: TaskId,
     /// The job.
     pub job_id: JobId,
-    /// How far it is.
+    /// State of the job.
     pub status: JobState,
-    /// Which attempt at it this is; 0 before the first.
+    /// Number of the attempt; 0 before the first.
     pub attempt: u32,
-    /// How many there may be.
+    /// Maximum number of attempts.
     pub max_attempts: u32,
     /// The run that is, or was, the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// When the node accepted it (UTC).
+    /// Time of acceptance (UTC).
     pub accepted_at: Timestamp,
-    /// When the last attempt began (UTC).
+    /// Start of the last attempt (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it was over (UTC).
+    /// End of the job (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// When it will be ended, if it goes on for so long (UTC).
+    /// Time at which it is ended if it still runs (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// Whether somebody wants it to stop.
+    /// True if cancellation was requested.
     pub cancel_requested: bool,
-    /// The SHA-256 of the outcome as the node keeps it, in lower-case hexadecimal, once the job is over. Two messages
-    /// about one job with the same digest tell the same.
+    /// SHA-256 of the stored outcome, in lower-case hexadecimal, once the job is over. Messages about one job with the
+    /// same digest have the same outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome_sha256: Option<String>,
-    /// When somebody said that they have the result (UTC).
+    /// Time at which a client acknowledged the result (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged_at: Option<Timestamp>,
 }
 
-/// What came of a job.
+/// Outcome of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobOutcome {
-    /// The exit code of the command or of the runner, 128 and the signal that ended it, or -1 where it didn't come to one.
+    /// Exit code of the command or of the runner, 128 plus the signal that ended it, or -1 if there was none.
     pub exit_code: i32,
-    /// What it wrote to standard output, as text; what isn't UTF-8 is replaced.
+    /// Standard output as text; bytes that are not UTF-8 are replaced.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Standard error as text; bytes that are not UTF-8 are replaced.
     pub stderr: String,
-    /// What of that was cut.
+    /// Outputs that were truncated.
     pub truncated: Truncated,
-    /// Why it did not complete.
+    /// Failure code, if the job did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_code: Option<FailureCode>,
-    /// The same for a person.
+    /// Failure message for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
     /// The runner's result, if it was a job for the runner.
@@ -85,20 +85,20 @@ pub struct JobOutcome {
     pub sba_result: Option<Box<JobResult>>,
     /// Files kept.
     pub artifacts: Vec<Artifact>,
-    /// What it used.
+    /// Resource usage.
     pub resource_usage: ResourceUsage,
-    /// What its last attempt has used of models, if it might call any.
+    /// Model usage of the last attempt; absent if it had no access to models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inference: Option<UsageTotals>,
-    /// What it has had of the web, if it might reach any.
+    /// Web usage; absent if the job had no network access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebUsage>,
-    /// What stood between the job and the node; absent when there was no sandbox.
+    /// Isolation of the job from the node; absent if there was no sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
 }
 
-/// Whether output was cut, at 262,144 bytes each.
+/// Truncation of outputs, at 262,144 bytes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Truncated {
     /// Standard output.
@@ -107,28 +107,28 @@ pub struct Truncated {
     pub stderr: bool,
 }
 
-/// Some of a node's jobs: `GET /v1/worker/jobs`.
+/// A page of a node's jobs: `GET /v1/worker/jobs`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobListResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
     /// The jobs, the last accepted first.
     pub jobs: Vec<JobSummary>,
-    /// What `page_token` is for the next page; absent on the last.
+    /// Value of `page_token` for the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
 
-/// As much is kept of each stream, in bytes (`REQ-WORKER-0146`).
+/// Maximum number of bytes kept of each stream (`REQ-WORKER-0146`).
 pub const LARGEST_STREAM_BYTES: usize = 262_144;
 
-/// The exit code of what didn't come to one.
+/// Exit code of a job that ended without one.
 pub const NO_EXIT_CODE: i32 = -1;
 
 // === impl JobOutcome ===
 
 impl JobOutcome {
-    /// The outcome of a job that did not come to one by itself.
+    /// Creates the outcome of a job that failed without a result of its own.
     pub fn of_failure(code: FailureCode, message: impl Into<String>) -> Self {
         Self {
             exit_code: NO_EXIT_CODE,

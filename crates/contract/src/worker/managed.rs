@@ -1,4 +1,4 @@
-//! Requests to services that a node manages, passed on: `/v1/worker/managed-services/{service_id}/proxy:http`.
+//! Proxied requests to managed services of a node: `/v1/worker/managed-services/{service_id}/proxy:http`.
 
 use super::{ApiVersion, base64};
 use crate::decode::{At, Decode, Fields, decode_document};
@@ -18,10 +18,10 @@ pub struct ProxyHttpRequest {
     pub version: ApiVersion,
     /// The method.
     pub method: ProxyMethod,
-    /// The path and the query, which go behind the service's own address.
+    /// Path and query, which are appended to the service's own address.
     #[schemars(schema_with = "path_schema")]
     pub path: String,
-    /// Headers: of those that are passed on, each with its values.
+    /// Forwarded headers, each with its values.
     #[schemars(default, schema_with = "headers_schema")]
     pub headers: Vec<(&'static str, String)>,
     /// The body: at most 1,048,576 bytes, in base64.
@@ -29,7 +29,7 @@ pub struct ProxyHttpRequest {
     pub body: Vec<u8>,
 }
 
-/// What a service has answered.
+/// Response of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxyHttpResponse {
     /// The version of the Worker API.
@@ -37,7 +37,7 @@ pub struct ProxyHttpResponse {
     /// The status, whatever it is.
     #[schemars(range(min = 200, max = 999))]
     pub status: u16,
-    /// Headers: of those that are passed on, each with its values.
+    /// Forwarded headers, each with its values.
     pub headers: BTreeMap<String, Vec<String>>,
     /// The body, in base64.
     pub body_b64: String,
@@ -55,27 +55,27 @@ pub enum ProxyMethod {
     Delete,
 }
 
-/// As much is passed on, either way, in bytes.
+/// Maximum length of a body in either direction, in bytes.
 pub const LARGEST_PROXIED_BYTES: usize = 1 << 20;
 
-/// Headers of a request that are passed on.
+/// Names of the forwarded request headers.
 pub const REQUEST_HEADERS: [&str; 4] = ["accept", "authorization", "content-type", "x-request-id"];
 
-/// Headers of an answer that are passed on.
+/// Names of the forwarded response headers.
 pub const RESPONSE_HEADERS: [&str; 3] = ["content-type", "x-request-id", "cache-control"];
 
-/// The same, as programs like to write them.
+/// Common spellings of these headers, for the schema.
 const WRITTEN: [&str; 5] = ["Accept", "Authorization", "Content-Type", "X-Request-Id", "X-Request-ID"];
 
 const LONGEST_BODY: usize = LARGEST_PROXIED_BYTES.div_ceil(3) * 4;
 const LONGEST_TEXT: usize = 8_192;
 const MOST_VALUES: usize = 16;
 
-/// Visible ASCII without a fragment, that doesn't begin like another host.
+/// Visible ASCII without a fragment; no `//` at the beginning, which would name another host.
 const PATH_PATTERN: &str = "^/([!\"$-.0-~][!\"$-~]*)?$";
-/// In front of a query.
+/// Backslashes in front of a query.
 const BACKSLASHES: &str = "^[^?]*(\\\\|%5[Cc])";
-/// The same: segments that lead out of the place that the path is put behind.
+/// Dot segments in front of a query, which lead out of the path prefix.
 const DOTS: &str = "^[^?]*(/|%2[Ff])(\\.|%2[Ee]){1,2}(;[^/?]*)?(/|%2[Ff]|\\?|$)";
 
 /// Visible ASCII, with spaces between.
@@ -84,7 +84,7 @@ const VALUE_PATTERN: &str = "^([!-~]([ -~]*[!-~])?)?$";
 // === impl ProxyMethod ===
 
 impl ProxyMethod {
-    /// As it stands in a request.
+    /// Returns the method as it is written in a request.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -108,10 +108,10 @@ impl Decode for ProxyMethod {
 // === impl ProxyHttpRequest ===
 
 impl ProxyHttpRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
@@ -159,11 +159,11 @@ impl Decode for TargetPath {
     }
 }
 
-/// Whether nobody who tidies the path up leaves the place that it is put behind.
+/// Returns true if the path stays below its prefix, however a server normalises it.
 fn stays_below(target: &str) -> bool {
     let path = target.split('?').next().unwrap_or_default().to_ascii_lowercase();
     let path = path.replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\");
-    // Some cut parameters off a segment first.
+    // Some servers cut parameters off a segment first.
     let is_dots = |segment: &str| matches!(segment.split(';').next(), Some("." | ".."));
     !path.contains('\\') && !path.split('/').any(is_dots)
 }
@@ -195,7 +195,7 @@ impl Decode for Headers {
     }
 }
 
-/// The header that is written so.
+/// Returns the header with that spelling.
 fn known(name: &str) -> Option<&'static str> {
     let is_spelled = REQUEST_HEADERS.contains(&name) || WRITTEN.contains(&name);
     REQUEST_HEADERS.into_iter().find(|known| is_spelled && known.eq_ignore_ascii_case(name))

@@ -63,21 +63,21 @@ pub fn document() -> Value {
     })
 }
 
-/// The types that are sent and those that are answered with. One that is in both may be written otherwise than it is read.
+/// Types of requests and types of responses. A type that is in both may have two different schemas.
 struct Types {
     sent: SchemaGenerator,
     answered: SchemaGenerator,
 }
 
-/// What an operation takes.
+/// Request body of an operation.
 enum Body {
     None,
     Json(Value),
-    /// It may be left out.
+    /// The body is optional.
     Maybe(Value),
 }
 
-/// What an operation answers with when all is well: a status, what that means, the type of the content and its schema.
+/// Successful response of an operation: status, description, content type and schema.
 type Answer = (u16, &'static str, &'static str, Value);
 
 const JSON: &str = "application/json";
@@ -225,7 +225,7 @@ fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
     }
 }
 
-/// What may be wrong, whatever is asked for, and with this.
+/// Returns the problems that an operation can answer with.
 fn problems(operation: Operation) -> Vec<ProblemKind> {
     use ProblemKind::{
         Authentication, Authorization, Conflict, Internal, MediaType, NotFound, TooLarge, Unavailable,
@@ -286,7 +286,7 @@ fn problems(operation: Operation) -> Vec<ProblemKind> {
     problems
 }
 
-/// A parameter behind a path: its name, whether it must be there, its schema, and what it is.
+/// A parameter after the path: its name, whether it is required, its schema, and its description.
 type Parameter = (&'static str, bool, Value, &'static str);
 
 fn parameters(operation: Operation) -> Vec<Value> {
@@ -357,7 +357,7 @@ fn query_of(operation: Operation) -> Vec<Parameter> {
             vec![("status", false, one_of(all), "Those of which that has become"), limit(100, 500), page()]
         }
         Operation::ListTrust => {
-            // The last agent of the page before.
+            // The token is the last agent of the previous page.
             let token = in_path("agent_id");
             vec![limit(100, 500), ("page_token", false, token, "The `next_page_token` of the page before")]
         }
@@ -435,7 +435,7 @@ impl Types {
     fn finish(mut self) -> Map<String, Value> {
         let mut all = self.sent.take_definitions(true);
         for (name, schema) in self.answered.take_definitions(true) {
-            // Types of messages are in one of the two; what is in both is read as it is written.
+            // Most types are in one of the two; a type that is in both gets the schema for reading.
             all.entry(name).or_insert(schema);
         }
         all

@@ -1,4 +1,4 @@
-//! Every operation of the Worker API. The server's routes and the OpenAPI document are both made from this list.
+//! All operations of the Worker API. The server's routes and the OpenAPI document are both made from this list.
 
 /// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ pub enum Operation {
     ReadLogs,
 }
 
-/// How an operation is asked for.
+/// HTTP method of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// `GET`.
@@ -66,7 +66,7 @@ pub enum Method {
 // === impl Method ===
 
 impl Method {
-    /// As it stands in a request.
+    /// Returns the method as it is written in a request.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -78,7 +78,7 @@ impl Method {
 // === impl Operation ===
 
 impl Operation {
-    /// Every one.
+    /// All operations.
     pub const ALL: [Self; 48] = [
         Self::Alive,
         Self::Ready,
@@ -130,7 +130,7 @@ impl Operation {
         Self::ReadLogs,
     ];
 
-    /// How it is asked for, and where: a path with names of parameters in braces.
+    /// Returns the method and the path, with names of parameters in braces.
     pub const fn route(self) -> (Method, &'static str) {
         use Method::{Get, Post};
         match self {
@@ -185,12 +185,12 @@ impl Operation {
         }
     }
 
-    /// Whether it is answered without the token.
+    /// Returns true if no token is required.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Alive | Self::Ready)
     }
 
-    /// What it does, in a line.
+    /// Returns a summary in one line.
     pub const fn summary(self) -> &'static str {
         match self {
             Self::Alive => "Whether the node lives",
@@ -244,7 +244,7 @@ impl Operation {
         }
     }
 
-    /// Those at a path as it is asked for.
+    /// Returns the operations at a request's path.
     pub fn at(path: &str) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |operation| is_at(operation.route().1, path))
     }

@@ -1,4 +1,4 @@
-//! What a node answers when it can't do what it was asked for (RFC 9457).
+//! Error responses of a node (RFC 9457).
 
 use crate::problem::Problem;
 use schemars::JsonSchema;
@@ -14,11 +14,11 @@ pub struct ProblemDetails {
     pub title: String,
     /// The status code of the answer.
     pub status: u16,
-    /// What is wrong this time.
+    /// Description of this occurrence.
     pub detail: String,
-    /// What was asked for.
+    /// Path of the request.
     pub instance: String,
-    /// Every mistake in a document that was refused.
+    /// All problems of a rejected document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
 }
@@ -26,40 +26,40 @@ pub struct ProblemDetails {
 /// A kind of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ProblemKind {
-    /// The request is malformed, or asks for what this node doesn't do.
+    /// The request is malformed, or requests something that this node doesn't support.
     #[serde(rename = "urn:cynodeai:error:validation")]
     Validation,
-    /// There is no bearer token, or not the right one.
+    /// The bearer token is missing or wrong.
     #[serde(rename = "urn:cynodeai:error:authentication")]
     Authentication,
-    /// What is asked for is not allowed here.
+    /// The request is not allowed here.
     #[serde(rename = "urn:cynodeai:error:authorization")]
     Authorization,
-    /// There is no such thing, or no such endpoint.
+    /// The object or the endpoint doesn't exist.
     #[serde(rename = "urn:cynodeai:error:not_found")]
     NotFound,
     /// The endpoint has no such method.
     #[serde(rename = "urn:cynodeai:error:method_not_allowed")]
     MethodNotAllowed,
-    /// It contradicts what is there: another job has that id.
+    /// The request contradicts the present state: for example, another job has that id.
     #[serde(rename = "urn:cynodeai:error:conflict")]
     Conflict,
-    /// The request's body is larger than what is read.
+    /// The request's body is too large.
     #[serde(rename = "urn:cynodeai:error:too_large")]
     TooLarge,
-    /// The request's body is not JSON by its content type.
+    /// The content type of the request's body is not JSON.
     #[serde(rename = "urn:cynodeai:error:media_type")]
     MediaType,
-    /// The node has as much to do as it takes; later it will take it.
+    /// The node is at its limit; a later retry may succeed.
     #[serde(rename = "urn:cynodeai:error:rate_limit")]
     Overloaded,
-    /// As much of that is in use as one may use.
+    /// A limit on concurrent use is reached.
     #[serde(rename = "urn:cynodeai:error:limit")]
     Limit,
-    /// Whom it was passed on to has not answered, or nothing that can be passed back.
+    /// The upstream did not answer, or its answer can't be passed on.
     #[serde(rename = "urn:cynodeai:error:upstream")]
     Upstream,
-    /// The node can't reach what it needs; later it may.
+    /// A service that the node needs can't be reached; a later retry may succeed.
     #[serde(rename = "urn:cynodeai:error:unavailable")]
     Unavailable,
     /// A fault of the node.
@@ -70,7 +70,7 @@ pub enum ProblemKind {
 // === impl ProblemKind ===
 
 impl ProblemKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 13] = [
         Self::Validation,
         Self::Authentication,
@@ -87,7 +87,7 @@ impl ProblemKind {
         Self::Internal,
     ];
 
-    /// The status code that goes with it.
+    /// Returns the HTTP status of the kind.
     pub const fn status(self) -> u16 {
         match self {
             Self::Validation => 400,
@@ -105,7 +105,7 @@ impl ProblemKind {
         }
     }
 
-    /// The kind, for a person.
+    /// Returns the name of the kind, for a person.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Validation => "The request is not valid",

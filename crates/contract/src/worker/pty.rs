@@ -1,7 +1,7 @@
 //! Terminals in sessions: `/v1/worker/sessions/{session_id}/pty:…` (`REQ-WORKER-0153`).
 //!
-//! What goes either way is bytes, in base64. What a program has printed is kept until the reader has said, by where it reads
-//! on, that it has it; while nobody reads, a program that prints more than is kept waits.
+//! Input and output are bytes, in base64. Output is kept until the reader acknowledges it by reading on after it. While
+//! no client reads, a program that prints more than is kept blocks.
 
 use super::sandbox_order::argv_schema;
 use super::session::{Absolute, DIRECTORY_PATTERN, Lines};
@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct OpenPtyRequest {
-    /// Whose it is.
+    /// Session of the terminal.
     #[schemars(flatten)]
     pub of: Named,
     /// The program that runs in it, and its arguments; a shell if absent.
     #[schemars(default, schema_with = "argv_schema")]
     pub command: Option<Vec<String>>,
-    /// Where it starts, absolute; the workspace if absent.
+    /// Absolute working directory. Default: the workspace.
     #[schemars(default, with = "String", regex(pattern = DIRECTORY_PATTERN))]
     pub cwd: Option<String>,
     /// Characters in a line.
@@ -35,25 +35,25 @@ pub struct OpenPtyRequest {
     pub rows: u16,
 }
 
-/// Something for a terminal: `…/pty:send`.
+/// A request to send input to a terminal: `…/pty:send`.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SendPtyRequest {
-    /// Whose it is.
+    /// Session of the terminal.
     #[schemars(flatten)]
     pub of: Named,
     /// The terminal.
     pub pty_id: PtyId,
-    /// What is typed: at most 65,536 bytes, in base64.
+    /// Input: at most 65,536 bytes, in base64.
     #[schemars(rename = "data_b64", with = "String", length(max = 87_384), regex(pattern = base64::PATTERN))]
     pub data: Vec<u8>,
 }
 
-/// How large a terminal is from now on: `…/pty:resize`.
+/// A request to resize a terminal: `…/pty:resize`.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ResizePtyRequest {
-    /// Whose it is.
+    /// Session of the terminal.
     #[schemars(flatten)]
     pub of: Named,
     /// The terminal.
@@ -66,31 +66,31 @@ pub struct ResizePtyRequest {
     pub rows: u16,
 }
 
-/// A terminal that is to be closed, and its program killed: `…/pty:close`.
+/// A request to close a terminal and kill its program: `…/pty:close`.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ClosePtyRequest {
-    /// Whose it is.
+    /// Session of the terminal.
     #[schemars(flatten)]
     pub of: Named,
     /// The terminal.
     pub pty_id: PtyId,
 }
 
-/// What every request about a terminal says besides.
+/// Members that all requests about a terminal have.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 pub struct Named {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// The task that the session is for, if that is to be checked.
+    /// Task of the session, if it is to be checked.
     #[schemars(default, with = "TaskId")]
     pub task_id: Option<TaskId>,
-    /// The session, as in the path, if that is to be checked.
+    /// Session, as in the path, if it is to be checked.
     #[schemars(default, with = "SessionId")]
     pub session_id: Option<SessionId>,
 }
 
-/// A terminal: the answer to what opens, sends, resizes and closes.
+/// A terminal: the answer to opening, sending, resizing and closing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PtyResponse {
     /// The version of the Worker API.
@@ -103,7 +103,7 @@ pub struct PtyResponse {
     pub pty_id: PtyId,
 }
 
-/// What a terminal has printed: `…/pty:recv`.
+/// Output of a terminal: `…/pty:recv`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceivePtyResponse {
     /// The version of the Worker API.
@@ -114,18 +114,18 @@ pub struct ReceivePtyResponse {
     pub session_id: SessionId,
     /// The terminal.
     pub pty_id: PtyId,
-    /// What it has printed from `after` on, in base64.
+    /// Output from `after` on, in base64.
     pub data_b64: String,
-    /// What `after` is for what comes next: how many bytes it has printed up to there.
+    /// Value of `after` for the next request: the number of bytes printed so far.
     pub next: u64,
-    /// Whether nothing more will come.
+    /// True if no more output will come.
     pub closed: bool,
-    /// What its program ended with, once it has.
+    /// Exit code of its program, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
 }
 
-/// As much goes to a terminal at once, in bytes.
+/// Maximum length of one input, in bytes.
 pub const LARGEST_INPUT_BYTES: usize = 65_536;
 
 const USUAL: (u16, u16) = (80, 24);
@@ -148,10 +148,10 @@ fn named(fields: &mut Fields<'_, '_>) -> impl FnOnce() -> Option<Named> + use<> 
 macro_rules! parsed {
     ($name:ident) => {
         impl $name {
-            /// Reads a request.
+            /// Parses a request.
             ///
             /// # Errors
-            /// [`Problems`]: every one that is found.
+            /// [`Problems`]: all that are found.
             pub fn parse(document: &[u8]) -> Result<Self, Problems> {
                 decode_document(&json::parse(document)?)
             }

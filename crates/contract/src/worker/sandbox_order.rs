@@ -1,4 +1,4 @@
-//! The place a job runs in, and what runs there: `sandbox` of an assignment.
+//! The sandbox of a job, and what runs in it: `sandbox` of an assignment.
 
 use super::context_files::ContextFiles;
 use crate::decode::{At, Decode, Fields};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The place a job runs in, and what runs there: `command`, or `job_spec`.
+/// The sandbox of a job, and what runs in it: `command`, or `job_spec`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields, transform = one_of_command_and_job_spec)]
 pub struct SandboxOrder {
@@ -20,7 +20,7 @@ pub struct SandboxOrder {
     #[schemars(default, with = "String", regex(pattern = image::PATTERN), length(max = image::LONGEST_NAME))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// A program and its arguments; no shell reads them.
+    /// Program and arguments, started without a shell.
     #[schemars(default)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
@@ -32,20 +32,21 @@ pub struct SandboxOrder {
     #[schemars(default)]
     #[serde(skip_serializing_if = "ContextFiles::is_empty")]
     pub context_files: ContextFiles,
-    /// Variables for its environment. Those that say which job this is are the node's.
+    /// Environment variables. The node sets those that identify the job.
     #[schemars(default, schema_with = "env_schema")]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// A limit in seconds. The node has one of its own, and the smaller one holds.
+    /// Time limit, in seconds. The node's own limit applies if it is smaller.
     #[schemars(default, with = "u32", range(min = 1, max = 4_294_967_295_u64))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
-    /// What may be reached of the web. A job for the runner says so itself (`ext_net_allowed`), and `none` contradicts that it
-    /// may. A command that says nothing may reach nothing.
+    /// Network access. A job for the runner declares its own need (`ext_net_allowed`), and `none` contradicts a
+    /// declared need. Default for commands: none.
     #[schemars(default, with = "NetworkPolicy")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_policy: Option<NetworkPolicy>,
-    /// Whether models may be called that the node's configuration has. A job for the runner says so itself.
+    /// Allow calls of the models in the node's configuration. Default: false. A job for the runner declares its own
+    /// need.
     #[schemars(default)]
     pub use_inference: bool,
 }
@@ -58,31 +59,31 @@ pub struct JobSpec {
     document: serde_json::Value,
 }
 
-/// What a sandbox may reach.
+/// Network access of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkPolicy {
-    /// Nothing: there is no proxy.
+    /// No network: there is no proxy.
     None,
-    /// What the node's policy allows, through its proxy; nothing, where it has no policy.
+    /// Destinations that the node's policy allows, through its proxy; no destinations if the node has no policy.
     Restricted,
 }
 
-/// The image that is the node's own programs.
+/// Name of the image that consists of the node's own programs.
 pub const NATIVE_IMAGE: &str = "native";
 
 // === impl SandboxOrder ===
 
 impl SandboxOrder {
-    /// The limit that was asked for.
+    /// Returns the requested time limit.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()))
     }
 
-    /// Whether the web is asked for, as far as the node's policy lets.
+    /// Returns true if network access is requested, within the node's policy.
     pub fn wants_web(&self) -> bool {
         match &self.job_spec {
-            // Where both speak, the one that allows less holds.
+            // If both are set, the more restrictive one applies.
             Some(spec) => {
                 spec.job.constraints.ext_net_allowed && self.network_policy != Some(NetworkPolicy::None)
             }
@@ -90,7 +91,7 @@ impl SandboxOrder {
         }
     }
 
-    /// Whether the job may reach what is outside by itself, and its sandbox may not.
+    /// Returns true if the job requests network access and its sandbox excludes it.
     pub fn contradicts_itself(&self) -> bool {
         let may = self.job_spec.as_ref().is_some_and(|spec| spec.job.constraints.ext_net_allowed);
         may && self.network_policy == Some(NetworkPolicy::None)
@@ -126,7 +127,7 @@ impl Decode for SandboxOrder {
     }
 }
 
-/// An empty `command` stands for none: that is how it is left out where it has to be there.
+/// Checks that there is exactly one program. An empty `command` counts as absent, because some clients can't omit it.
 fn has_one_program(node: &Node, at: &mut At<'_, '_>) -> bool {
     const EXPECTED: &str = "one of `command` and `job_spec`: what runs in the sandbox";
     let is_empty = |command: &Node| matches!(command, Node::Array(elements) if elements.is_empty());

@@ -1,4 +1,4 @@
-//! Sandboxes that stay over many commands: `/v1/worker/sessions` (`REQ-WORKER-0150` to `0152`).
+//! Sandboxes that persist over many commands: `/v1/worker/sessions` (`REQ-WORKER-0150` to `0152`).
 
 use super::ApiVersion;
 use super::job::Truncated;
@@ -28,16 +28,16 @@ pub struct OpenSessionRequest {
     pub version: ApiVersion,
     /// The task that it is for.
     pub task_id: TaskId,
-    /// The session. A node has one of that id, however often it is asked.
+    /// Id of the session. A node has one session of that id, however often the request is repeated.
     pub session_id: SessionId,
-    /// The person that it is for, whom its calls of models are recorded for.
+    /// User that the session is for; its calls of models are recorded for this user.
     #[schemars(default, with = "UserId")]
     pub user_id: Option<UserId>,
-    /// The trace that it belongs to, which its calls of models are recorded under. Where it is absent the header
-    /// `traceparent` of the request counts.
+    /// Trace that the session belongs to, and that its calls of models are recorded under. Default: the request's
+    /// header `traceparent`.
     #[schemars(default, with = "TraceParent")]
     pub traceparent: Option<TraceParent>,
-    /// For which agent it is: by whose rules its sandbox is made, where the node has rules.
+    /// Agent that the session is for. If the node has rules for agents, they apply to its sandbox.
     #[schemars(default, with = "AgentId")]
     pub agent_id: Option<AgentId>,
     /// The image, as an OCI reference, or `native` for the node's own programs; the node's default if absent.
@@ -46,21 +46,21 @@ pub struct OpenSessionRequest {
     /// Variables for every program in it.
     #[schemars(default, schema_with = "env_schema")]
     pub env: BTreeMap<String, String>,
-    /// How long it may last, in seconds. The node has a limit of its own, and the smaller one holds.
+    /// Maximum lifetime, in seconds. The node's own limit applies if it is smaller.
     #[schemars(default, with = "u32", range(min = 1, max = 4_294_967_295_u64))]
     pub max_lifetime_seconds: Option<u32>,
-    /// How long nothing may be done in it, in seconds, until it is ended.
+    /// Idle time after which the session is ended, in seconds.
     #[schemars(default, with = "u32", range(min = 1, max = 4_294_967_295_u64))]
     pub idle_timeout_seconds: Option<u32>,
-    /// Whether models may be called that the node's configuration has.
+    /// Allow calls of the models in the node's configuration. Default: false.
     #[schemars(default)]
     pub use_inference: bool,
-    /// What may be reached of the web; nothing if absent.
+    /// Network access. Default: none.
     #[schemars(default, with = "NetworkPolicy")]
     pub network_policy: Option<NetworkPolicy>,
 }
 
-/// A session: the answer to what opens, shows and ends one.
+/// A session: the answer to opening, showing and ending one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionResponse {
     /// The version of the Worker API.
@@ -77,36 +77,36 @@ pub struct Session {
     pub task_id: TaskId,
     /// The session.
     pub session_id: SessionId,
-    /// For which agent it is, if one was named.
+    /// Agent that the session is for, if one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
     /// Its sandbox.
     pub run_id: RunId,
-    /// How far it is.
+    /// Status of the session.
     pub status: SessionStatus,
-    /// When it was opened (UTC).
+    /// Time of opening (UTC).
     pub created_at: Timestamp,
-    /// When it will be ended, whatever is done in it (UTC).
+    /// Time at which it is ended, even if it is in use (UTC).
     pub expires_at: Timestamp,
-    /// How long nothing may be done in it, in seconds, until it is ended.
+    /// Idle time after which it is ended, in seconds.
     pub idle_timeout_seconds: u64,
-    /// How many commands run in it, terminals included.
+    /// Number of commands that run in it, terminals included.
     pub running: u64,
-    /// What it has had of models, if it might call any and is over.
+    /// Model usage, once it is over; absent if it had no access to models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inference: Option<UsageTotals>,
-    /// What it has had of the web, if it might reach any and is over.
+    /// Web usage, once it is over; absent if it had no network access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebUsage>,
 }
 
-/// How far a session is.
+/// Status of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
     /// Commands may be run in it.
     Open,
-    /// It is over, and nothing of it is left.
+    /// The session is over, and nothing of it is left.
     Ended,
 }
 
@@ -125,24 +125,24 @@ pub struct SessionListResponse {
 pub struct SessionExecRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// The task that the session is for, if that is to be checked.
+    /// Task of the session, if it is to be checked.
     #[schemars(default, with = "TaskId")]
     pub task_id: Option<TaskId>,
-    /// The session, as in the path, if that is to be checked.
+    /// Session, as in the path, if it is to be checked.
     #[schemars(default, with = "SessionId")]
     pub session_id: Option<SessionId>,
-    /// A program and its arguments; no shell reads them.
+    /// Program and arguments, started without a shell.
     #[schemars(schema_with = "argv_schema")]
     pub command: Vec<String>,
-    /// Where it starts, absolute; the workspace if absent.
+    /// Absolute working directory. Default: the workspace.
     #[schemars(default, with = "String", regex(pattern = DIRECTORY_PATTERN))]
     pub cwd: Option<String>,
-    /// A limit in seconds. The node has one of its own, and the smaller one holds.
+    /// Time limit, in seconds. The node's own limit applies if it is smaller.
     #[schemars(default, with = "u32", range(min = 1, max = 4_294_967_295_u64))]
     pub timeout_seconds: Option<u32>,
 }
 
-/// What came of a command.
+/// Result of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionExecResponse {
     /// The version of the Worker API.
@@ -151,37 +151,37 @@ pub struct SessionExecResponse {
     pub task_id: TaskId,
     /// The session.
     pub session_id: SessionId,
-    /// How it ended.
+    /// Outcome of the command.
     pub status: ExecStatus,
-    /// Its exit code, or 128 and the signal that ended it.
+    /// Exit code, or 128 plus the signal that ended it.
     pub exit_code: i32,
-    /// What it wrote to standard output, as text; what isn't UTF-8 is replaced.
+    /// Standard output as text; bytes that are not UTF-8 are replaced.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Standard error as text; bytes that are not UTF-8 are replaced.
     pub stderr: String,
-    /// What of that was cut.
+    /// Outputs that were truncated.
     pub truncated: Truncated,
-    /// When it began (UTC).
+    /// Start time (UTC).
     pub started_at: Timestamp,
-    /// When it was over (UTC).
+    /// End time (UTC).
     pub ended_at: Timestamp,
-    /// Why it did not complete, if its exit code doesn't say so.
+    /// Failure code, if the exit code doesn't show the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_code: Option<FailureCode>,
-    /// The same for a person.
+    /// Failure message for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
 }
 
-/// How a command ended.
+/// Outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecStatus {
-    /// With exit code 0.
+    /// The exit code is 0.
     Completed,
-    /// Otherwise.
+    /// The command failed.
     Failed,
-    /// Its time was over.
+    /// The command exceeded its time limit.
     Timeout,
 }
 
@@ -191,10 +191,10 @@ pub enum ExecStatus {
 pub struct EndSessionRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// The task that the session is for, if that is to be checked.
+    /// Task of the session, if it is to be checked.
     #[schemars(default, with = "TaskId")]
     pub task_id: Option<TaskId>,
-    /// The session, as in the path, if that is to be checked.
+    /// Session, as in the path, if it is to be checked.
     #[schemars(default, with = "SessionId")]
     pub session_id: Option<SessionId>,
 }
@@ -202,15 +202,15 @@ pub struct EndSessionRequest {
 // === impl OpenSessionRequest ===
 
 impl OpenSessionRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
 
-    /// Whether the web is asked for, as far as the node's policy lets.
+    /// Returns true if network access is requested, within the node's policy.
     pub fn wants_web(&self) -> bool {
         self.network_policy == Some(NetworkPolicy::Restricted)
     }
@@ -252,10 +252,10 @@ impl Decode for OpenSessionRequest {
 // === impl SessionExecRequest ===
 
 impl SessionExecRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
@@ -285,10 +285,10 @@ impl Decode for SessionExecRequest {
 // === impl EndSessionRequest ===
 
 impl EndSessionRequest {
-    /// Reads a request. An empty one names nothing.
+    /// Parses a request. An empty one names nothing.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         match document {
             [] => Ok(Self::default()),

@@ -1,33 +1,33 @@
-//! How far a job is, as the Worker API says it (`spec/1 §Job Lifecycle and Status Reporting`).
+//! States of a job in the Worker API (`spec/1 §Job Lifecycle and Status Reporting`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How far a job is. From one of the last five nothing leads on.
+/// State of a job. The last five are final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// The node has it, durably; no runner has said yet that it works on it.
+    /// The node has stored the job; no runner has reported that it works on it.
     Accepted,
     /// The runner has read and validated it.
     InProgress,
-    /// It did what it should.
+    /// The job succeeded.
     Completed,
-    /// It failed; `failure_code` says how.
+    /// The job failed; `failure_code` gives the reason.
     Failed,
-    /// It ran out of time.
+    /// The job exceeded its time limit.
     Timeout,
-    /// Somebody canceled it.
+    /// The job was cancelled.
     Canceled,
-    /// The node died or was stopped under it, and it may not be tried again.
+    /// The node died or was stopped during the job, which has no attempts left.
     NodeFailure,
 }
 
 // === impl JobState ===
 
 impl JobState {
-    /// Every one, in the order of a job's life.
+    /// All states, in the order of a job's life.
     pub const ALL: [Self; 7] = [
         Self::Accepted,
         Self::InProgress,
@@ -38,7 +38,7 @@ impl JobState {
         Self::NodeFailure,
     ];
 
-    /// Whether it is the last one that the job will have.
+    /// Returns true if the state is final.
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Accepted | Self::InProgress)
     }

@@ -1,7 +1,7 @@
-//! What a job says of itself while it runs, and how long it may go on: `POST /v1/jobs/{job_id}/status`, at a hatch of its
-//! sandbox (`spec/1 §Job Lifecycle and Status Reporting`).
+//! Status reports of a running job, and its deadline: `POST /v1/jobs/{job_id}/status`, at a hatch of its sandbox
+//! (`spec/1 §Job Lifecycle and Status Reporting`).
 //!
-//! It comes from inside a sandbox. Whose job it is, is known by the socket that it comes by, and by nothing in it.
+//! Reports come from inside a sandbox. The node identifies the job by the socket only, never by a report's content.
 
 use super::ApiVersion;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
@@ -11,88 +11,89 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a job says of itself.
+/// Status report of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct StatusReport {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// How far it is.
+    /// State that the job reports.
     pub status: ReportedStatus,
-    /// Its place among the job's reports. One that is not larger than an earlier one's changes nothing, and is answered.
+    /// Sequence number of the report. A report whose number is not larger than an earlier one's changes nothing, but is
+    /// answered.
     #[schemars(default, with = "u64")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
-    /// What it has come to, where it is over: as in `result.json`.
+    /// Result, if the job is over: as in `result.json`.
     #[schemars(default, with = "serde_json::Map<String, serde_json::Value>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<serde_json::Value>,
-    /// How far it is, for those who watch.
+    /// Progress, for observers.
     #[schemars(default, with = "Progress")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// So many seconds more are asked for, beyond the deadline.
+    /// Requested extension beyond the deadline, in seconds.
     #[schemars(default, with = "u32", range(min = 1, max = LONGEST_EXTENSION_SECONDS))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension_request_seconds: Option<u32>,
 }
 
-/// How far a job says that it is.
+/// State that a job reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportedStatus {
-    /// Its document was found sound, and its steps begin, or go on.
+    /// The job is valid, and its steps run.
     InProgress,
-    /// It is over, and has done what it was to do.
+    /// The job is over and has succeeded.
     Completed,
-    /// It is over, and has failed.
+    /// The job is over and has failed.
     Failed,
-    /// It is over: its time was up.
+    /// The job is over because its time was up.
     Timeout,
 }
 
-/// How far a job is, for those who watch.
+/// Progress of a job, for observers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("minProperties" = 1))]
 pub struct Progress {
-    /// In words.
+    /// Message for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "String", length(max = 1_024))]
     pub message: Option<String>,
-    /// Of a hundred.
+    /// Percentage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "u8", range(max = 100))]
     pub percent: Option<u8>,
 }
 
-/// What a job is told.
+/// Answer to a status report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusAnswer {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// When it will be ended, if it goes on for so long (UTC).
+    /// Time at which the job is ended if it still runs (UTC).
     pub deadline: Timestamp,
-    /// How long that is from now, in milliseconds.
+    /// Time until then, in milliseconds.
     pub remaining_ms: u64,
-    /// Whether it has got the seconds that it asked for; nothing if it asked for none.
+    /// True if the requested extension was granted; absent if none was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<bool>,
-    /// Why it has not got them.
+    /// Reason of a denied request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// So many seconds can be asked for at once: thirty days.
+/// Maximum extension in one request, in seconds: thirty days.
 pub const LONGEST_EXTENSION_SECONDS: u64 = 30 * 86_400;
 
-/// The longest message of a [`Progress`], in characters.
+/// Maximum length of a [`Progress`] message, in characters.
 pub const LONGEST_MESSAGE: usize = 1_024;
 
 // === impl StatusReport ===
 
 impl StatusReport {
-    /// One that says nothing else.
+    /// Creates a report with nothing but a status.
     pub fn new(status: ReportedStatus) -> Self {
         Self {
             version: ApiVersion,
@@ -107,7 +108,7 @@ impl StatusReport {
     /// Reads a report.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
@@ -137,7 +138,7 @@ impl Decode for StatusReport {
 // === impl ReportedStatus ===
 
 impl ReportedStatus {
-    /// Whether the job says that it is over.
+    /// Returns true if the job reports that it is over.
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::InProgress)
     }

@@ -1,5 +1,5 @@
-//! How an orchestrator stops what it has sent: `POST /v1/worker/jobs:stop`, and everything at once
-//! (`POST /v1/worker/admin/stop-all-orchestrator-directed`).
+//! Stop requests of an orchestrator: for one job (`POST /v1/worker/jobs:stop`), and for everything at once (`POST
+//! /v1/worker/admin/stop-all-orchestrator-directed`).
 
 use super::ApiVersion;
 use super::state::JobState;
@@ -21,7 +21,7 @@ pub struct StopJobRequest {
     pub task_id: TaskId,
     /// The job.
     pub job_id: JobId,
-    /// How long it may take to end by itself, in seconds, from when it is asked to.
+    /// Grace period for ending by itself, in seconds. Default: 30.
     #[schemars(default = "usual_grace", range(max = LONGEST_GRACE_SECONDS))]
     pub grace_seconds: u64,
 }
@@ -32,12 +32,12 @@ pub struct StopJobRequest {
 pub struct StopAllRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// How long everything may take to end by itself, in seconds, from when it is asked to.
+    /// Grace period for everything to end by itself, in seconds. Default: 30.
     #[schemars(default = "usual_grace", range(max = LONGEST_GRACE_SECONDS))]
     pub grace_seconds: u64,
 }
 
-/// A job does not run, or does not run any more.
+/// Result of stopping a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopJobResponse {
     /// The version of the Worker API.
@@ -46,30 +46,30 @@ pub struct StopJobResponse {
     pub task_id: TaskId,
     /// The job that was named.
     pub job_id: JobId,
-    /// Whether there was something to stop.
+    /// True if there was something to stop.
     pub was_running: bool,
-    /// How far the job is; absent for one that this node doesn't know.
+    /// State of the job; absent for one that this node doesn't know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<JobState>,
 }
 
-/// Nothing that an orchestrator has sent runs any more.
+/// Result of stopping all work that orchestrators have sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopAllResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// How many jobs were stopped, those that waited among them.
+    /// Number of stopped jobs, waiting ones included.
     pub stopped_jobs: u64,
-    /// How many sessions were ended.
+    /// Number of ended sessions.
     pub ended_sessions: u64,
-    /// How many jobs still run: those that another node has are stopped by it.
+    /// Number of jobs that still run: those of other nodes are stopped by these nodes.
     pub still_running: u64,
 }
 
-/// So long it may take to end, where nothing is said, in seconds.
+/// Default grace period, in seconds.
 pub const GRACE_SECONDS: u64 = 30;
 
-/// So long at most.
+/// Maximum grace period, in seconds.
 pub const LONGEST_GRACE_SECONDS: u64 = 300;
 
 fn usual_grace() -> u64 {
@@ -79,15 +79,15 @@ fn usual_grace() -> u64 {
 // === impl StopJobRequest ===
 
 impl StopJobRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
 
-    /// How long it may take.
+    /// Returns the grace period.
     pub fn grace(&self) -> Duration {
         Duration::from_secs(self.grace_seconds)
     }
@@ -109,10 +109,10 @@ impl Decode for StopJobRequest {
 // === impl StopAllRequest ===
 
 impl StopAllRequest {
-    /// Reads a request. An empty one asks for what is usual.
+    /// Parses a request. An empty one has the default values.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         match document {
             [] => Ok(Self { version: ApiVersion, grace_seconds: GRACE_SECONDS }),
@@ -120,7 +120,7 @@ impl StopAllRequest {
         }
     }
 
-    /// How long it may take.
+    /// Returns the grace period.
     pub fn grace(&self) -> Duration {
         Duration::from_secs(self.grace_seconds)
     }

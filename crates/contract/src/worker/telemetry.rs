@@ -1,5 +1,4 @@
-//! What a node tells of itself: `GET /v1/worker/telemetry/…`. It orders nothing and decides nothing, and may lack what
-//! happened last.
+//! Telemetry of a node: `GET /v1/worker/telemetry/…`. It is informational only, and may lack the most recent events.
 
 use super::ApiVersion;
 use crate::id::{JobId, TaskId};
@@ -8,27 +7,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Which node it is: `GET /v1/worker/telemetry/node:info`.
+/// Identity of a node: `GET /v1/worker/telemetry/node:info`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeInfoResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
     /// The node's name.
     pub node_slug: String,
-    /// What it is built from.
+    /// Build of the node.
     pub build: Build,
-    /// What it runs on.
+    /// Platform that it runs on.
     pub platform: Platform,
 }
 
-/// What a node is built from.
+/// Build of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Build {
     /// Its version.
     pub build_version: String,
 }
 
-/// What a node runs on.
+/// Platform that a node runs on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Platform {
     /// The system, such as `linux`.
@@ -39,12 +38,12 @@ pub struct Platform {
     pub kernel_version: String,
 }
 
-/// How much of the machine is used: `GET /v1/worker/telemetry/node:stats`.
+/// Resource usage of the machine: `GET /v1/worker/telemetry/node:stats`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeStatsResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// When it was measured (UTC).
+    /// Time of the measurement (UTC).
     pub captured_at: Timestamp,
     /// Processors.
     pub cpu: CpuStats,
@@ -52,44 +51,44 @@ pub struct NodeStatsResponse {
     pub memory: MemoryStats,
     /// The file system of the node's state.
     pub disk: DiskStats,
-    /// What sandboxes are made by.
+    /// Runtime that sandboxes are made by.
     pub container_runtime: Runtime,
 }
 
 /// Processors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuStats {
-    /// How many this node may use.
+    /// Number of processors that this node may use.
     pub cores: u32,
-    /// Programs that ran or waited to, over a minute.
+    /// Load average over one minute.
     pub load1: f64,
-    /// Over five minutes.
+    /// Load average over five minutes.
     pub load5: f64,
-    /// Over fifteen.
+    /// Load average over fifteen minutes.
     pub load15: f64,
 }
 
 /// Memory, in MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryStats {
-    /// All of it.
+    /// Total memory.
     pub total_mb: u64,
-    /// What can't be had.
+    /// Memory that is not available.
     pub used_mb: u64,
-    /// What can.
+    /// Available memory.
     pub free_mb: u64,
 }
 
 /// The file system of the node's state, in MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskStats {
-    /// What the node may still write.
+    /// Space that the node may still write.
     pub state_dir_free_mb: u64,
-    /// All of it.
+    /// Size of the file system.
     pub state_dir_total_mb: u64,
 }
 
-/// What sandboxes are made by.
+/// Runtime that sandboxes are made by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Runtime {
     /// Its name.
@@ -98,19 +97,19 @@ pub struct Runtime {
     pub version: String,
 }
 
-/// Sandboxes, the last made first: `GET /v1/worker/telemetry/containers`.
+/// A page of sandboxes, the last created first: `GET /v1/worker/telemetry/containers`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContainersResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
     /// The sandboxes.
     pub containers: Vec<Container>,
-    /// What `page_token` is for the next page; absent on the last.
+    /// Value of `page_token` for the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
 
-/// One sandbox: `GET /v1/worker/telemetry/containers/{container_id}`.
+/// A sandbox: `GET /v1/worker/telemetry/containers/{container_id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerResponse {
     /// The version of the Worker API.
@@ -126,19 +125,19 @@ pub struct Container {
     pub container_id: String,
     /// Its name.
     pub container_name: String,
-    /// What it is for.
+    /// Purpose of the sandbox.
     pub kind: ContainerKind,
-    /// What it is made by.
+    /// Runtime that it was made by.
     pub runtime: String,
     /// The image it is made from; `native` for the node's own programs.
     pub image_ref: String,
-    /// When it was made (UTC).
+    /// Time of creation (UTC).
     pub created_at: Timestamp,
-    /// When it was last seen (UTC).
+    /// Time at which it was last seen (UTC).
     pub last_seen_at: Timestamp,
-    /// How far it is.
+    /// Status of the sandbox.
     pub status: ContainerStatus,
-    /// What its program ended with.
+    /// Exit code of its program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The task that it works for.
@@ -147,75 +146,75 @@ pub struct Container {
     /// The job that it works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<JobId>,
-    /// What it is marked with.
+    /// Labels of the sandbox.
     pub labels: BTreeMap<String, String>,
 }
 
-/// What a sandbox is for.
+/// Purpose of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContainerKind {
-    /// A service of the node's.
+    /// A managed service of the node.
     Managed,
     /// A job, or a session.
     Sandbox,
 }
 
-/// How far a sandbox is.
+/// Status of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContainerStatus {
-    /// It stands.
+    /// The sandbox was created.
     Created,
-    /// Something runs in it.
+    /// A program runs in the sandbox.
     Running,
-    /// It is over.
+    /// The sandbox has ended.
     Exited,
-    /// Everything in it stands still.
+    /// All processes of the sandbox are paused.
     Paused,
-    /// The node died meanwhile.
+    /// The node died meanwhile, so the status is unknown.
     Unknown,
 }
 
-/// What was logged, in the order in which it was: `GET /v1/worker/telemetry/logs`.
+/// Log events, in the order in which they were logged: `GET /v1/worker/telemetry/logs`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LogsResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
     /// The events.
     pub events: Vec<LogEvent>,
-    /// Whether there is more, and why it isn't here.
+    /// Tells if there are more events, and which limit cut the answer.
     pub truncated: LogsTruncated,
-    /// What `page_token` is for the next page; absent on the last.
+    /// Value of `page_token` for the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
 
-/// One thing that was logged.
+/// A log event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LogEvent {
-    /// When (UTC).
+    /// Time of the event (UTC).
     pub occurred_at: Timestamp,
-    /// By what.
+    /// Kind of the source.
     pub source_kind: SourceKind,
     /// Its name.
     pub source_name: String,
-    /// The sandbox that it is of.
+    /// Sandbox that the event is from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
     /// `stdout` or `stderr`, of a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
-    /// How much it matters, of a service: `info`, `warn`, `error`.
+    /// Level, of a service: `info`, `warn`, `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// What.
+    /// Message.
     pub message: String,
-    /// What there is besides.
+    /// Additional fields.
     pub fields: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What logs.
+/// Kind of a log's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
@@ -225,28 +224,28 @@ pub enum SourceKind {
     Container,
 }
 
-/// Whether there is more, and why it isn't here.
+/// Limit that cut the answer, if there are more events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogsTruncated {
-    /// Why.
+    /// Limit that was reached.
     pub limited_by: LimitedBy,
-    /// The bytes that one answer holds of them at most.
+    /// Maximum number of bytes of logs in one answer.
     pub max_bytes: u64,
 }
 
-/// Why an answer doesn't hold all there is.
+/// Limit that cut an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// It holds all.
+    /// The answer holds all events.
     None,
-    /// As many as were asked for.
+    /// The requested number of events is reached.
     Count,
-    /// As much as an answer may hold.
+    /// The maximum size of an answer is reached.
     Bytes,
 }
 
-/// As much of logs is in one answer, in bytes.
+/// Maximum size of the logs in one answer, in bytes.
 pub const LARGEST_LOGS_BYTES: u64 = 1 << 20;
 
 // === impl ContainerKind ===
@@ -260,7 +259,7 @@ impl ContainerKind {
         }
     }
 
-    /// The one of that name.
+    /// Returns the value with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Managed, Self::Sandbox].into_iter().find(|kind| kind.as_str() == name)
     }
@@ -269,7 +268,7 @@ impl ContainerKind {
 // === impl ContainerStatus ===
 
 impl ContainerStatus {
-    /// Every one.
+    /// All statuses.
     pub const ALL: [Self; 5] = [Self::Created, Self::Running, Self::Exited, Self::Paused, Self::Unknown];
 
     /// Its name.
@@ -283,7 +282,7 @@ impl ContainerStatus {
         }
     }
 
-    /// The one of that name.
+    /// Returns the value with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == name)
     }

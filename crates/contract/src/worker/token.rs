@@ -1,4 +1,4 @@
-//! Tokens by which agents elsewhere call the node's tools: `POST /v1/worker/mcp/tokens`, and how they are taken back.
+//! Tokens with which remote agents call the node's tools: `POST /v1/worker/mcp/tokens`, and their revocation.
 
 use super::ApiVersion;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
@@ -18,52 +18,53 @@ use std::time::Duration;
 pub struct IssueTokenRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// As what it calls.
+    /// Kind of caller.
     pub kind: RemoteAgent,
-    /// The task that it is bound to. One in a sandbox has one.
+    /// Task that the token is bound to. Required for a sandbox.
     #[schemars(default, with = "TaskId")]
     pub task_id: Option<TaskId>,
-    /// The job of that task, with whose end the token ends. One in a sandbox has one.
+    /// Job of that task; the token ends with the job. Required for a sandbox.
     #[schemars(default, with = "JobId")]
     pub job_id: Option<JobId>,
-    /// The project that it is bound to.
+    /// Project that the token is bound to.
     #[schemars(default, with = "ProjectId")]
     pub project_id: Option<ProjectId>,
-    /// The person for whom it works. An analyst has one, and a manager none; an operator's is its own name.
+    /// User that it acts for. Required for an analyst, and not allowed for a manager; an operator's is its own name.
     #[schemars(default, with = "UserId")]
     pub user_id: Option<UserId>,
-    /// As which agent it calls, where the node has rules for agents. One in a sandbox calls as its job says.
+    /// Agent identity of its calls, if the node has rules for agents. Not allowed for a sandbox, which uses its job's.
     #[schemars(default, with = "AgentId")]
     pub agent_id: Option<AgentId>,
-    /// How long it is good, in seconds, if its job is not over before.
+    /// Lifetime, in seconds, if its job doesn't end before.
     #[schemars(default = "usual_life", range(min = 1, max = LONGEST_LIFE_SECONDS))]
     pub expires_in_seconds: u64,
 }
 
-/// As what an agent elsewhere calls.
+/// Kind of a remote caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RemoteAgent {
-    /// One that works on a job, as the one in its sandbox does.
+    /// An agent that works on a job, as the one in its sandbox does.
     Sandbox,
-    /// One that plans tasks and dispatches jobs.
+    /// An agent that plans tasks and dispatches jobs.
     ProjectManager,
-    /// One that looks into what has been done for somebody.
+    /// An agent that analyses completed work for a user.
     ProjectAnalyst,
-    /// The node's operator, by a client: no rules for agents hold for it, and it writes what counts for groups and for all.
+    /// The node's operator, through a client. Rules for agents don't apply to it, and it may write entries for groups
+    /// and for the whole system.
     Operator,
 }
 
-/// A token. It is told here, and never again; so there is no form of this to be shown by accident.
+/// A new token. It is returned here, and never again, so the type has no form in which it could be printed by accident.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub struct IssueTokenResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// What to show, as `Authorization: Bearer`.
+    /// Token, for `Authorization: Bearer`.
     pub token: String,
-    /// What it is called in records.
+    /// Id of the token in records.
     pub token_id: String,
-    /// From when on it isn't good any more (UTC).
+    /// Time from which on it is not valid any more (UTC).
     pub expires_at: Timestamp,
 }
 
@@ -77,26 +78,26 @@ pub struct RevokeTokenRequest {
     pub token: String,
 }
 
-/// It lets nobody in.
+/// The token is no longer accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RevokeTokenResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// Whether it had not been taken back before.
+    /// True if it was not revoked before.
     pub revoked: bool,
 }
 
-/// So long a token is good, where nothing is said, in seconds.
+/// Default lifetime, in seconds.
 pub const LIFE_SECONDS: u64 = 3_600;
 
-/// So long at most.
+/// Maximum lifetime, in seconds.
 pub const LONGEST_LIFE_SECONDS: u64 = 86_400;
 
 fn usual_life() -> u64 {
     LIFE_SECONDS
 }
 
-/// Who is bound to what.
+/// Schema of the bindings that each kind requires or excludes.
 fn of_each_kind() -> Value {
     let of = |kind: RemoteAgent, rest: (&str, Value)| json!({ "properties": { "kind": { "const": kind } }, rest.0: rest.1 });
     let mut sandbox = of(RemoteAgent::Sandbox, ("required", json!(["task_id", "job_id"])));
@@ -113,15 +114,15 @@ fn of_each_kind() -> Value {
 // === impl IssueTokenRequest ===
 
 impl IssueTokenRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
 
-    /// How long the token is good.
+    /// Returns the lifetime of the token.
     pub fn life(&self) -> Duration {
         Duration::from_secs(self.expires_in_seconds)
     }
@@ -156,7 +157,7 @@ impl Decode for IssueTokenRequest {
     }
 }
 
-/// What is wrong with the members that are there, for somebody of that kind.
+/// Returns the problem of the members for that kind, if there is one.
 fn missing(fields: &Fields<'_, '_>, kind: RemoteAgent) -> Option<&'static str> {
     let [has_task, has_job, has_project, has_user, has_agent] =
         ["task_id", "job_id", "project_id", "user_id", "agent_id"].map(|name| fields.has(name));
@@ -186,7 +187,7 @@ impl Decode for Life {
 impl RemoteAgent {
     const ALL: [Self; 4] = [Self::Sandbox, Self::ProjectManager, Self::ProjectAnalyst, Self::Operator];
 
-    /// The kind that it is for whoever decides what it may do.
+    /// Returns the kind for authorisation.
     pub const fn agent(self) -> AgentKind {
         match self {
             Self::Sandbox => AgentKind::Sandbox,
@@ -207,10 +208,10 @@ impl Decode for RemoteAgent {
 // === impl RevokeTokenRequest ===
 
 impl RevokeTokenRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }

@@ -1,4 +1,4 @@
-//! A call of one of the node's tools by its operator: `POST /v1/worker/tools:call`.
+//! A tool call by the node's operator: `POST /v1/worker/tools:call`.
 
 use super::ApiVersion;
 use crate::decode::{At, Decode, Fields, decode_document};
@@ -20,7 +20,7 @@ pub struct CallToolRequest {
     /// The tool, such as `db.preference.create`.
     #[schemars(with = "String", regex(pattern = "^[A-Za-z0-9._-]{1,128}$"))]
     pub tool: ToolName,
-    /// What it takes.
+    /// Arguments of the tool.
     #[schemars(default, with = "Map<String, Value>")]
     pub arguments: Map<String, Value>,
     /// The user who calls it, for the record; `operator` if none is named.
@@ -28,24 +28,25 @@ pub struct CallToolRequest {
     pub user_id: Option<UserId>,
 }
 
-/// What the tool has answered: `data`, or an error. Of a call that was refused before it came to the tool there is a problem instead.
+/// Answer of the tool: `data`, or an error. A call that is rejected before it reaches the tool is answered with a
+/// problem instead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallToolResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
     /// The answer.
     pub answer: Envelope,
-    /// Images, sounds and files that the answer has besides.
+    /// Images, sounds and files of the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<ToolAttachment>,
 }
 
-/// What a tool answers that is no JSON.
+/// An attachment that is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolAttachment {
     /// Its type, such as `image/png`.
     pub mime_type: String,
-    /// Its address, if it is a file that has one.
+    /// Address of the file, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// Its bytes, in Base64.
@@ -61,10 +62,10 @@ struct Arguments(Map<String, Value>);
 // === impl CallToolRequest ===
 
 impl CallToolRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }

@@ -14,14 +14,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Some of the agents of whom something is recorded, in the order of their names.
+/// A page of the agents that have trust events, in the order of their names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustListResponse {
     /// The version of the Worker API.
     pub version: ApiVersion,
     /// The trust in each of them.
     pub agents: Vec<TrustState>,
-    /// Where the next page begins, if there is one.
+    /// Token for the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
@@ -36,7 +36,7 @@ pub struct TrustResponse {
     pub trust: AgentTrust,
 }
 
-/// An event is recorded, and the trust in its agent is this.
+/// An event was recorded; this is the resulting trust in its agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustEventResponse {
     /// The version of the Worker API.
@@ -44,38 +44,38 @@ pub struct TrustEventResponse {
     /// The event.
     #[schemars(with = "String")]
     pub event_id: Uuid,
-    /// Why it changes nothing, if it doesn't.
+    /// Reason why it changes nothing, if it doesn't.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignored: Option<String>,
     /// The trust.
     pub state: TrustState,
 }
 
-/// Something that happened: `POST /v1/worker/trust/{agent_id}/events`.
+/// A trust event: `POST /v1/worker/trust/{agent_id}/events`.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RecordEventRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// The event. It counts once, however often it is recorded.
+    /// Id of the event. It counts once, however often it is reported.
     #[schemars(extend("format" = "uuid"), with = "String")]
     pub event_id: Uuid,
-    /// When it happened (UTC); when it is first recorded, if absent.
+    /// Time of the event (UTC). Default: the time at which it is first recorded.
     #[schemars(default, with = "Timestamp")]
     pub at: Option<Timestamp>,
-    /// What happened.
+    /// Event that occurred.
     pub event: ReportedEvent,
 }
 
-/// A person's word on a level: `POST /v1/worker/trust/{agent_id}/level`.
+/// A person's decision on a level: `POST /v1/worker/trust/{agent_id}/level`.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SetLevelRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
-    /// The level: down at once, and up to `elevated` as a proposal.
+    /// New level: a lower one takes effect at once, `elevated` is only proposed.
     pub level: TrustLevel,
-    /// For tools of this category alone, where each has a level of its own.
+    /// Category that the level is for, if each category has a level of its own.
     #[schemars(default, with = "Category")]
     pub category: Option<Category>,
     /// Why.
@@ -83,7 +83,8 @@ pub struct SetLevelRequest {
     pub reason: String,
 }
 
-/// A person's word that takes no others: an answer to a promotion, or that an agent was looked at again. It may have no body.
+/// A person's decision without further members: on a promotion, or on the verification of an agent. The body may be
+/// empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TrustWordRequest {
@@ -98,10 +99,10 @@ struct Happened(Timestamp);
 // === impl RecordEventRequest ===
 
 impl RecordEventRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
@@ -127,10 +128,10 @@ impl Decode for RecordEventRequest {
 // === impl SetLevelRequest ===
 
 impl SetLevelRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
@@ -152,10 +153,10 @@ impl Decode for SetLevelRequest {
 // === impl TrustWordRequest ===
 
 impl TrustWordRequest {
-    /// Reads a request. An empty one says nothing else.
+    /// Parses a request, which may be empty.
     ///
     /// # Errors
-    /// [`Problems`]: every one that is found.
+    /// [`Problems`]: all that are found.
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         match document {
             [] => Ok(Self::default()),

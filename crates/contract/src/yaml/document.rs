@@ -1,7 +1,7 @@
-//! From YAML to a tree in which everything knows where it stands.
+//! Parsing of YAML into a tree with positions.
 //!
-//! What could make a small text large or ambiguous is refused here: anchors and aliases, tags, keys that are no plain
-//! texts, a second document. The size of the text, of the tree and its depth are bounded.
+//! Constructs that could make a small text large or ambiguous are rejected: anchors and aliases, tags, keys that are
+//! not plain texts, a second document. The size of the text, of the tree and its depth are bounded.
 
 use super::LARGEST_BYTES;
 use super::mistake::{Log, Position, quoted};
@@ -10,15 +10,15 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 /// A value and where it stands.
 #[derive(Debug)]
 pub struct Node {
-    /// Where it stands.
+    /// Position in the file.
     pub position: Position,
     /// The way from the root.
     pub path: String,
-    /// What stands there.
+    /// Value of the node.
     pub value: Value,
 }
 
-/// What may stand somewhere.
+/// Value of a node.
 #[derive(Debug)]
 pub enum Value {
     /// A text without quotes, whose meaning depends on where it stands.
@@ -34,13 +34,13 @@ pub enum Value {
 /// A key and where it stands.
 #[derive(Debug)]
 pub struct Key {
-    /// Where it stands.
+    /// Position in the file.
     pub position: Position,
-    /// What it says.
+    /// Text of the key.
     pub name: String,
 }
 
-/// What is being read: the innermost last.
+/// Nodes that are being read, the innermost last.
 enum Open {
     Sequence(Node, Vec<Node>),
     Mapping { node: Node, members: Vec<(Key, Node)>, key: Option<Key> },
@@ -51,7 +51,7 @@ struct Builder<'l> {
     open: Vec<Open>,
     root: Option<Node>,
     nodes: usize,
-    /// Where the file ends.
+    /// End of the file.
     end: Position,
     log: &'l mut Log,
 }
@@ -62,7 +62,7 @@ struct GivenUp;
 const DEEPEST: usize = 16;
 const MOST_NODES: usize = 10_000;
 
-/// Reads a document; nothing if there is none that could be read on, which has been noted then.
+/// Parses a document; `None` if it can't be parsed, which is noted in the log.
 pub fn parse(bytes: &[u8], log: &mut Log) -> Option<Node> {
     if bytes.len() > LARGEST_BYTES {
         let expected = format!("at most {LARGEST_BYTES}");
@@ -262,7 +262,7 @@ impl Node {
         members.iter().find(|(key, _)| key.name == *first)?.1.member(rest)
     }
 
-    /// What it is, as mistakes say it.
+    /// Returns a description for error messages.
     pub fn describe(&self) -> String {
         match &self.value {
             Value::Plain(text) if text.is_empty() => "nothing".to_owned(),

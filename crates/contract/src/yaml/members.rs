@@ -1,7 +1,7 @@
-//! The members of a mapping, asked for by name; what nobody asked for is unknown.
+//! Access to the members of a mapping by name. Members that were not asked for are unknown, which is a mistake.
 //!
-//! A reader always returns a value: a default where it has noted a mistake. Nothing comes of it, for one mistake
-//! refuses the whole.
+//! A reader always returns a value: a default if it has noted a mistake. The default is never used, because any mistake
+//! rejects the whole file.
 
 use super::document::{Key, Node, Value, below};
 use super::mistake::{Log, quoted};
@@ -12,7 +12,7 @@ pub struct Members<'n, 'l> {
     node: &'n Node,
     members: &'n [(Key, Node)],
     known: Vec<&'static str>,
-    /// Where mistakes are noted.
+    /// Log of mistakes.
     pub log: &'l mut Log,
 }
 
@@ -70,12 +70,12 @@ impl<'n, 'l> Members<'n, 'l> {
         self.take(name).and_then(|node| read(node, self.log))
     }
 
-    /// Where a member stands, if it is there.
+    /// Returns the node of a member, if it is there.
     pub fn node(&self, name: &str) -> Option<&'n Node> {
         self.members.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
     }
 
-    /// Ends the reading: what was not asked for is unknown.
+    /// Ends the reading; members that were not asked for are noted as unknown.
     pub fn finish(self) {
         for (key, _) in self.members {
             if !self.known.contains(&key.name.as_str()) {
@@ -95,7 +95,7 @@ impl<'n, 'l> Members<'n, 'l> {
     }
 }
 
-/// How the place of a node is called.
+/// Returns the path of a node for error messages.
 pub fn place(node: &Node) -> &str {
     if node.path.is_empty() { "the file" } else { &node.path }
 }
@@ -113,7 +113,7 @@ pub fn list<T>(
     Some(items.iter().filter_map(|item| read(item, log)).collect())
 }
 
-/// A value that can be no other than `value`: what `expected` says, which also gives the reason.
+/// Reads a value that must be `value`; `expected` is the text for the mistake, with the reason.
 pub fn only<T: PartialEq>(
     node: &Node,
     log: &mut Log,
@@ -126,7 +126,7 @@ pub fn only<T: PartialEq>(
     }
 }
 
-/// What to write instead of an unknown name.
+/// Returns what to write instead of an unknown name.
 pub fn instead_of(name: &str, known: &[&str]) -> String {
     let mut known = known.to_vec();
     known.sort_unstable();
@@ -151,7 +151,7 @@ pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     (slips <= name.len() / 4 + 1 && slips < near.len() / 2).then_some(near)
 }
 
-/// How many letters must be put in, taken out or changed to make one of the other.
+/// Returns the edit distance between two names: the number of letters to insert, delete or replace.
 fn slips(known: &str, written: &str) -> usize {
     let written: Vec<char> = written.chars().collect();
     let mut row: Vec<usize> = (0..=written.len()).collect();

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, said so that its author can mend it.
+//! Mistakes in a configuration, described so that its author can fix them.
 
 use serde::Serialize;
 use std::fmt;
@@ -12,22 +12,22 @@ pub struct Position {
     pub column: usize,
 }
 
-/// One mistake: where it stands, what was found there, what would be right.
+/// A mistake: its position, what was found there, and what is expected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{position}: {path}: found {found}; expected {expected}")]
 pub struct Mistake {
-    /// Where.
+    /// Position in the file.
     #[serde(flatten)]
     pub position: Position,
-    /// The way from the root, such as `sandboxing.docker.image`.
+    /// Path from the root, for example `sandboxing.docker.image`.
     pub path: String,
-    /// What stands there now.
+    /// Value that was found.
     pub found: String,
-    /// What would be accepted.
+    /// Values that would be accepted.
     pub expected: String,
 }
 
-/// Every mistake of one file in the order of their places; never empty.
+/// All mistakes of one file, in the order of their positions; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.mistakes, *.unlisted))]
 pub struct Mistakes {
@@ -53,7 +53,7 @@ impl Mistakes {
         &self.mistakes
     }
 
-    /// How many more there are.
+    /// Returns the number of mistakes that are not listed.
     pub fn unlisted(&self) -> usize {
         self.unlisted
     }
@@ -70,7 +70,7 @@ fn lines(mistakes: &[Mistake], unlisted: usize) -> String {
 // === impl Position ===
 
 impl Position {
-    /// Where a file begins.
+    /// Start of a file.
     pub const START: Self = Self { line: 1, column: 1 };
 }
 

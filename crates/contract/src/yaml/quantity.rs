@@ -1,4 +1,4 @@
-//! How much: sizes and shares of processors, in the notations of Docker and of Kubernetes; and how long.
+//! Quantities: sizes and shares of processors, in the notations of Docker and of Kubernetes; and durations.
 
 use super::document::Node;
 use super::mistake::Log;
@@ -6,7 +6,7 @@ use super::scalar::{text_or_number, thousandths, whole_number};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// A size in memory (`512m`), in bytes, at least so many.
+/// Reads a size (`512m`) in bytes, with a minimum.
 pub fn size(node: &Node, log: &mut Log, least: u64) -> Option<u64> {
     let expected =
         format!("a size from {least} bytes on, such as 64m: a whole number and k, m, g or nothing");
@@ -22,7 +22,7 @@ pub fn processors(node: &Node, log: &mut Log) -> Option<u32> {
     })
 }
 
-/// How long (`4h`): a whole number and its unit.
+/// Reads a duration (`4h`): a whole number and its unit.
 pub fn duration(node: &Node, log: &mut Log, range: RangeInclusive<Duration>) -> Option<Duration> {
     let [least, most] = [range.start(), range.end()].map(|one| whole_units(*one));
     let expected = format!("a duration from {least} to {most}, such as 4h: a whole number and s, m, h or d");

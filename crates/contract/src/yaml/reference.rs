@@ -1,7 +1,7 @@
-//! The reference of the configuration file: every member, what it takes, what stands when it is absent, what it means.
+//! Reference of the configuration file: every member with its values, its default and its meaning.
 //!
-//! Nothing is read by these tables. A test of the command line holds them against the parser: it knows the members that
-//! stand here and no others, asks for what stands here, and what stands here for an absent member is what it takes then.
+//! The parser doesn't use these tables. A test of the command line compares them with the parser: the parser knows
+//! exactly these members, requires the required ones, and uses these defaults for absent ones.
 
 mod access;
 mod agents;
@@ -16,23 +16,23 @@ mod sandboxing;
 mod tools;
 mod trust;
 
-/// One member.
+/// A member.
 #[derive(Debug, Clone, Copy)]
 pub struct Member {
     /// Its name.
     pub name: &'static str,
-    /// What may be written.
+    /// Values that may be written.
     pub takes: Takes,
-    /// What stands when it is absent.
+    /// Default of the member.
     pub unsaid: Unsaid,
-    /// What it means, in a line.
+    /// Meaning of the member, in a line.
     pub meaning: &'static str,
 }
 
-/// What may be written. A text is what a mistake in its place is told to be right.
+/// Values that may be written. A text is the `expected` part of the error message for a wrong value.
 #[derive(Debug, Clone, Copy)]
 pub enum Takes {
-    /// One value.
+    /// A value.
     One(&'static str),
     /// A list of values.
     List(&'static str),
@@ -48,17 +48,17 @@ pub enum Takes {
     Sections(&'static [Member]),
 }
 
-/// What stands when a member is absent. A sample is a value that may be written; one of a section that is empty is made
-/// of the members that it requires.
+/// Default of an absent member. A sample is a value that may be written; an empty sample of a section consists of its
+/// required members.
 #[derive(Debug, Clone, Copy)]
 pub enum Unsaid {
     /// This value.
     Stands(&'static str),
-    /// What no value says, and a sample.
+    /// A default that no value expresses, and a sample.
     Means(&'static str, &'static str),
-    /// Nothing: it must be there. A sample.
+    /// No default: the member is required. With a sample.
     Required(&'static str),
-    /// What stands for each of its own members.
+    /// The defaults of its own members.
     Members,
 }
 
@@ -150,6 +150,6 @@ pub const ROOT: &[Member] = &[
     },
 ];
 
-/// Whose server on this machine is shown a credential without TLS.
+/// User whose server on this machine may receive a credential without TLS.
 const USER: &str = "the name of a user of this host, a user id, or `any`";
 const BOOLEAN: Takes = Takes::One("`true` or `false`");

@@ -1,7 +1,7 @@
-//! Texts, numbers and truth values, read so that YAML 1.1 and 1.2 would agree.
+//! Texts, numbers and booleans, in forms that YAML 1.1 and 1.2 interpret equally.
 //!
-//! `no`, `010`, `1_000` or `1:30` mean something else to one of the two, so they are refused without quotes, wherever
-//! they stand; and what is in quotes is a text.
+//! `no`, `010`, `1_000` or `1:30` have different meanings in the two, so they are rejected without quotes, wherever
+//! they stand. Quoted values are always texts.
 
 use super::document::{Node, Value};
 use super::members::place;
@@ -9,7 +9,7 @@ use super::mistake::{Log, quoted};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// What is `true` or `false` to one reader of YAML and a text to another.
+/// Texts that some YAML parsers read as a boolean, null or another special value, and others as a text.
 const AMBIGUOUS: [&str; 12] = ["y", "yes", "n", "no", "on", "off", "true", "false", "null", "~", "=", "<<"];
 
 /// A text of which some check thinks well, or what it should be.
@@ -119,7 +119,7 @@ pub fn decimal(node: &Node, log: &mut Log, most: u64) -> Option<u64> {
     number
 }
 
-/// A decimal number in the one way that everybody reads alike, as thousandths.
+/// Reads a decimal number in an unambiguous notation, as thousandths.
 pub fn thousandths(text: &str) -> Option<u64> {
     let (whole, places) = text.split_once('.').unwrap_or((text, "0"));
     let is_plain = !places.is_empty() && places.len() <= 3 && places.bytes().all(|b| b.is_ascii_digit());
@@ -127,13 +127,13 @@ pub fn thousandths(text: &str) -> Option<u64> {
     whole_number(whole)?.checked_mul(1_000)?.checked_add(thousandths)
 }
 
-/// A whole number in the one way that everybody reads alike.
+/// Reads a whole number in an unambiguous notation.
 pub fn whole_number(text: &str) -> Option<u64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// Whether some reader of YAML would take it for something else than a text.
+/// Returns true if some YAML parser would read the text as something else than a text.
 fn is_ambiguous(text: &str) -> bool {
     AMBIGUOUS.contains(&text.to_ascii_lowercase().as_str()) || is_like_a_number(text)
 }

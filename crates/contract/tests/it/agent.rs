@@ -1,4 +1,4 @@
-//! What `belljar agent --json` prints, and its published schema.
+//! Output of `belljar agent --json`, and its published schema.
 
 use crate::records::call;
 use belljar_contract::agent::{

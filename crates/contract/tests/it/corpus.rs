@@ -1,4 +1,5 @@
-//! JSON, by itself and inside of a job: what is read, what is refused, and that both give the same verdict.
+//! JSON by itself and inside of a job: which documents are accepted, which are rejected, and that both give the same
+//! verdict.
 //!
 //! The documents of [`valid`] and [`invalid`] are written out; the families of [`generated`] follow a rule.
 
@@ -11,7 +12,7 @@ use belljar_contract::job::Job;
 use belljar_contract::json;
 use serde_json::{Value, json};
 
-/// What is written where the document will stand.
+/// Placeholder for the document.
 const HOLE: &str = "\"HOLE\"";
 
 /// A JSON pointer, and a value for there that has the hole in it.
@@ -48,8 +49,8 @@ fn spliced(document: &[u8], (pointer, value): Place) -> Vec<u8> {
     [before.as_bytes(), document, after.as_bytes()].concat()
 }
 
-/// Whether the text has a comma or a colon outside of any bracket: in the middle of a job it may continue what stands
-/// around it and is no longer a document of its own.
+/// Returns true if the text has a comma or a colon outside of any bracket: within a job it may continue the surrounding
+/// text, and is no longer a document of its own.
 fn continues_its_surroundings(document: &[u8]) -> bool {
     let mut depth = 0_i32;
     document.iter().any(|byte| {

@@ -1,4 +1,4 @@
-//! The two dialects say the same; one object keeps to one of them.
+//! The two dialects are equivalent; one object must keep to one of them.
 
 use crate::documents::{
     accepted, assert_refused_at, full_job, full_job_in_the_older_dialect, job_with_step, problems, small_job,

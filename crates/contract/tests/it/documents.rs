@@ -1,4 +1,4 @@
-//! Documents to start from, and the means to spoil them.
+//! Documents to start from, and functions that invalidate them.
 
 #![expect(clippy::needless_pass_by_value, reason = "documents are built where they are handed over")]
 
@@ -60,7 +60,7 @@ pub(crate) fn full_job() -> Value {
     })
 }
 
-/// The same job with the other names: `arguments`, `command`, `args`, `working_dir`, `network_allowed`.
+/// Returns that job with the alternative names: `arguments`, `command`, `args`, `working_dir`, `network_allowed`.
 pub(crate) fn full_job_in_the_older_dialect() -> Value {
     let mut job = full_job();
     rename(&mut job["constraints"], "ext_net_allowed", "network_allowed");

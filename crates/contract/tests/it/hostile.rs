@@ -1,4 +1,4 @@
-//! Documents made to hurt: refused quickly, with an answer that stays small.
+//! Hostile documents are rejected quickly, with an answer that stays small.
 
 use crate::documents::{full_job, full_job_in_the_older_dialect, job_with_step, small_job, with};
 use belljar_contract::job::Job;
@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 
-/// The processor time a refusal may take; where nothing is optimised the bound is a loose one.
+/// Maximum processor time of a rejection; the limit is loose for debug builds.
 const LONGEST_REFUSAL: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 1 });
 
-/// The bytes an answer may have: 201 problems with a path, a text and an advice each.
+/// Maximum length of an answer in bytes: 201 problems with a path, a text and an advice each.
 const LARGEST_ANSWER: usize = 300_000;
 
 #[track_caller]
@@ -27,7 +27,7 @@ fn refused_cheaply(document: &[u8]) -> Vec<Problem> {
     problems
 }
 
-/// What this thread has used of the processor: unlike the clock, it doesn't depend on what else runs.
+/// Returns the processor time of this thread. Unlike wall-clock time, it doesn't depend on what else runs.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap()

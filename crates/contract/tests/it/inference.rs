@@ -1,4 +1,4 @@
-//! The record of a call: it comes back as it was, and holds nothing that is not its own.
+//! The record of a call: it is read back unchanged, and rejects unknown members.
 
 use crate::records::call;
 use belljar_contract::inference::{CallOutcome, CallRecord, Cost, Excerpt, ReasonCode};

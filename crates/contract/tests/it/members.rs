@@ -1,4 +1,5 @@
-//! Every member of every type of a job: absent, of each wrong type, twice, out of range; and none that is unknown.
+//! Tests of all members of all types of a job: absent, of each wrong type, repeated, out of range; and of unknown
+//! members.
 
 use crate::documents::{
     accepted, assert_refused_at, full_job, full_job_in_the_older_dialect, path_of, plus, problems, with,
@@ -8,7 +9,7 @@ use belljar_contract::schema;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What a member may be.
+/// Kind of a member's value.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Text,
@@ -21,7 +22,7 @@ enum Kind {
 
 use Kind::{Anything, Array, Bool, Number, Object, Text};
 
-/// One member: the type it belongs to, its name, what it may be, whether it must be there.
+/// A member: its type, its name, its kind, and whether it is required.
 type Member = (&'static str, &'static str, Kind, bool);
 
 const MEMBERS: &[Member] = &[
@@ -94,7 +95,7 @@ const MEMBERS: &[Member] = &[
     ("SearchFiles", "max_matches", Number, false),
 ];
 
-/// The objects of a full job: the type of each, and where it stands.
+/// Returns the objects of a full job: the type of each, and its JSON pointer.
 fn objects(job: &Value) -> Vec<(&'static str, String)> {
     let arguments = if job["steps"][0].get("args").is_some() { "args" } else { "arguments" };
     let mut objects = vec![
@@ -114,7 +115,7 @@ fn objects(job: &Value) -> Vec<(&'static str, String)> {
     objects
 }
 
-/// Calls `test` for every member that stands in a full job of either dialect.
+/// Calls `test` for every member of a full job in either dialect.
 fn for_each_member(mut test: impl FnMut(&Value, &str, Member)) {
     let mut seen = BTreeSet::new();
     for job in [full_job(), full_job_in_the_older_dialect()] {
@@ -158,7 +159,7 @@ fn a_member_that_is_absent_is_missed_only_if_it_is_required() {
         let is_list_tree = job.pointer(object).unwrap()["type"] == "list_tree";
         match (owner, name) {
             ("Step", "args" | "arguments") if is_list_tree => drop(accepted(spoiled)),
-            // Of a step without arguments nobody knows how it would have called them.
+            // A step without arguments doesn't show which of the names it would have used.
             ("Step", "arguments") => assert_refused_at(spoiled, &format!("{}.args", path_of(object))),
             _ if required => assert_refused_at(spoiled, &format!("{}.{name}", path_of(object))),
             _ => drop(accepted(spoiled)),

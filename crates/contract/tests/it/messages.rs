@@ -1,4 +1,4 @@
-//! What the author of a wrong job reads, word by word.
+//! Error messages for the author of a wrong job, word by word.
 
 use belljar_contract::job::Job;
 

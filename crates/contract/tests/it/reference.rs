@@ -1,4 +1,4 @@
-//! The reference for users against the contract: everything that may be written is in it.
+//! The reference for users lists everything that the contract accepts.
 
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::Job;
@@ -25,7 +25,7 @@ fn every_member_of_the_schemas_is_in_the_reference() {
     }
 }
 
-/// Whether the name stands in a code span, perhaps with `?` for optional or after other names.
+/// Returns true if the name is in a code span, perhaps with `?` for optional or after other names.
 fn mentions(reference: &str, name: &str) -> bool {
     reference.contains(&format!("`{name}`")) || reference.contains(&format!("`{name}?`")) || {
         let quoted = format!("\"{name}\"");

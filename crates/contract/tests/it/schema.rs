@@ -1,5 +1,5 @@
-//! The published schema of jobs against the parser: what the parser accepts the schema accepts, and what only the
-//! parser refuses falls under a rule that no schema can say.
+//! The published schema of jobs against the parser: documents that the parser accepts are valid under the schema, and
+//! problems that only the parser finds fall under a rule that no schema can express.
 
 use crate::documents::{
     accepted, full_job, full_job_in_the_older_dialect, job_with_step, small_job, with, without,
@@ -16,9 +16,9 @@ use std::sync::LazyLock;
 static SCHEMA: LazyLock<Validator> =
     LazyLock::new(|| jsonschema::draft202012::new(schema::job().as_value()).unwrap());
 
-/// One rule that only the parser knows; `docs/job.md` lists them for users.
+/// A rule that only the parser checks; `docs/job.md` lists them for users.
 struct Rule {
-    /// Whether the problem falls under it.
+    /// Returns true if the rule covers the problem.
     covers: fn(&Problem) -> bool,
     /// A document that breaks it and nothing else.
     example: fn() -> Value,
@@ -164,15 +164,15 @@ fn the_two_agree_when_one_character_of_a_short_text_is_another() {
 
 // === Spoiling ===
 
-/// One change to a document; places and names are chosen among those it has.
+/// A change to a document; positions and names are chosen among those it has.
 #[derive(Debug, Clone)]
 enum Change {
     Replace(Index, Value),
     Remove(Index),
     Add(Index, String, Value),
-    /// One value of the document takes the place of another.
+    /// A value of the document replaces another one.
     Move(Index, Index),
-    /// A text gets another character somewhere, one more, or one less.
+    /// Replaces, inserts or deletes one character of a text.
     Edit(Index, Index, Option<char>, bool),
 }
 

@@ -1,4 +1,4 @@
-//! Rows of LiteLLM's spend logs: what bills are compared by is read strictly, and nothing else is looked at.
+//! Rows of LiteLLM's spend logs: the members that bills are compared by are read strictly, all others are ignored.
 
 use belljar_contract::spend::{SpendRow, SpendRowsError};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn what_the_host_wrote_is_found_in_every_place_that_versions_have_for_it() {
         row["metadata"]["litellm_call_id"] = json!(CALL);
     });
     assert_eq!(below.unwrap().call_id.unwrap().as_str(), CALL);
-    // Somebody else's call is not ours because its answer's id looks like one.
+    // A foreign call is not ours just because its response's id looks like one.
     let other = with(|row| {
         row["litellm_call_id"] = json!("other");
         row["request_id"] = json!(CALL);
@@ -114,7 +114,7 @@ fn what_can_not_be_compared_is_refused_with_its_row() {
         let error = with(|row| row[member] = value.clone()).unwrap_err();
         assert!(error.to_string().starts_with("row 0 of the spend logs"), "{member} {value}: {error}");
     }
-    // What LiteLLM gives for days unless it is told not to.
+    // LiteLLM's answer for a query by day without `summarize=false`.
     let sums = json!([{"startTime": "2026-01-02", "spend": 0.1, "users": {}, "models": {}}]).to_string();
     assert!(matches!(SpendRow::parse_all(sums.as_bytes()), Err(SpendRowsError::Row { at: 0, .. })));
     for none in ["", "{}", "null", "[1]", r#"{"error": "x"}"#, "[{}", "[{}]x"] {

@@ -1,4 +1,4 @@
-//! Usage reports: what they are made of, what they look like, and sums of money to the last digit.
+//! Usage reports: their source, their form, and exact sums of money.
 
 use crate::records::call;
 use belljar_contract::inference::{
@@ -121,7 +121,7 @@ fn sums_have_every_digit_and_no_other() {
 }
 
 proptest! {
-    /// Held against whole numbers, which need no rounding.
+    /// Compared with integers, which need no rounding.
     #[test]
     fn a_sum_is_the_sum_in_any_order_and_in_any_notation(amounts: Vec<(u32, u8)>) {
         let places = |places: u8| u32::from(places % 12);

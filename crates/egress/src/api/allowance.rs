@@ -1,13 +1,13 @@
-//! How often a connection may be used.
+//! Rate limit of a connection.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many calls a minute, all runs together; as many may be made at once.
+/// Rate limit in calls a minute for all runs together. The whole minute's number may come as a burst.
 #[derive(Debug)]
 pub(super) struct Allowance {
     a_minute: u32,
-    /// When the next one would be due if all of them kept their distance.
+    /// Time at which the next call would be due if all calls were evenly spaced.
     due: Mutex<Option<Instant>>,
 }
 
@@ -20,14 +20,14 @@ impl Allowance {
         Self { a_minute: a_minute.max(1), due: Mutex::new(None) }
     }
 
-    /// How many a minute.
+    /// Returns the limit in calls a minute.
     pub(super) fn a_minute(&self) -> u32 {
         self.a_minute
     }
 
-    /// Takes one, or says how long to wait for it.
+    /// Takes one call from the limit, or returns the time to wait for it.
     pub(super) fn take(&self, now: Instant) -> Result<(), Duration> {
-        // Nothing in there is ever half done.
+        // No panic can leave the value half changed.
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         let earliest = now.checked_sub(MINUTE - MINUTE / self.a_minute).unwrap_or(now);
         let next = due.map_or(earliest, |due| due.max(earliest));

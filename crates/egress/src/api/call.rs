@@ -1,4 +1,4 @@
-//! Calls that are asked for, each on the one thread that makes them all.
+//! API calls. One thread makes all of them.
 
 use super::config::ApiConnection;
 use super::error::ApiError;
@@ -15,43 +15,43 @@ use tokio::runtime::LocalOptions;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// What somebody wants to have called.
+/// API call that a caller requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiCall {
-    /// The method, in upper case.
+    /// Method, in upper case.
     pub method: String,
-    /// The path below the connection's, which begins with a slash; as it is sent.
+    /// Path below the connection's, as it is sent. It begins with a slash.
     pub path: String,
-    /// What stands behind the question mark, as it is sent.
+    /// Query without the question mark, as it is sent.
     pub query: Option<String>,
-    /// Headers, of which only some are the caller's to say; their names in lower case.
+    /// Headers, by lower-case name. A caller may set only some.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// Body.
     pub body: Vec<u8>,
-    /// Whether somebody has said yes to it.
+    /// True if the call has been approved.
     pub is_approved: bool,
 }
 
-/// What was answered.
+/// Answer to an API call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiAnswer {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
-    /// Headers that are the caller's business, their names in lower case.
+    /// Headers that are returned to the caller, by lower-case name.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// Body.
     pub body: Vec<u8>,
 }
 
-/// For whom.
+/// Run that a call is made for.
 pub struct Caller {
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// Where it is written down.
+    /// Ledger for audit records.
     pub ledger: Arc<dyn WebLedger>,
 }
 
-/// Makes calls. Dropping it ends what is under way.
+/// Makes API calls. Dropping it cancels the calls under way.
 #[derive(Debug)]
 pub struct ApiCaller {
     orders: mpsc::UnboundedSender<Order>,
@@ -64,21 +64,21 @@ struct Order {
     answer: oneshot::Sender<Result<ApiAnswer, ApiError>>,
 }
 
-/// So long one takes at most.
+/// Time limit of a call: 60 s.
 pub(super) const CALL: Duration = Duration::from_secs(60);
 
 // === impl ApiCaller ===
 
 impl ApiCaller {
-    /// Starts the thread; names are resolved there.
+    /// Starts the thread. It resolves names by `names`.
     ///
     /// # Errors
-    /// [`io::Error`] when there can't be one.
+    /// [`io::Error`], if the thread can't be started.
     pub fn start_with(names: NameSource) -> io::Result<Self> {
         let (orders, taken) = mpsc::unbounded_channel();
         let mut builder = tokio::runtime::Builder::new_current_thread();
         std::thread::Builder::new().name("belljar-calls".to_owned()).spawn(move || {
-            // Without it nothing is taken, and everybody is told so.
+            // Without a runtime no call is accepted, and each caller gets an error.
             if let Ok(runtime) = builder.enable_all().build_local(LocalOptions::default()) {
                 runtime.block_on(take_orders(taken, names));
             }
@@ -86,10 +86,10 @@ impl ApiCaller {
         Ok(Self { orders })
     }
 
-    /// Makes a call, if it may be made, and waits for the answer. When this is dropped, it is given up.
+    /// Makes a call, if it is allowed, and waits for the answer. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// [`ApiError`]; if it [is no refusal](ApiError::is_refusal), the call may have arrived all the same.
+    /// [`ApiError`]. If it [is no refusal](ApiError::is_refusal), the call may have taken effect all the same.
     pub async fn call(
         &self,
         connection: &Arc<ApiConnection>,

@@ -1,4 +1,4 @@
-//! `connections`: interfaces that calls may be made of.
+//! `connections`: APIs that the host may call for agents.
 //!
 //! ```yaml
 //! connections:
@@ -7,11 +7,11 @@
 //!     credential: {file: /etc/house/forge}
 //!     as: bearer                          # bearer, basic, header NAME or query NAME
 //!     methods: [GET, HEAD, POST]          # without it, GET and HEAD
-//!     writes: ask                         # what changes something takes an approval: ask, allow
+//!     writes: ask                         # approval of calls that change something: ask, allow
 //!     calls_a_minute: 60
-//!     networks: [10.0.0.0/8]              # it may lead there, besides the open internet
+//!     networks: [10.0.0.0/8]              # private networks that its name may lead to
 //!     authorities: /etc/house/ca.pem      # trusted besides the system's
-//!     operations: []                      # what agents may call of it (`operation`)
+//!     operations: []                      # calls that agents may make (`operation`)
 //! ```
 
 use super::allowance::Allowance;
@@ -26,49 +26,49 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// All that there are.
+/// All connections, by name.
 pub type Connections = BTreeMap<String, Arc<ApiConnection>>;
 
-/// An interface that calls may be made of.
+/// API that the host may call.
 #[derive(Debug)]
 pub struct ApiConnection {
-    /// What it is called.
+    /// Name of the connection.
     pub name: String,
     pub(super) destination: Destination,
     pub(super) is_secure: bool,
-    /// What stands before every path; without a slash at its end.
+    /// Path prefix of all calls, without a slash at its end.
     pub(super) prefix: String,
-    /// One rule: the host, its port, the methods, and what is below the prefix.
+    /// Policy of a single rule: the host, its port, the methods, and the paths below the prefix.
     pub(super) policy: EgressPolicy,
     pub(super) credential: Option<Arc<Credential>>,
-    /// Where that stands, if there is one.
+    /// Place of the credential in a request, if there is one.
     pub(super) placement: Placement,
-    /// A file with authorities that are trusted besides the system's.
+    /// File with authorities that are trusted besides the system's.
     pub(super) authorities: Option<PathBuf>,
     pub(super) asks_for_writes: bool,
     pub(super) allowance: Allowance,
-    /// What agents may call of it. Nothing for one that is the host's alone.
+    /// Operations that agents may call; empty for a connection that only the host uses.
     pub operations: Vec<Operation>,
 }
 
-/// Where a credential stands in a request.
+/// Place of a credential in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Placement {
     Bearer,
-    /// A user and a password with a colon between them.
+    /// Basic authentication with a user and a password, separated by a colon.
     Basic,
-    /// All of a header.
+    /// Value of this header.
     Header(String),
-    /// A parameter of the query.
+    /// Parameter of the query.
     Query(String),
 }
 
-/// What a call does.
+/// Effect of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing is changed by it (RFC 9110 §9.2.1).
+    /// Changes nothing (RFC 9110 §9.2.1).
     Read,
-    /// Something may be.
+    /// May change something.
     Write,
 }
 
@@ -76,7 +76,7 @@ const USUAL_METHODS: [&str; 2] = ["GET", "HEAD"];
 const READING: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 const USUAL_RATE: u32 = 60;
 
-/// By what they say. How often one has been used is no part of it.
+/// Compares the configuration. The use of the rate limit is no part of it.
 impl PartialEq for ApiConnection {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -92,7 +92,7 @@ impl PartialEq for ApiConnection {
 // === impl Effect ===
 
 impl Effect {
-    /// What a method does, by what it is for.
+    /// Returns the effect that a method has by definition.
     pub fn of(method: &str) -> Self {
         if READING.contains(&method) { Self::Read } else { Self::Write }
     }
@@ -101,25 +101,25 @@ impl Effect {
 // === impl ApiConnection ===
 
 impl ApiConnection {
-    /// The URL that the paths of its operations are below, without credentials.
+    /// Returns the base URL of the operations' paths, without credentials.
     pub fn address(&self) -> String {
         let scheme = if self.is_secure { "https" } else { "http" };
         format!("{scheme}://{}{}", self.destination, self.prefix)
     }
 
-    /// Whether a call by that method takes an approval.
+    /// Returns true if a call by that method requires an approval.
     pub fn takes_approval(&self, method: &str) -> bool {
         self.asks_for_writes && Effect::of(method) == Effect::Write
     }
 
-    /// Whether it is for calls by that method of that path.
+    /// Returns true if the connection allows that method at that path.
     pub fn is_for(&self, method: &str, path: &str) -> bool {
         let path = format!("{}{path}", self.prefix);
         let wanted = Asked::Request { method, path: &path };
         self.policy.decide(self.destination.clone(), wanted).is_ok()
     }
 
-    /// Reads the list; what is wrong with it is noted.
+    /// Reads the list. Errors in it go to `log`.
     pub fn read_all(node: &Node, log: &mut Log) -> Connections {
         let mut all = Connections::new();
         for connection in list(node, log, connection).unwrap_or_default() {
@@ -190,7 +190,7 @@ fn connection(node: &Node, log: &mut Log) -> Option<ApiConnection> {
     Some(connection)
 }
 
-/// Notes operations that nobody could call, and names that there are twice.
+/// Reports operations that can never be called, and duplicate names.
 fn check(connection: &ApiConnection, node: &Node, log: &mut Log) {
     for (number, operation) in connection.operations.iter().enumerate() {
         let mut note = |found: &str, expected| {

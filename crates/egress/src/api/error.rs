@@ -1,32 +1,32 @@
-//! Why a call was not made, or has no answer.
+//! Reasons why a call was not made or has no answer.
 
 use crate::upstream::{AnswerError, ConnectError, DialAllowedError};
 use std::time::Duration;
 
-/// Why. What it says is for whoever called, and so nothing of where names lead or of what was filled in.
+/// Reason why a call failed. The text is for the caller: it reveals neither where names lead nor any credential.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
-    /// No such connection.
+    /// There is no connection of that name.
     #[error("there is no connection {name:?}")]
     Unknown {
-        /// What was asked for.
+        /// Name that was requested.
         name: String,
     },
-    /// It isn't a call that can be made at all.
+    /// The call is invalid.
     #[error("{what} can't be sent: {why}")]
     Invalid {
-        /// Which part of it.
+        /// Part that is invalid.
         what: &'static str,
-        /// What is wrong with it.
+        /// Error in it.
         why: &'static str,
     },
-    /// The connection is for other methods or paths.
+    /// The connection does not allow the method or the path.
     #[error("the connection is not for that: {reason}")]
     NotAllowed {
-        /// Why: the code of a policy.
+        /// Reason code of the policy.
         reason: &'static str,
     },
-    /// It changes something, and nobody has said yes to it.
+    /// The call changes something and has no approval.
     #[error(
         "{method} changes something, and takes an approval; it is made without one where the connection says `writes: allow`"
     )]
@@ -34,45 +34,45 @@ pub enum ApiError {
         /// The method.
         method: String,
     },
-    /// There were too many.
+    /// The rate limit was exceeded.
     #[error("the connection may be used {a_minute} times a minute; the next call may be made in {} s", wait.as_secs() + 1)]
     TooMany {
-        /// How many there may be.
+        /// Limit in calls a minute.
         a_minute: u32,
-        /// When there may be one more.
+        /// Time until the next call is allowed.
         wait: Duration,
     },
-    /// There is nothing to let the call in with.
+    /// The credential can't be obtained.
     #[error("the connection's credential is not there at present")]
     NoCredential,
-    /// It can't be written down.
+    /// The call can't be recorded.
     #[error("what goes out can't be recorded at present, and so nothing does")]
     NotRecorded,
-    /// Its name leads where it may not, or nowhere.
+    /// The host's name leads to no address, or to a forbidden one.
     #[error("the connection's host leads to no address that it may be reached at")]
     NoAddress,
-    /// Nobody answers.
+    /// The host does not answer.
     #[error("the connection's host can't be reached")]
     Unreachable,
-    /// Whoever answers has not shown who it is.
+    /// The host could not be authenticated.
     #[error("the connection's host has not shown who it is")]
     Untrusted,
-    /// It took too long.
+    /// The time limit was exceeded.
     #[error("the connection's host did not answer in time")]
     OutOfTime,
-    /// What it says is no answer, or can't be looked at.
+    /// The answer is malformed or can't be scanned.
     #[error("the connection's host gave no answer that can be passed on")]
     BadAnswer,
-    /// It has answered with what was filled in.
+    /// The answer contains the injected credential.
     #[error("the connection's host has answered with its credential")]
     Repeated,
-    /// There is too much of it.
+    /// The answer is too large.
     #[error("the answer is larger than {most} bytes")]
     TooLarge {
-        /// As much is taken.
+        /// Maximum size in bytes.
         most: usize,
     },
-    /// Nothing is sent any more.
+    /// The caller is shut down.
     #[error("nothing is sent any more")]
     Over,
 }
@@ -80,7 +80,7 @@ pub enum ApiError {
 // === impl ApiError ===
 
 impl ApiError {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "unknown_connection",
@@ -101,7 +101,7 @@ impl ApiError {
         }
     }
 
-    /// Whether nothing of the call was sent.
+    /// Returns true if nothing of the call was sent.
     pub fn is_refusal(&self) -> bool {
         !matches!(
             self,

@@ -1,12 +1,12 @@
-//! `operations` of a connection: what agents may call of it, and no more.
+//! `operations` of a connection: the only calls that agents may make of it.
 //!
 //! ```yaml
 //! operations:
 //!   - name: list_issues
 //!     method: GET
-//!     path: /projects/{project}/issues    # what stands in braces is one of the call's parameters
+//!     path: /projects/{project}/issues    # a name in braces is a parameter of the call
 //! ```
-//! The other parameters are the query of a call that reads or deletes, and the JSON of any other.
+//! The other parameters become the query of a `GET`, `HEAD`, `OPTIONS` or `DELETE` call, and the JSON body of any other.
 
 use super::call::ApiCall;
 use crate::web::encoded;
@@ -15,48 +15,48 @@ use belljar_policy::egress::is_credential_name;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
-/// Something that can be called.
+/// Operation that agents may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// What it is called.
+    /// Name of the operation.
     pub name: String,
     pub(super) method: String,
     parts: Vec<Part>,
 }
 
-/// A part of a path.
+/// Part of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
     Parameter(String),
 }
 
-/// Parameters of which no call can be made.
+/// Reason why parameters don't fit an operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidParametersError {
-    /// One is not there.
+    /// A parameter of the path is missing, or is neither a text, a number nor a boolean.
     #[error("the parameter {name:?} is needed: a text, a number, true or false")]
     Missing {
-        /// Which.
+        /// Name of the parameter.
         name: String,
     },
-    /// One would be another path.
+    /// A parameter would change the structure of the path.
     #[error("the parameter {name:?} can't be part of a path")]
     NotOfPath {
-        /// Which.
+        /// Name of the parameter.
         name: String,
     },
-    /// One is neither a text, nor a number, true or false, nor a list of these.
+    /// A parameter is neither a text, a number, a boolean nor a list of these.
     #[error(
         "the parameter {name:?} can't be part of a query: it is a text, a number, true, false, or a list of these"
     )]
     NotOfQuery {
-        /// Which.
+        /// Name of the parameter.
         name: String,
     },
 }
 
-/// Methods whose parameters are a query.
+/// Methods whose parameters become the query.
 const BY_QUERY: [&str; 4] = ["GET", "HEAD", "OPTIONS", "DELETE"];
 
 // === impl Operation ===
@@ -77,7 +77,7 @@ impl Operation {
         Some(Self { name: name?, method: method?, parts: parts? })
     }
 
-    /// The names of what its path takes.
+    /// Names of the parameters in the path.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Parameter(name) => Some(name.as_str()),
@@ -85,7 +85,7 @@ impl Operation {
         })
     }
 
-    /// A path of its kind.
+    /// Returns an example of the path.
     pub(super) fn example(&self) -> String {
         let shown = |part: &Part| match part {
             Part::Text(text) => text.clone(),
@@ -94,7 +94,7 @@ impl Operation {
         self.parts.iter().map(shown).collect()
     }
 
-    /// The call that it is with these parameters, which nobody has approved.
+    /// Returns the call with these parameters, not yet approved.
     ///
     /// # Errors
     /// [`InvalidParametersError`].
@@ -134,7 +134,7 @@ impl Operation {
     }
 }
 
-/// A query of parameters; nothing of none.
+/// Returns the query of these parameters; `None` if there are none.
 fn query(parameters: &Map<String, Value>) -> Result<Option<String>, InvalidParametersError> {
     let mut query = String::new();
     for (name, value) in parameters {
@@ -143,7 +143,7 @@ fn query(parameters: &Map<String, Value>) -> Result<Option<String>, InvalidParam
         for value in values {
             let value = value.ok_or_else(|| InvalidParametersError::NotOfQuery { name: name.clone() })?;
             let mark = if query.is_empty() { "" } else { "&" };
-            // Writing to a text doesn't fail.
+            // Writing to a `String` can't fail.
             let _ =
                 write!(query, "{mark}{}={}", encoded(name.as_bytes(), b""), encoded(value.as_bytes(), b""));
         }

@@ -1,4 +1,4 @@
-//! What goes out of a call: whether it may be said at all, and the head of its request.
+//! Checks a call and writes the head of its request.
 
 use super::call::ApiCall;
 use super::config::{ApiConnection, Placement};
@@ -9,7 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-/// What of a caller's headers goes on. Not ranges: an answer in parts could say a credential so that no part has it whole.
+/// Headers that a caller may set. Ranges are left out: an answer in parts could repeat a credential so that no part has all of
+/// it.
 const FROM_CALLER: [&str; 8] = [
     "accept",
     "accept-language",
@@ -21,13 +22,13 @@ const FROM_CALLER: [&str; 8] = [
     "prefer",
 ];
 
-/// A body of a call.
+/// Maximum size of a call's body in bytes: 4 MiB.
 const MOST_BODY: usize = 4 << 20;
 
 const MOST_TARGET: usize = 8 << 10;
 const MOST_HEADER: usize = 1 << 10;
 
-/// What no request may have.
+/// Refuses what no request may contain.
 pub(super) fn check(call: &ApiCall) -> Result<(), ApiError> {
     let ApiCall { method, path, query, headers, body, .. } = call;
     let invalid = |what, why| Err(ApiError::Invalid { what, why });
@@ -56,7 +57,7 @@ pub(super) fn check(call: &ApiCall) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The head of the request. It may have a secret in it.
+/// Returns the head of the request. It may contain a secret.
 pub(super) fn head(
     (connection, call): (&ApiConnection, &ApiCall),
     path: &str,
@@ -89,7 +90,7 @@ pub(super) fn head(
     };
     put("host", &[authority_of(&connection.destination, connection.is_secure).as_bytes()]);
     put("user-agent", &[b"belljar"]);
-    // What comes back is looked at, so it has to come as it is.
+    // The answer is scanned, so it must come unencoded.
     put("accept-encoding", &[b"identity"]);
     for (name, value) in &call.headers {
         put(name, &[value.as_bytes()]);

@@ -1,4 +1,4 @@
-//! A call under way, from what is asked for to its answer.
+//! Call under way, from the request to its answer.
 
 use super::call::{ApiAnswer, ApiCall, CALL, Caller};
 use super::config::ApiConnection;
@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
-/// A call under way. However it ends, it is written down.
+/// Call under way. It is recorded however it ends.
 pub(super) struct UnderWay<'c> {
     connection: &'c ApiConnection,
     call: &'c ApiCall,
     caller: &'c Caller,
-    /// All of the path, as it is sent.
+    /// Complete path, as it is sent.
     path: String,
     passage_id: PassageId,
     started_at: Timestamp,
@@ -36,13 +36,13 @@ pub(super) struct UnderWay<'c> {
     outcome: PassageOutcome,
 }
 
-/// What all calls share.
+/// State that all calls share.
 pub(super) struct Outside {
     pub(super) names: Names,
     pub(super) trust: Trust,
 }
 
-/// What of an answer's goes back.
+/// Headers of an answer that are returned to the caller.
 const TO_CALLER: [&str; 9] = [
     "content-range",
     "content-type",
@@ -55,7 +55,7 @@ const TO_CALLER: [&str; 9] = [
     "x-ratelimit-reset",
 ];
 
-/// A body of an answer.
+/// Maximum size of an answer's body in bytes: 4 MiB.
 const MOST_ANSWER: usize = 4 << 20;
 
 const PATIENCE: Patience = Patience { names: Duration::from_secs(2), connect: Duration::from_secs(10) };
@@ -108,7 +108,7 @@ impl<'c> UnderWay<'c> {
         self.answer(&mut upstream, injected.as_deref()).await
     }
 
-    /// Whether the connection is for that.
+    /// Returns the decision of the connection's policy.
     fn decide(&self) -> Result<Allowed<Destination>, ApiError> {
         outgoing::check(self.call)?;
         let wanted = Wanted::Request { method: &self.call.method, path: &self.path };

@@ -1,4 +1,4 @@
-//! Denials that repeat the one before.
+//! Folds denials that repeat the one before.
 
 use super::Entered;
 use belljar_contract::audit::{FoldReason, FoldedRecords};
@@ -6,7 +6,7 @@ use belljar_contract::id::RunId;
 use jiff::Timestamp;
 use std::time::{Duration, Instant};
 
-/// The denial that came last, and those that repeated it.
+/// Latest denial, and the number of its repetitions.
 #[derive(Debug, Default)]
 pub(crate) struct Folding(Option<Repeated>);
 
@@ -14,33 +14,33 @@ pub(crate) struct Folding(Option<Repeated>);
 struct Repeated {
     key: String,
     is_beyond: bool,
-    /// The last record that was written whole.
+    /// Id of the latest denial that was written as a record.
     like: String,
-    /// How many of them were.
+    /// Number of equal denials that were written as records.
     whole: u32,
     count: u64,
     first_at: Timestamp,
     last_at: Timestamp,
-    /// Since when there is something that isn't written.
+    /// Time since which there are unwritten denials.
     since: Instant,
-    /// Beyond the quota: at how many it is written.
+    /// Beyond the quota: count at which the next record is written.
     written_at: u64,
 }
 
-/// So many equal denials in a row are written whole before further ones are counted: as many as a run has at once.
+/// Number of equal denials in a row that are written before further ones are counted; the same as a run's burst of refusals.
 const WHOLE: u32 = 1_000;
 
-/// A crash loses no more than was counted for so long, or so many.
+/// Maximum time and number after which counted denials are written. A crash loses no more than these.
 const LONGEST: Duration = Duration::from_secs(10);
 const MOST: u64 = 10_000;
 
-/// Beyond the quota the first so many are written as one, then twice as many each time.
+/// Beyond the quota: number of denials in the first record. The number doubles with each further record.
 const FIRST_BEYOND: u64 = 100;
 
 // === impl Folding ===
 
 impl Folding {
-    /// Takes a denial: to be written, or counted. Beyond the quota all denials repeat each other.
+    /// Takes a denial, which is written or counted. Beyond the quota all denials count as equal.
     pub(super) fn take(
         &mut self,
         run_id: &RunId,
@@ -76,7 +76,7 @@ impl Folding {
         Entered { folded, is_whole: true }
     }
 
-    /// Gives what was counted since something was written.
+    /// Takes the record of what was counted since the last one.
     pub(super) fn flush(&mut self, run_id: &RunId) -> Option<FoldedRecords> {
         self.0.as_mut()?.flush(run_id)
     }
@@ -93,7 +93,7 @@ impl Repeated {
         self.last_at = at;
     }
 
-    /// Beyond the quota what is written grows with the logarithm of what comes.
+    /// Beyond the quota the number of records grows with the logarithm of the number of denials.
     fn flush_if_due(&mut self, run_id: &RunId) -> Option<FoldedRecords> {
         let is_due = match self.is_beyond {
             true => self.count >= self.written_at,
@@ -136,7 +136,7 @@ mod tests {
         let folded = other.folded.unwrap();
         assert_eq!((folded.count, folded.like.as_str(), folded.why), (10, "999", FoldReason::Repeated));
         assert!(other.is_whole);
-        // The control: different ones are all written.
+        // Control: different denials are all written.
         assert!((0..100).all(|n| take(&n.to_string(), "x").is_whole));
     }
 }

@@ -1,4 +1,4 @@
-//! Asks a program for a secret.
+//! Runs a program that prints a secret.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
@@ -8,13 +8,13 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// How long it may take, and how much it may print. One that takes longer, or prints more, is killed with all that it has
-/// started.
+/// Time limit of the program, and maximum size of its output in bytes. A program that exceeds one is killed with all its
+/// children.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: usize = 64 << 10;
 const ROOM: usize = 4096;
 
-/// What it prints.
+/// Returns the program's output.
 pub(super) fn ask(argv: &[OsString]) -> io::Result<Zeroizing<Vec<u8>>> {
     ask_within(argv, PATIENCE)
 }
@@ -34,7 +34,7 @@ fn ask_within(argv: &[OsString], patience: Duration) -> io::Result<Zeroizing<Vec
 }
 
 fn read(mut stdout: ChildStdout, deadline: Instant) -> io::Result<Zeroizing<Vec<u8>>> {
-    // With room for all that it may print: what grows leaves its old self behind.
+    // The buffer has room for the maximum output: growing would leave a copy of the secret in freed memory.
     let mut printed = Zeroizing::new(Vec::with_capacity(LONGEST + ROOM));
     let mut room = Zeroizing::new([0; ROOM]);
     loop {
@@ -53,7 +53,7 @@ fn read(mut stdout: ChildStdout, deadline: Instant) -> io::Result<Zeroizing<Vec<
     }
 }
 
-/// Waits for its end, which follows that of its output.
+/// Waits for the program to exit, after its output has ended.
 fn wait(child: &mut Child, deadline: Instant) -> io::Result<()> {
     const STEP: Duration = Duration::from_millis(5);
     loop {

@@ -1,10 +1,10 @@
-//! Where a secret comes from, as configurations say it.
+//! Reads the source of a secret from the configuration.
 
 use super::Source;
 use belljar_contract::yaml::{Log, Members, Node, list, place, text, text_or_number};
 use std::ffi::OsString;
 
-/// Reads where a secret comes from: one of `env`, `file` and `command`.
+/// Reads the source of a secret: one of `env`, `file` and `command`.
 pub(crate) fn read_source(node: &Node, log: &mut Log) -> Option<Source> {
     let mut members = Members::open(node, log)?;
     let path_expected = "the absolute path of a file";
@@ -23,7 +23,7 @@ pub(crate) fn read_source(node: &Node, log: &mut Log) -> Option<Source> {
                 text_or_number(node, log, "an argument", |text| Some(OsString::from(text)))
             })?;
             let program = argv.first().map(|program: &OsString| program.to_string_lossy().into_owned());
-            // What is said by a way from here could be put there by somebody else.
+            // A relative path depends on the working directory, where another user could have put the program.
             let is_meant = program.is_some_and(|program| program.starts_with('/') || !program.contains('/'));
             if !is_meant {
                 let expected = "an absolute path, or a name without slashes, and its arguments";

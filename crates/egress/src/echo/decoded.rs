@@ -1,7 +1,7 @@
-//! What bytes say once escapes are undone: those of addresses (`%2B`), of texts in JSON and JavaScript (`\u002b`, `\x2b`, `\/`), and
-//! of pages (`&#x2B;`, `&#043;`, `&plus;`), in any mixture, in either case, with any zeros in front.
+//! Decodes escapes: those of URLs (`%2B`), of JSON and JavaScript strings (`\u002b`, `\x2b`, `\/`), and of HTML (`&#x2B;`,
+//! `&#043;`, `&plus;`), in any mixture, in either case, with any leading zeros.
 //!
-//! Undoing them is one rule where a list of spellings would never be complete.
+//! Decoding is one rule; a list of spellings would never be complete.
 
 use super::stripped::Stripped;
 use super::{Forms, Tail};
@@ -9,13 +9,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
-/// So often escapes are undone: a text of JSON may stand in a page, or in a text of JSON.
+/// Number of times that escapes are decoded: a JSON string may stand in an HTML page, or in another JSON string.
 pub(super) const LEVELS: usize = 2;
 
-/// A longer escape is none: zeros in front of a number have an end.
+/// Maximum length of an escape in bytes: the number of leading zeros is limited.
 const LONGEST: usize = 32;
 
-/// Bytes as they are, with their escapes undone, and without what is in no form, looked at as they pass.
+/// Views of the bytes as they pass: unchanged, with escapes decoded, and without bytes that occur in no form.
 pub(super) struct Views<'f> {
     plain: Tail<'f>,
     levels: [Level<'f>; LEVELS],
@@ -24,19 +24,19 @@ pub(super) struct Views<'f> {
 
 struct Level<'f> {
     tail: Tail<'f>,
-    /// The beginning of an escape whose end is missing.
+    /// Beginning of an escape whose end is missing.
     rest: Zeroizing<Vec<u8>>,
 }
 
-/// What stands where an escape may begin.
+/// Unit that begins at a possible escape.
 enum Unit {
-    /// An escape of so many bytes, and what it stands for; 0 for what no secret has in it.
+    /// Escape with the byte that it stands for and its length; byte 0 stands for what no secret contains.
     Escape(u8, usize),
     Plain,
     Incomplete,
 }
 
-/// Names that pages have for what is no letter.
+/// HTML names of characters that are not letters.
 const NAMED: [(&[u8], u8); 34] = [
     (b"Hat", b'^'),
     (b"NewLine", b'\n'),
@@ -82,14 +82,14 @@ impl<'f> Views<'f> {
         Self { plain: Tail::new(forms), levels: [level(), level()], stripped: Stripped::new(forms) }
     }
 
-    /// As [`super::Watch::see`], for these bytes alone.
+    /// Like [`super::Watch::see`], for these bytes alone.
     pub(super) fn see(&mut self, bytes: &[u8]) -> Option<usize> {
         let held = self.plain.see(bytes)?;
         let mut is_begun = false;
         let mut text = Cow::Borrowed(bytes);
         for level in &mut self.levels {
             let (of_level, decoded) = level.see(text)?;
-            // How many bytes those are as they stand there is not known.
+            // The number of original bytes is not known.
             is_begun |= of_level > held.max(super::BY_CHANCE);
             text = decoded;
         }
@@ -105,10 +105,10 @@ impl<'f> Views<'f> {
 // === impl Level ===
 
 impl Level<'_> {
-    /// Looks at what bytes say that follow those before: how much of it could be the beginning of a form, and what they say.
+    /// Scans the next bytes of a level. Returns the length of the part that could begin a form, and the decoded bytes.
     fn see<'b>(&mut self, bytes: Cow<'b, [u8]>) -> Option<(usize, Cow<'b, [u8]>)> {
         if self.rest.is_empty() && escape(&bytes).is_none() {
-            // The level below has looked through all of it but the border.
+            // The level below has scanned everything except the border.
             return Some((self.tail.see_border(&bytes)?, bytes));
         }
         let all = Zeroizing::new([self.rest.as_slice(), &bytes].concat());
@@ -119,7 +119,7 @@ impl Level<'_> {
     }
 }
 
-/// A text with its escapes undone, and where in it each byte of that stood.
+/// Decodes the escapes of a text. Also returns the position of each byte in the original.
 pub(super) fn decode_whole(text: &[u8]) -> Option<(Vec<u8>, Vec<usize>)> {
     escape(text)?;
     let (mut decoded, mut places) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
@@ -136,7 +136,7 @@ fn escape(bytes: &[u8]) -> Option<usize> {
     memchr::memchr3(b'%', b'&', b'\\', bytes)
 }
 
-/// Gives the pieces of what bytes say, each with its place, and how many bytes were used: an escape whose end is missing is not.
+/// Passes on the decoded pieces with their positions, and returns the number of bytes used: an incomplete escape isn't.
 fn decode(bytes: &[u8], mut put: impl FnMut(&[u8], Range<usize>)) -> usize {
     let mut at = 0;
     while let Some(found) = escape(&bytes[at..]) {
@@ -159,7 +159,7 @@ fn decode(bytes: &[u8], mut put: impl FnMut(&[u8], Range<usize>)) -> usize {
     bytes.len()
 }
 
-/// What begins with `%`, `&` or `\`.
+/// Reads a unit that begins with `%`, `&` or `\`.
 fn unit(bytes: &[u8]) -> Unit {
     match (bytes[0], bytes.get(1)) {
         (_, None) => Unit::Incomplete,
@@ -173,7 +173,7 @@ fn unit(bytes: &[u8]) -> Unit {
     }
 }
 
-/// What a letter behind a `\` stands for in JSON and JavaScript: white space for some, and itself for any other.
+/// Returns what a letter after `\` stands for in JSON and JavaScript: white space for some, itself for any other.
 pub(super) fn escaped(letter: u8) -> u8 {
     match letter {
         b'b' => 0x08,
@@ -186,7 +186,7 @@ pub(super) fn escaped(letter: u8) -> u8 {
     }
 }
 
-/// So many hexadecimal digits, which begin there.
+/// Reads a fixed number of hexadecimal digits.
 fn digits(bytes: &[u8], begin: usize, count: usize) -> Unit {
     let found = bytes.iter().skip(begin).take(count).take_while(|byte| byte.is_ascii_hexdigit()).count();
     match found == count {
@@ -207,7 +207,7 @@ fn braced(bytes: &[u8]) -> Unit {
     }
 }
 
-/// `&#43;` and `&#x2B;`; what follows may end it as well as the semicolon.
+/// `&#43;` and `&#x2B;`. The semicolon or any other character ends it.
 fn numbered(bytes: &[u8]) -> Unit {
     let Some(sign) = bytes.get(2) else { return Unit::Incomplete };
     let (begin, radix) = if sign.eq_ignore_ascii_case(&b'x') { (3, 16) } else { (2, 10) };
@@ -235,7 +235,7 @@ fn named(bytes: &[u8]) -> Unit {
     }
 }
 
-/// The byte of that number; 0 for what no secret has in it.
+/// Returns the byte of that number; 0 for what no secret contains.
 fn value(digits: &[u8], radix: u32) -> u8 {
     let number = std::str::from_utf8(digits).ok().and_then(|digits| u128::from_str_radix(digits, radix).ok());
     number.and_then(|number| u8::try_from(number).ok()).unwrap_or_default()

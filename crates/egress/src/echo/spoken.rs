@@ -1,15 +1,15 @@
-//! What the events of a stream say when their texts are put together: a word that is cut in two stands in neither.
+//! Joins the texts of a stream's events: a word that is split over two events is in neither.
 
 use super::decoded::{Views, escaped};
 use super::{BY_CHANCE, Forms};
 use crate::searcher::Searcher;
 use std::sync::LazyLock;
 
-/// The texts of one answer, as its bytes pass.
+/// Texts of one answer, as its bytes pass.
 pub(super) struct Spoken<'f> {
     views: Views<'f>,
     state: State,
-    /// Bytes that can't be told what they are without those that follow.
+    /// Bytes that can't be interpreted without those that follow.
     rest: Vec<u8>,
 }
 
@@ -19,15 +19,15 @@ enum State {
     Within,
 }
 
-/// What stands behind the name of a member.
+/// Value after a member's name.
 enum Behind {
-    /// A text, which begins so many bytes further on.
+    /// Text that begins after this number of bytes.
     Text(usize),
     Other,
     Unknown,
 }
 
-/// The members in which providers put pieces of what is said, in all shapes.
+/// Members that hold pieces of the output, in all API formats.
 const NAMES: [&str; 11] = [
     "\"arguments\"",
     "\"content\"",
@@ -52,8 +52,8 @@ impl<'f> Spoken<'f> {
         Self { views: Views::new(forms), state: State::Between, rest: Vec::new() }
     }
 
-    /// Looks at bytes that follow those before. `None` if a form of the secret is complete with them; otherwise whether
-    /// they could be a part of one that isn't complete.
+    /// Scans the next bytes. Returns `None` if they complete a form of the secret; otherwise returns true if they could be part
+    /// of an incomplete one.
     pub(super) fn see(&mut self, bytes: &[u8]) -> Option<bool> {
         let all = match self.rest.is_empty() {
             true => std::borrow::Cow::Borrowed(bytes),
@@ -65,7 +65,7 @@ impl<'f> Spoken<'f> {
         self.views.see(&said).map(|held| held > BY_CHANCE)
     }
 
-    /// Puts what is said behind `said`, and tells how many bytes were used up.
+    /// Appends the texts to `said`, and returns the number of bytes used.
     fn read(&mut self, bytes: &[u8], said: &mut Vec<u8>) -> usize {
         let Some(searcher) = SEARCHER.as_ref() else { return bytes.len() };
         let mut at = 0;
@@ -122,7 +122,8 @@ fn behind(bytes: &[u8]) -> Behind {
     }
 }
 
-/// What an escape stands for, as far as secrets may have it in them, and how long it is; nothing, if its end is missing.
+/// Returns the byte that an escape stands for, as far as secrets may contain it, and the escape's length; `None` if its end is
+/// missing.
 fn unescaped(bytes: &[u8]) -> Option<(u8, usize)> {
     match bytes.get(1)? {
         b'u' => {

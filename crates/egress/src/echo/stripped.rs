@@ -1,13 +1,13 @@
-//! What bytes say without what may stand between the characters of a secret: the line ends of base64, the separators of hexadecimal
-//! digits, the zero bytes of UTF-16.
+//! Removes bytes that may stand between the characters of a secret: line ends in base64, separators between hexadecimal digits,
+//! zero bytes of UTF-16.
 //!
-//! Nothing here lists separators. Where any form of the secret may be written, every byte that is in none of its forms is left out;
-//! where it is written in hexadecimal digits, everything that is neither a digit nor another letter.
+//! There is no list of separators. For forms in general, every byte that occurs in no form is removed; for hexadecimal digits,
+//! everything that is neither a digit nor another letter.
 
 use super::{BY_CHANCE, Forms, Tail};
 use std::borrow::Cow;
 
-/// Such views of the bytes of one answer, as they pass.
+/// Stripped views of the bytes of one answer, as they pass.
 pub(super) struct Stripped<'f> {
     of_forms: Option<Tail<'f>>,
     of_digits: Option<Digits<'f>>,
@@ -15,11 +15,11 @@ pub(super) struct Stripped<'f> {
 
 struct Digits<'f> {
     tail: Tail<'f>,
-    /// Digits since the last byte that is none.
+    /// Number of digits since the last other byte.
     run: usize,
-    /// A `0` that begins such a run, and may be the one of `0x`.
+    /// A `0` that begins such a run, and may belong to `0x`.
     has_zero: bool,
-    /// Whether a letter that is no digit was the last thing that was put.
+    /// True if the last output was a letter that is no digit.
     is_broken: bool,
 }
 
@@ -37,13 +37,13 @@ impl<'f> Stripped<'f> {
         }
     }
 
-    /// Looks at bytes that follow those before. `None` if a form of the secret is complete with them; otherwise whether they could
-    /// end with a part of one, where so many bytes are held anyway.
+    /// Scans the next bytes. Returns `None` if they complete a form of the secret; otherwise returns true if they could end
+    /// with a part of one. `held` bytes are held anyway.
     pub(super) fn see(&mut self, bytes: &[u8], held: usize) -> Option<bool> {
         let mut is_begun = false;
         if let Some(tail) = &mut self.of_forms {
             let of_forms = match strip(bytes, &tail.forms.alphabet) {
-                // It was looked through as it is.
+                // It was scanned unchanged.
                 Cow::Borrowed(bytes) => tail.see_border(bytes)?,
                 Cow::Owned(stripped) => tail.see(&stripped)?,
             };
@@ -56,11 +56,11 @@ impl<'f> Stripped<'f> {
     }
 }
 
-/// Bytes without those that are in no form.
+/// Returns the bytes without those that occur in no form.
 pub(super) fn strip<'b>(bytes: &'b [u8], alphabet: &[bool; 256]) -> Cow<'b, [u8]> {
     let (mut stripped, mut length) = (vec![0; bytes.len()], 0);
     for byte in bytes {
-        // Without a branch: one for each byte would be guessed wrong too often.
+        // Branchless: a branch for each byte would be mispredicted too often.
         stripped[length] = *byte;
         length += usize::from(alphabet[usize::from(*byte)]);
     }

@@ -1,4 +1,4 @@
-//! In which forms a secret is found, whole, in pieces, cut and escaped.
+//! Tests of the forms in which a secret is found: whole, in pieces, cut and escaped.
 
 use super::*;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -10,7 +10,7 @@ fn forms() -> Forms {
     Forms::of(Some(&Secret::parse(KEY).unwrap()))
 }
 
-/// What passes before it is noticed, cut into such pieces.
+/// Returns what passes before the secret is found, if the bytes come in pieces of that size.
 fn passed(bytes: &[u8], piece: usize) -> (Vec<u8>, bool) {
     let forms = forms();
     let (mut watch, mut seen, mut out) = (forms.watch(), Vec::new(), 0);
@@ -38,7 +38,7 @@ fn it_is_found_in_every_way_of_writing_and_none_of_it_passes() {
             let (out, is_found) = passed(&bytes, piece);
             assert!(is_found, "{text} in pieces of {piece}");
             let before = memchr::memmem::find(&bytes, &text.as_bytes()[..4]).unwrap();
-            // Of what stands before a core in base64, a few characters are shared with what is no secret.
+            // A few characters before a core in base64 also occur in texts without the secret.
             assert!(out.len() <= before + 12, "{} of {text} passed", out.len() - before);
         }
     }
@@ -101,7 +101,7 @@ fn it_is_found_whatever_mixture_of_escapes_it_is_written_with() {
             assert!(out <= 16 + 8 * 9, "{out} bytes of {answer} have passed");
         }
         assert!(forms.are_in_lines(format!("x: {written}\ny: z\n").as_bytes()), "{written}");
-        // What is found is where it stands.
+        // The reported position is where the secret stands.
         let found = forms.all_in(answer.as_bytes());
         let of_whole = answer.find(&written).unwrap();
         let within = |range: &Range<usize>| {
@@ -111,7 +111,7 @@ fn it_is_found_whatever_mixture_of_escapes_it_is_written_with() {
         };
         assert!(found.iter().any(within), "{written}: {found:?}");
     }
-    // The controls: another secret, escapes that are none, and a text that is full of them.
+    // Controls: another secret, invalid escapes, and a text that is full of escapes.
     for harmless in [
         "Zm9v&#x2C;YmFy&#x2F;cXV4=Kx8_z-1".to_owned(),
         "Zm9v&#x;+YmFx".to_owned(),
@@ -168,13 +168,13 @@ fn an_answer_that_ends_in_the_middle_of_it_tells_so_much() {
                 is_told,
                 "{answer}"
             );
-            // Where something follows, a beginning tells as much as a half of it.
+            // If something follows, a beginning counts from half of the form.
             let followed = format!("{answer}\"}}");
             let is_half = length >= written.len().div_ceil(2);
             assert_eq!(forms().are_told_by(followed.as_bytes()), is_half, "{followed}");
         }
     }
-    // Of a short one less stands there by chance.
+    // For a short secret, fewer characters occur by chance.
     let short = Forms::of(Some(&Secret::parse("12345678").unwrap()));
     assert!(short.are_told_by(b"it is 123") && !short.are_told_by(b"it is 12"));
 }
@@ -190,7 +190,7 @@ fn beginning_that_a_server_has_cut_somewhere_is_told_and_a_short_one_is_not() {
             }
         }
     }
-    // A short one is told when all of it is there.
+    // A short secret is found only if it is complete.
     let short = Forms::of(Some(&Secret::parse("12345678").unwrap()));
     assert!(short.are_told_by(b"it is 12345678.") && !short.are_told_by(b"it is 1234567."));
 }
@@ -221,7 +221,7 @@ fn what_is_said_piece_by_piece_is_put_together() {
             assert!(!out.contains(&KEY[..8]) && out.matches("data").count() < 4, "{out}");
         }
     }
-    // The control: another name between the pieces is another text, and so is a piece that is missing.
+    // Control: a member of another name between the pieces is another text, and so is a missing piece.
     assert!(!passed(plain(&KEY[..9]).repeat(9).as_bytes(), 7).1);
 }
 
@@ -241,7 +241,7 @@ proptest! {
     }
 }
 
-/// Text in lines of that length.
+/// Splits a text into lines of that length.
 fn in_lines(text: &str, length: usize, end: &str) -> String {
     text.as_bytes().chunks(length).map(String::from_utf8_lossy).collect::<Vec<_>>().join(end)
 }
@@ -266,7 +266,7 @@ fn base64_is_found_whatever_stands_between_its_characters_at_any_offset() {
             ] {
                 let answer = format!("{{\"error\":[\"{}\"]}}", in_lines(&encoded, length, end));
                 assert!(forms().are_told_by(answer.as_bytes()), "{answer}");
-                // Byte by byte at some of the offsets: it takes long.
+                // Byte by byte only at some of the offsets, because it takes long.
                 for piece in if offset % 19 == 0 { &[1, 50][..] } else { &[50] } {
                     assert!(passed(answer.as_bytes(), *piece).1, "{answer} by {piece}");
                 }
@@ -300,7 +300,7 @@ fn digits_and_wide_characters_are_found_whatever_separates_them() {
             assert!(out.len() < 9 + written.len() / 2, "{} of {text} have passed by {piece}", out.len());
         }
     }
-    // What is found is where it stands.
+    // The reported position is where the secret stands.
     let text = format!("it is {} no", in_lines(&STANDARD_NO_PAD.encode(KEY), 9, "\n"));
     let found = forms().all_in(text.as_bytes());
     assert_eq!(found, Vec::from([Range { start: 6, end: text.len() - 3 }]));

@@ -1,25 +1,25 @@
-//! Where a body ends.
+//! Body lengths and chunked framing.
 
 use super::head::Malformed;
 use super::limits::CHUNK_LINE_BYTES;
 use std::ops::Range;
 
-/// How long a body is.
+/// Length of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLength {
-    /// So many bytes.
+    /// Number of bytes.
     Exact(u64),
-    /// In chunks, each of which says how long it is.
+    /// In chunks with their own lengths.
     Chunked,
-    /// Until the connection is closed. Only answers can be.
+    /// Until the connection is closed; only for answers.
     UntilClose,
 }
 
-/// Finds the end of a body in chunks, and what of the bytes is payload, while they pass.
+/// Finds the payload and the end of a chunked body as its bytes pass.
 #[derive(Debug, Default)]
 pub struct Chunks {
     state: State,
-    /// Of the line that is being read.
+    /// Line that is being read.
     line: Line,
 }
 
@@ -34,29 +34,29 @@ enum State {
     /// In the line with the size of the next chunk.
     #[default]
     Size,
-    /// In a chunk of which so many bytes are still to come.
+    /// In a chunk, with the number of bytes still to come.
     Payload(u64),
-    /// In the end of line behind a chunk.
+    /// In the line end after a chunk.
     After,
-    /// In the line behind the last chunk. There are no trailers.
+    /// In the empty line after the last chunk. Trailers are refused.
     Last,
-    /// Behind everything.
+    /// After the end of the body.
     Done,
 }
 
 // === impl Chunks ===
 
 impl Chunks {
-    /// Whether the body has ended.
+    /// Returns true if the body has ended.
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }
 
-    /// Looks at bytes that follow those before, hands each piece of payload on as a range of them, and says how many
-    /// belong to the body. All of them do until it is done.
+    /// Takes the next bytes, calls `payload` with the range of each piece of payload, and returns the number of bytes that
+    /// belong to the body. Until the end, all of them do.
     ///
     /// # Errors
-    /// [`Malformed`]: an extension, a trailer, a line that ends in anything but CR LF, a size that isn't one.
+    /// [`Malformed`]: an extension, a trailer, a line that doesn't end in CR LF, or an invalid size.
     pub fn pass(&mut self, bytes: &[u8], mut payload: impl FnMut(Range<usize>)) -> Result<usize, Malformed> {
         let mut at = 0;
         while at < bytes.len() && self.state != State::Done {
@@ -103,7 +103,7 @@ impl Chunks {
 // === impl Line ===
 
 impl Line {
-    /// Whether the line is complete, which it is with CR LF and nothing else.
+    /// Returns true if the line is complete. It ends in CR LF and nothing else.
     fn push(&mut self, byte: u8) -> Result<bool, Malformed> {
         let before = self.length.checked_sub(1).and_then(|at| self.bytes.get(at));
         match (before, byte) {
@@ -117,12 +117,12 @@ impl Line {
     }
 
     fn text(&self) -> &[u8] {
-        // Without its CR.
+        // Without the CR.
         self.bytes.get(..self.length.saturating_sub(1)).unwrap_or_default()
     }
 }
 
-/// A size is hexadecimal digits, and nothing else: no sign, no space, no extension.
+/// Parses a size: hexadecimal digits only, without sign, space or extension.
 fn size(text: &[u8]) -> Result<u64, Malformed> {
     if text.is_empty() || text.len() > 16 || !text.iter().all(u8::is_ascii_hexdigit) {
         return Err(Malformed::Chunk);
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Everything at once, or in pieces of a size: the payload, and how much was left over.
+    /// Reads the bytes in pieces of a size. Returns the payload, whether the body is complete, and the number of unused bytes.
     fn read(bytes: &[u8], piece: usize) -> Result<(Vec<u8>, bool, usize), Malformed> {
         let (mut chunks, mut payload, mut taken) = (Chunks::default(), Vec::new(), 0);
         for piece in bytes.chunks(piece) {

@@ -5,76 +5,76 @@ use super::headers::Headers;
 use super::limits::{REQUEST_HEADERS, RESPONSE_HEADERS};
 use std::ops::Range;
 
-/// The head of a request that can be understood in one way only.
+/// Head of a request that has only one interpretation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestHead {
-    /// The method, as it was written: methods are told apart by case.
+    /// Method, as it was written: methods are case-sensitive.
     pub method: String,
-    /// The path, as it was written: nothing in it is decoded.
+    /// Path, as it was written: nothing in it is decoded.
     pub path: String,
-    /// What stands behind the question mark, if there is one.
+    /// Query after the question mark, if there is one.
     pub query: Option<String>,
-    /// All headers, in their order.
+    /// All headers, in order.
     pub headers: Headers,
-    /// How long the body is.
+    /// Length of the body.
     pub body: BodyLength,
-    /// Whether it is of HTTP/1.1, whose answers may come in chunks.
+    /// True for HTTP/1.1, whose answers may be chunked.
     pub is_1_1: bool,
-    /// Whether another request may follow on the same connection.
+    /// True if another request may follow on the same connection.
     pub keeps_alive: bool,
-    /// Whether the client waits to be told to send the body.
+    /// True if the client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
 }
 
-/// What a request asks a forward proxy for (RFC 9112 §3.2).
+/// Target of a request to a forward proxy (RFC 9112 §3.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A path, and nothing of where it is: it is asked of this very server.
+    /// Path only: the request is for this server itself.
     Origin,
-    /// A path somewhere, `http://HOST[:PORT]/PATH`. The path is in the head.
+    /// Absolute URL, `http://HOST[:PORT]/PATH`. The path is in the head.
     Absolute {
-        /// What stands between the slashes.
+        /// Authority of the URL.
         authority: String,
     },
     /// `HOST:PORT`, of `CONNECT`.
     Authority {
-        /// All of it.
+        /// The whole target.
         authority: String,
     },
 }
 
-/// The head of an answer.
+/// Head of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
-    /// All headers, in their order.
+    /// All headers, in order.
     pub headers: Headers,
-    /// How long the body is.
+    /// Length of the body.
     pub body: BodyLength,
-    /// Whether another request may follow on the same connection.
+    /// True if another request may follow on the same connection.
     pub keeps_alive: bool,
 }
 
-/// Why something is no HTTP that is taken here.
+/// Reason why bytes are not acceptable HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// A line that ends in anything but CR LF.
+    /// A line that doesn't end in CR LF.
     #[error("a line doesn't end in CR LF")]
     LineEnd,
-    /// A character that has no place in a head.
+    /// A character that may not be in a head.
     #[error("a control character in the head")]
     Control,
-    /// Not a request, or not an answer.
+    /// Neither a request nor an answer.
     #[error("not the head of a message of HTTP/1")]
     Syntax,
-    /// More headers than may be.
+    /// Too many headers.
     #[error("too many headers")]
     TooManyHeaders,
-    /// Neither 1.0 nor 1.1.
+    /// Neither HTTP/1.0 nor HTTP/1.1.
     #[error("neither HTTP/1.1 nor HTTP/1.0")]
     Version,
-    /// Not a path.
+    /// An invalid target.
     #[error("the target is not a path")]
     Target,
     /// No host, or more than one.
@@ -83,23 +83,23 @@ pub enum Malformed {
     /// Two lengths, or one that isn't a number.
     #[error("the body's length can be understood in more than one way")]
     Length,
-    /// A transfer coding that isn't `chunked` alone.
+    /// A transfer coding other than `chunked` alone.
     #[error("a transfer coding other than chunked")]
     Coding,
     /// An expectation that can't be met.
     #[error("an expectation other than 100-continue")]
     Expectation,
-    /// Something other than a chunk.
+    /// Invalid chunked framing.
     #[error("a chunk that isn't one")]
     Chunk,
-    /// Headers behind the body.
+    /// Trailers after the body.
     #[error("trailers are not taken")]
     Trailer,
 }
 
-/// Where the head ends that begins these bytes: behind the empty line.
+/// Returns the length of the head at the beginning of these bytes, with its empty line.
 pub fn end(bytes: &[u8]) -> Option<usize> {
-    // A line that ends in LF alone ends a head, too: to be refused at once, and not when there is no more room.
+    // Lines that end in LF alone end a head, too. So it is refused at once, and not only when the buffer is full.
     let crlf = memchr::memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4);
     let lf = memchr::memmem::find(bytes, b"\n\n").map(|at| at + 2);
     match (crlf, lf) {
@@ -111,10 +111,10 @@ pub fn end(bytes: &[u8]) -> Option<usize> {
 // === impl RequestHead ===
 
 impl RequestHead {
-    /// Parses the head that [`end`] has found, of a request for a path.
+    /// Parses the head of a request for a path, as found by [`end`].
     ///
     /// # Errors
-    /// [`Malformed`], for whatever a server behind this one might understand otherwise.
+    /// [`Malformed`], for anything that a server behind the proxy might understand differently.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         match Self::parse_for_proxy(bytes)? {
             (head, Target::Origin) => Ok(head),
@@ -122,10 +122,10 @@ impl RequestHead {
         }
     }
 
-    /// The same of a request for anything that a forward proxy is asked for.
+    /// Parses the head of a request to a forward proxy, of any form.
     ///
     /// # Errors
-    /// As [`RequestHead::parse`].
+    /// Those of [`RequestHead::parse`].
     pub fn parse_for_proxy(bytes: &[u8]) -> Result<(Self, Target), Malformed> {
         plain(bytes)?;
         let mut space = [httparse::EMPTY_HEADER; REQUEST_HEADERS];
@@ -137,7 +137,7 @@ impl RequestHead {
             _ => return Err(Malformed::Syntax),
         }
         let is_1_1 = request.version == Some(1);
-        // One space on each side, which the library doesn't insist on.
+        // Exactly one space on each side, which the library doesn't enforce.
         let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
         let version: &[u8] = if is_1_1 { b" HTTP/1.1\r\n" } else { b" HTTP/1.0\r\n" };
         let mut line = bytes;
@@ -166,7 +166,7 @@ impl RequestHead {
         Ok((Self { method, path, query, headers, body, is_1_1, keeps_alive, expects_continue }, kind))
     }
 
-    /// The value of the one header of that name.
+    /// Returns the first value of the header of that name.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         self.headers.all(name).next()
     }
@@ -181,7 +181,7 @@ impl ResponseHead {
     /// [`Malformed`].
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         plain(bytes)?;
-        // The library would take lines without anything in them before it.
+        // The library would accept empty lines before it.
         if !bytes.starts_with(b"HTTP/") {
             return Err(Malformed::Syntax);
         }
@@ -194,7 +194,7 @@ impl ResponseHead {
             _ => return Err(Malformed::Syntax),
         }
         let is_1_1 = response.version == Some(1);
-        // A status has three digits, of which the first is no zero (RFC 9110 §15).
+        // A status has three digits, and the first is not zero (RFC 9110 §15).
         let status = response.code.filter(|code| *code >= 100).ok_or(Malformed::Syntax)?;
         let headers = Headers::of(response.headers);
         let body = match (status, length(&headers, is_1_1)?) {
@@ -207,19 +207,18 @@ impl ResponseHead {
         Ok(Self { status, headers, body, keeps_alive })
     }
 
-    /// Whether the body comes as it is. What is coded in any way can't be looked at: `identity` is the only coding that is none, in
-    /// each line that names codings.
+    /// Returns true if the body is unencoded, so that it can be scanned. Each `content-encoding` line may only be `identity`.
     pub fn is_plain(&self) -> bool {
         self.headers.all("content-encoding").all(|coding| coding.eq_ignore_ascii_case(b"identity"))
     }
 
-    /// The value of the first header of that name.
+    /// Returns the value of the first header of that name.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         self.headers.all(name).next()
     }
 }
 
-/// What a target asks for, with its path and its query.
+/// Parses a target into its kind, path and query.
 fn read_target(method: &str, target: &str) -> Result<(Target, String, Option<String>), Malformed> {
     const PLAIN: &str = "http://";
     if target.contains('#') || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -241,7 +240,7 @@ fn read_target(method: &str, target: &str) -> Result<(Target, String, Option<Str
         Some((path, query)) => (path, Some(query.to_owned())),
         None => (local, None),
     };
-    // A place without a path is its root (RFC 9110 §4.2.3).
+    // A URL without a path means the root (RFC 9110 §4.2.3).
     let path = if path.is_empty() && kind != Target::Origin { "/" } else { path };
     if !path.starts_with('/') {
         return Err(Malformed::Target);
@@ -249,10 +248,10 @@ fn read_target(method: &str, target: &str) -> Result<(Target, String, Option<Str
     Ok((kind, path.to_owned(), query))
 }
 
-/// Lines end in CR LF, and hold nothing that is no text.
+/// Checks that lines end in CR LF and contain text only.
 fn plain(bytes: &[u8]) -> Result<(), Malformed> {
     let is_text = |byte: u8| matches!(byte, b'\t' | b'\r' | b'\n' | 0x20..=0x7e | 0x80..);
-    // To the end whatever is found: that way many are looked at together.
+    // Without an early exit, so that the loop is vectorized.
     let is_all_text = bytes.iter().fold(true, |all, byte| all & is_text(*byte));
     match (lines_end_alike(bytes), is_all_text) {
         (false, _) => Err(Malformed::LineEnd),
@@ -261,14 +260,14 @@ fn plain(bytes: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-/// Whether there is no CR and no LF but in pairs.
+/// Returns true if CR and LF only occur in pairs.
 fn lines_end_alike(bytes: &[u8]) -> bool {
     let ends = memchr::memchr_iter(b'\n', bytes);
     let pairs = ends.clone().filter(|at| *at > 0 && bytes[at - 1] == b'\r').count();
     pairs == ends.count() && pairs == memchr::memchr_iter(b'\r', bytes).count()
 }
 
-/// How long the body is, if it says so in one way.
+/// Returns the length of the body, if it is stated in exactly one way.
 fn length(headers: &Headers, is_1_1: bool) -> Result<Option<BodyLength>, Malformed> {
     let (mut lengths, mut codings) = (headers.all("content-length"), headers.all("transfer-encoding"));
     match (lengths.next(), lengths.next(), codings.next(), codings.next()) {

@@ -1,11 +1,11 @@
-//! The headers of a head, all in one place.
+//! Headers of a head in a single buffer.
 
-/// Headers, in their order. Names are in small letters, values have no white space around them.
+/// Headers, in order. Names are in lower case; values have no surrounding white space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headers {
-    /// Each name, its value, and the end of a line.
+    /// Each name, its value, and a line end.
     text: Vec<u8>,
-    /// Where each name ends, and each value.
+    /// End of each name and of each value.
     ends: Vec<(usize, usize)>,
 }
 
@@ -29,7 +29,7 @@ impl Headers {
         Self { text, ends }
     }
 
-    /// Each name with its value.
+    /// Iterates over names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut begin = 0;
         self.ends.iter().map(move |(name_end, value_end)| {
@@ -39,19 +39,19 @@ impl Headers {
         })
     }
 
-    /// Every value of a name.
+    /// Iterates over all values of a name.
     pub fn all<'h, 'n>(&'h self, name: &'n str) -> impl Iterator<Item = &'h [u8]> + use<'h, 'n> {
         self.iter().filter(move |(own, _)| *own == name.as_bytes()).map(|(_, value)| value)
     }
 
-    /// Whether a list has a word in it.
+    /// Returns true if a comma-separated list contains a word.
     pub(crate) fn has_token(&self, name: &str, token: &str) -> bool {
         self.all(name)
             .flat_map(|value| value.split(|byte| *byte == b','))
             .any(|one| one.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
     }
 
-    /// All of them, to be looked through.
+    /// Returns all headers as text, for scanning.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
     }

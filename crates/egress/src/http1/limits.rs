@@ -1,58 +1,58 @@
-//! How much of anything is taken from whoever is in a sandbox, and for how long anything is waited for.
+//! Size and time limits for connections from sandboxes.
 
 use std::time::Duration;
 
-/// A request's line and headers together, in bytes.
+/// Maximum size of a request's line and headers together, in bytes.
 pub const REQUEST_HEAD_BYTES: usize = 16 << 10;
 
-/// The same of a request for a tunnel, which says where to and little else.
+/// Maximum size of the head of a `CONNECT` request, in bytes.
 pub const CONNECT_HEAD_BYTES: usize = 8 << 10;
 
-/// Headers of one request.
+/// Maximum number of headers of one request.
 pub const REQUEST_HEADERS: usize = 100;
 
-/// A request's body, in bytes. It is held whole, because what is in it decides where it goes.
+/// Maximum size of a request's body, in bytes. It is held whole, because its content decides where it goes.
 pub const REQUEST_BODY_BYTES: usize = 32 << 20;
 
-/// Bodies of requests that one run has under way, together, in bytes. Others wait.
+/// Maximum size of all request bodies that one run has under way, in bytes. Others wait.
 pub const REQUEST_BODIES_BYTES: usize = 128 << 20;
 
-/// An answer's status line and headers together, in bytes.
+/// Maximum size of an answer's status line and headers together, in bytes.
 pub const RESPONSE_HEAD_BYTES: usize = 64 << 10;
 
-/// Headers of one answer.
+/// Maximum number of headers of one answer.
 pub const RESPONSE_HEADERS: usize = 256;
 
-/// An answer's body, in bytes, however it comes.
+/// Maximum size of an answer's body in any framing, in bytes.
 pub const RESPONSE_BODY_BYTES: u64 = 1 << 30;
 
-/// The line of a chunk: its size, without extensions.
+/// Maximum length of a chunk's size line, in bytes. It has no extensions.
 pub const CHUNK_LINE_BYTES: usize = 18;
 
-/// Connections of one run at a time.
+/// Maximum number of concurrent connections of one run.
 pub const CONNECTIONS: usize = 1_024;
 
-/// Bytes of a body for what the host answers by itself.
+/// Maximum size of a body for requests that the host answers by itself, in bytes.
 pub const SMALL_BODY_BYTES: usize = 64 << 10;
 
-/// Refusals and answers of the host's own that one run may have at once, and then each second. Others wait: each is
-/// recorded, and nobody is to fill the disk with them.
+/// Rate limit for refusals and the host's own answers of one run: burst, and number per second. Others wait: each answer is
+/// recorded, and no run may fill the disk with records.
 pub const OWN_ANSWERS: (u32, u32) = (1_000, 100);
 
-/// How long anything is waited for.
+/// Time limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
     /// From the first byte of a head to its last.
     pub head: Duration,
-    /// How long a connection may stay open without a request.
+    /// Maximum time that a connection stays open without a request.
     pub keep_alive: Duration,
-    /// A request's body, from the first byte to the last, and until there is room for it.
+    /// From the first byte of a request's body to the last, including the wait for memory.
     pub body: Duration,
-    /// A connection to an upstream, until it stands.
+    /// Time to connect to an upstream.
     pub connect: Duration,
-    /// Without a byte from the upstream; and until a client has taken what is sent at a time.
+    /// Maximum time without a byte from the upstream, and for one write to a client.
     pub idle: Duration,
-    /// One call, whatever happens in it.
+    /// One call in all.
     pub call: Duration,
 }
 

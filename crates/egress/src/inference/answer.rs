@@ -1,4 +1,4 @@
-//! Heads of answers, as a sandbox gets them.
+//! Heads of answers to a sandbox.
 
 use super::models::Models;
 use super::refusal::Refusal;
@@ -12,7 +12,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-/// What of a provider's headers goes on. Everything else tells of the host, or would be kept by a client for others.
+/// Provider headers that are forwarded. All others reveal something about the host, or let a client cache the answer for
+/// others.
 const PASSED_ON: &[&[u8]] = &[
     b"content-type",
     b"retry-after",
@@ -26,7 +27,8 @@ const PASSED_ON: &[&[u8]] = &[
 ];
 const PREFIXES_PASSED_ON: &[&[u8]] = &[b"x-ratelimit-", b"anthropic-ratelimit-"];
 
-/// The head for a provider's answer. One that ends with the provider's connection ends with this one, too.
+/// Returns the head for a provider's answer. If the answer ends with the provider's connection, the client's connection is
+/// closed, too.
 pub(crate) fn head_of(answer: &ResponseHead, body: BodyLength, keeps_alive: bool) -> Vec<u8> {
     let mut head = Vec::with_capacity(512);
     // Writing to memory can't fail.
@@ -41,7 +43,7 @@ pub(crate) fn head_of(answer: &ResponseHead, body: BodyLength, keeps_alive: bool
         }
     }
     match body {
-        // There can be none, and so no length.
+        // A 204 has no body, and so no length.
         BodyLength::Exact(0) if answer.status == 204 => {}
         BodyLength::Exact(length) => {
             let _ = write!(head, "content-length: {length}\r\n");
@@ -56,13 +58,13 @@ pub(crate) fn head_of(answer: &ResponseHead, body: BodyLength, keeps_alive: bool
     head
 }
 
-/// A whole answer of the host's own.
+/// Returns a complete answer that the host itself gives.
 pub(crate) fn own(status: u16, body: &str, (keeps_alive, may_come_again): (bool, bool)) -> Vec<u8> {
     let mut answer = String::with_capacity(body.len() + 160);
     let _ = write!(answer, "HTTP/1.1 {status} {}\r\ncontent-type: application/json\r\n", phrase(status));
     let _ = write!(answer, "content-length: {}\r\n", body.len());
     if may_come_again {
-        // Whoever waits for others may ask again soon; a budget doesn't come back.
+        // A call that waits for others may be repeated soon; a used-up budget doesn't recover.
         answer.push_str("retry-after: 1\r\n");
     }
     if !keeps_alive {
@@ -73,13 +75,14 @@ pub(crate) fn own(status: u16, body: &str, (keeps_alive, may_come_again): (bool,
     answer.into_bytes()
 }
 
-/// An answer of which only the head was asked for.
+/// Returns an answer to a request that only asks for the head.
 pub(crate) fn without_body(status: u16) -> Vec<u8> {
     format!("HTTP/1.1 {status} {}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", phrase(status))
         .into_bytes()
 }
 
-/// What the host answers by itself. Models are listed for clients that speak the dialect of `surface`: those that they can call.
+/// Returns an answer that the host gives by itself. The list of models has those that a client of the dialect `surface` can
+/// call.
 pub(crate) fn told(
     (route, surface): (Route, Surface),
     models: &Models,
@@ -110,7 +113,7 @@ fn tag(name: &str) -> serde_json::Value {
            "details": {"format": "", "family": "", "families": null, "parameter_size": "", "quantization_level": ""}})
 }
 
-/// What is asked for with `/api/show`; the older name means the same.
+/// Body of `/api/show`. `name` is the older name of `model`.
 #[derive(Deserialize)]
 struct Asked<'a> {
     #[serde(borrow)]

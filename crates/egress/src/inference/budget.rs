@@ -1,7 +1,7 @@
-//! How much a run may have of models, and what its calls take of that.
+//! Budget of a run for model calls.
 //!
-//! A call takes what it may cost at most before it is sent, and gives back what it has not used when its provider has reported:
-//! calls that are made at once can't each take what is left. Without a limit nothing is reserved.
+//! Before a call is sent, its maximum cost is reserved. When the provider has reported, the unused part is given back. So
+//! concurrent calls can't each use what is left. Nothing is reserved if there is no limit.
 
 mod state;
 
@@ -17,95 +17,97 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// Limits, and what is spent and reserved of them.
+/// Limits of a budget, and what is spent and reserved.
 #[derive(Debug)]
 pub struct Budget {
     limits: BudgetLimits,
     state: Mutex<State>,
-    /// How much is recorded.
+    /// Quota of audit records.
     pub(crate) audit: AuditQuota,
-    /// Told each time that a call has ended.
+    /// Notified each time a call has ended.
     has_ended: Notify,
 }
 
-/// How much there may be. What isn't limited is nothing.
+/// Limits of a budget. `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct BudgetLimits {
-    /// Calls in all.
+    /// Maximum number of calls.
     pub calls: Option<u64>,
-    /// Tokens in all, of what goes in and what comes out.
+    /// Maximum number of tokens, input and output together.
     pub tokens: Option<u64>,
-    /// Dollars in all, as providers report them, or by the prices that are stated.
+    /// Maximum cost in US dollars, as providers report it or by the stated prices.
     pub cost: Option<f64>,
-    /// Calls at a time.
+    /// Maximum number of concurrent calls.
     pub at_once: Option<usize>,
-    /// Where tokens or costs by a stated price are limited: the output limit that a call gets which names none. [`OUTPUT_TOKENS`] if it isn't set.
+    /// Output limit in tokens of a call that names none, where tokens or cost by a stated price are limited. Default:
+    /// [`OUTPUT_TOKENS`].
     pub output_tokens: Option<u64>,
-    /// There, too: the tokens that the files of one request count as, images aside. [`FILE_TOKENS`] if it isn't set.
+    /// Number of tokens that the files of one request count as, without images, under the same limits. Default:
+    /// [`FILE_TOKENS`].
     pub file_tokens: Option<u64>,
-    /// How much of its calls may be recorded.
+    /// Limits on audit records of calls.
     pub audit: AuditLimits,
 }
 
-/// What a run has had.
+/// Usage of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spent {
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Tokens.
+    /// Number of tokens.
     pub tokens: u64,
-    /// Dollars.
+    /// Cost in US dollars.
     pub cost: f64,
 }
 
-/// A call under way, with what is reserved for it.
+/// Call under way, with what is reserved for it.
 #[derive(Debug)]
 pub(crate) struct Reservation<'b> {
     budget: &'b Budget,
     grant: Grant,
-    /// The price that is stated for its model.
+    /// Stated price of its model.
     price: Option<Price>,
-    /// Whether its provider charges for such a call.
+    /// True if the provider charges for such a call.
     is_charged: bool,
-    /// Whether it generates anything.
+    /// True if the call generates output.
     has_output: bool,
-    /// Whether its provider has been asked, or may have been.
+    /// True if the request was sent to the provider, or may have been.
     pub(crate) is_sent: bool,
 }
 
-/// How far a call has come.
+/// Progress of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
-    /// Whether its answer was passed on to the end.
+    /// True if the answer was forwarded to its end.
     pub(crate) is_whole: bool,
-    /// Whether the provider has answered with an error, which costs nothing unless it reports a cost.
+    /// True if the provider answered with an error, which costs nothing unless it reports a cost.
     pub(crate) is_error: bool,
-    /// Bytes sent and received in it.
+    /// Bytes sent and received.
     pub(crate) bytes: u64,
 }
 
-/// How a call has ended, as far as that decides what it pays.
+/// Way in which a call ended. It decides what the call is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// Whole, with a final report of all its tokens.
+    /// Complete, with a final report of all tokens.
     Reported,
-    /// Whole, with some of them or none.
+    /// Complete, with a partial report or none.
     Unreported,
-    /// With an error in place of an answer.
+    /// With an error instead of an answer.
     Error,
-    /// Before its end: cut off, without the event that ends a stream, or as a document that isn't complete.
+    /// Incomplete: cut off, without the event that ends a stream, or as an incomplete document.
     Broken,
 }
 
-/// The output limit of a call that names none, where tokens are limited and the configuration says nothing else: most models take
-/// it, and few answers are longer.
+/// Default output limit in tokens of a call that names none, where tokens are limited: most models accept it, and few answers
+/// are longer.
 pub const OUTPUT_TOKENS: u64 = 8_192;
 
-/// What all documents, recordings and videos of one request count as, where the configuration says nothing else: no more fits into
-/// the context of common models.
+/// Default number of tokens that all documents, recordings and videos of one request count as: no more fits into the context of
+/// common models.
 pub const FILE_TOKENS: u64 = 1_048_576;
 
-/// How long a call waits for others to end when what is left doesn't cover all of them.
+/// Maximum time that a call waits for others to end if the rest of the budget doesn't cover all of them: 60 s.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const MICRO: f64 = 1e6;
@@ -113,9 +115,9 @@ const MICRO: f64 = 1e6;
 // === impl BudgetLimits ===
 
 impl BudgetLimits {
-    /// In millionths of a dollar.
+    /// Returns the cost limit in millionths of a dollar.
     fn micro_dollars(&self) -> Option<u64> {
-        // Limits are written in thousandths of a dollar.
+        // Limits are stated in thousandths of a dollar.
         self.cost.map(|dollars| (dollars * MICRO).round() as u64)
     }
 }
@@ -123,31 +125,31 @@ impl BudgetLimits {
 // === impl Budget ===
 
 impl Budget {
-    /// One with nothing spent.
+    /// Creates a budget of which nothing is spent.
     pub fn new(limits: BudgetLimits) -> Self {
         let audit = AuditQuota::new(limits.audit);
         Self { limits, state: Mutex::default(), audit, has_ended: Notify::new() }
     }
 
-    /// What there has been.
+    /// Returns the usage so far.
     pub fn spent(&self) -> Spent {
         let state = self.state();
         Spent { calls: state.calls, tokens: state.tokens, cost: state.cost as f64 / MICRO }
     }
 
-    /// Whether calls of a model at that price reserve what they take at most, and so must say how much that is.
+    /// Returns true if calls of a model at that price have to reserve their maximum, so that their size must be known.
     pub(crate) fn limits_size(&self, price: Option<Price>) -> bool {
         let is_charged = price.is_some_and(|price| price != Price::FREE);
         self.limits.tokens.is_some() || (self.limits.cost.is_some() && is_charged)
     }
 
-    /// The tokens that the files of one request count as.
+    /// Returns the number of tokens that the files of one request count as.
     pub(crate) fn file_tokens(&self) -> u64 {
         self.limits.file_tokens.unwrap_or(FILE_TOKENS)
     }
 
-    /// Begins a call, if what is left covers it: at once, or when others have ended. `demand` counts where [`Self::limits_size`]
-    /// says so.
+    /// Begins a call once the rest of the budget covers it: at once, or after others have ended. `demand` counts where
+    /// [`Self::limits_size`] returns true.
     pub(crate) async fn begin(
         &self,
         demand: &Demand,
@@ -156,7 +158,7 @@ impl Budget {
         let given_up = Instant::now() + PATIENCE;
         let mut may_wait = true;
         loop {
-            // Before the look: a call that ends in between is not missed.
+            // Registered before the attempt, so that a call that ends in between is not missed.
             let mut ended = std::pin::pin!(self.has_ended.notified());
             ended.as_mut().enable();
             let attempt = self.state().begin(&self.limits, (demand, price), may_wait)?;
@@ -172,7 +174,7 @@ impl Budget {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in there is ever half done.
+        // No panic can leave the value half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -180,13 +182,13 @@ impl Budget {
 // === impl Reservation ===
 
 impl Reservation<'_> {
-    /// The output limit that holds for each choice, where one has to be set.
+    /// Returns the output limit for each choice, if one has to be set.
     pub(crate) fn output(&self) -> Option<u64> {
         self.grant.output
     }
 
-    /// Settles what the call has cost. One that ends before its provider's final report pays all that was reserved for it, or what has
-    /// come if that is more: hanging up in time, or a stream that ends with an error, would save something otherwise.
+    /// Settles the cost of the call. A call that ends before the provider's final report is charged all that was reserved, or
+    /// what has come if that is more. Otherwise a client could save by hanging up in time or by making a stream fail.
     pub(crate) fn spend(self, reported: Option<&ReportedUsage>, seen: &Usage, extent: Extent) {
         if !self.is_sent {
             return;
@@ -201,7 +203,7 @@ impl Reservation<'_> {
         let charge = match (cost, self.price) {
             (Some(cost), _) if in_head || seen.is_final => Charge::Known(cost),
             _ if is_free => Charge::Known(least),
-            // A cost that is reported before the end says what it was by then, and no more.
+            // A cost that is reported before the end is only the cost up to then.
             (_, Some(price)) => Charge::Known(self.stated_cost(price, seen, ending).max(least)),
             (_, None) if self.grant.is_unpriced => Charge::Unknown { least },
             (_, None) => Charge::Known(least),
@@ -222,9 +224,9 @@ impl Reservation<'_> {
     fn tokens_used(&self, seen: &Usage, (ending, extent): (Ending, Extent)) -> u64 {
         let reported = seen.tokens().unwrap_or_default();
         let is_limited = self.budget.limits.tokens.is_some();
-        // A token has a byte at least. What isn't limited isn't reserved.
+        // A token has at least one byte. Nothing is reserved where nothing is limited.
         let most = if is_limited { self.grant.tokens } else { extent.bytes };
-        // A provider may not hold the limit that it was sent: more may have come than was reserved.
+        // A provider may exceed the limit that it was sent, so more may have come than was reserved.
         let received = if self.grant.output.is_some() { seen.received_tokens } else { 0 };
         match ending {
             Ending::Reported => reported,
@@ -235,8 +237,8 @@ impl Reservation<'_> {
         }
     }
 
-    /// What a call has cost by the price that is stated for its model, in millionths of a dollar: by its tokens if all of them are
-    /// reported, otherwise all that was reserved.
+    /// Returns the cost by the stated price, in millionths of a dollar: by the tokens if all are reported, otherwise everything
+    /// that was reserved.
     fn stated_cost(&self, price: Price, seen: &Usage, ending: Ending) -> u64 {
         let input =
             seen.input_tokens.unwrap_or_default().saturating_add(seen.cache_tokens.unwrap_or_default());

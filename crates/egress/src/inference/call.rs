@@ -1,4 +1,4 @@
-//! A call that a provider answers.
+//! Call that a provider answers.
 
 use super::answer;
 use super::demand::Demand;
@@ -23,12 +23,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Why a call has no answer, or none that was passed on to its end.
+/// Reason why a call has no answer, or an answer that was not forwarded to its end.
 #[derive(Debug)]
 pub(crate) enum Failed {
-    /// Nothing was passed on yet: it can be said why.
+    /// Nothing was forwarded yet, so the client can get a refusal.
     Refused(Refusal),
-    /// The answer was under way, or there is nobody to tell.
+    /// The answer was under way, or the client is gone.
     Cut(Cut),
 }
 
@@ -53,7 +53,7 @@ impl From<Cut> for Failed {
     }
 }
 
-/// What is asked, and what must not come back.
+/// Request, and the secrets that must not come back.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     head: &'a RequestHead,
@@ -63,13 +63,13 @@ struct Asked<'a> {
     forms: &'a Forms,
 }
 
-/// The largest payload of an error that is passed on.
+/// Maximum size of an error's payload that is forwarded, in bytes.
 const LARGEST_ERROR: usize = 1 << 20;
 
-/// From this size on a body is looked through elsewhere: other calls go on meanwhile.
+/// Size in bytes from which a body is scanned on another thread, so that other calls go on meanwhile.
 const LARGE_BODY: usize = 256 << 10;
 
-/// Makes a call, and passes the answer on. Whether another request may follow on the client's connection.
+/// Makes a call and forwards the answer. Returns true if another request may follow on the client's connection.
 pub(crate) async fn make<S>(
     client: &mut Client<S>,
     (head, call): (&RequestHead, Call),
@@ -105,7 +105,7 @@ where
             asked = ask => asked?,
             () = client.gone() => return Err(Cut::Gone.into()),
         };
-        // Nobody needs the request any more.
+        // The request isn't needed any more.
         drop((outgoing, place));
         check(&answer, asked, draft)?;
         let upstream = (&answer, &mut connection);
@@ -119,7 +119,7 @@ where
         Ok(keeps_alive)
     };
     let ended = {
-        // Where it is: it would be copied otherwise, and is large.
+        // Pinned in place: it is large, and would be copied otherwise.
         tokio::pin!(exchanged);
         within(run.times.call, exchanged).await
     };
@@ -130,7 +130,7 @@ where
     }
 }
 
-/// Waits until what the call will have been can be written down, within the pace and the quota of the run's records.
+/// Waits until the call can be recorded within the rate limit and the quota of the run's records.
 async fn recordable(run: &Run) -> Result<(), Refusal> {
     run.budget.audit.wait().await;
     if !run.budget.audit.has_left() {
@@ -154,7 +154,7 @@ async fn prepare(body: Vec<u8>, call: Call, run: &Arc<Run>) -> Result<Prepared, 
     beside(bytes, move || request::prepare(body, call, &run.models, &run.identity)).await
 }
 
-/// Reserves of the budget what the call takes at most. The body, with the output limit that this allows.
+/// Reserves the maximum of the call. Returns the body, with the output limit that the budget allows.
 async fn reserve(
     body: Vec<u8>,
     (call, model): (Call, &Model),
@@ -178,7 +178,7 @@ async fn reserve(
     beside(bytes, limit).await
 }
 
-/// Does work on a body of so many bytes; on a large one elsewhere, while other calls go on.
+/// Runs work on a body of that size in bytes. A large one is handled on another thread, while other calls go on.
 async fn beside<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
@@ -186,38 +186,38 @@ async fn beside<T: Send + 'static>(
     if bytes < LARGE_BODY {
         return work();
     }
-    // It doesn't panic; and if it did, this call would be over and no other.
+    // The work doesn't panic. If it did, only this call would fail.
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(Refusal::TooSlow))
 }
 
-/// What must be so before anything of an answer is passed on.
+/// Checks an answer before anything of it is forwarded.
 fn check(answer: &ResponseHead, asked: Asked<'_>, draft: &mut Draft<'_>) -> Result<(), Refusal> {
     let is_harmless = !asked.forms.are_in_lines(answer.headers.text());
     draft.answered(answer, is_harmless);
     if answer.status == 401
         && let Some(credential) = &asked.model.provider.credential
     {
-        // It may have been replaced meanwhile; the next call asks for it again.
+        // The credential may have been replaced meanwhile; the next call reads it again.
         credential.forget();
     }
     if !is_harmless {
         return Err(Refusal::Withheld { status: answer.status });
     }
-    // It was asked to come as it is: what can't be read can't be looked at either.
+    // The request asked for an unencoded answer. One that is encoded can't be scanned, so it is refused.
     match answer.is_plain() {
         true => Ok(()),
         false => Err(Refusal::BadAnswer),
     }
 }
 
-/// What the provider wants to see. Why there is none is not for whoever is in a sandbox.
+/// Returns the provider's credential. The sandbox doesn't learn why it can't be obtained.
 async fn injected(provider: &Arc<Provider>) -> Result<Option<Arc<Injected>>, Refusal> {
     let Some(credential) = &provider.credential else { return Ok(None) };
     let got = credential.get_beside().await;
     got.map(Some).map_err(|_| Refusal::NoCredential)
 }
 
-/// Sends the call and waits for the head of its answer.
+/// Sends the call and waits for the head of the answer.
 async fn ask(
     provider: &Provider,
     served: &Served,
@@ -233,7 +233,8 @@ async fn ask(
         };
         let is_sent = within(times.idle, outgoing.send(&mut connection.stream)).await;
         if matches!(is_sent, Ok(false)) {
-            // One that has waited may have died while it did. Nothing was taken, so nothing can happen twice.
+            // An idle connection may have been closed while it waited. Nothing was accepted, so the call can't take effect
+            // twice.
             match connection.is_used {
                 true => continue,
                 false => return Err(Refusal::Unreachable),
@@ -243,14 +244,14 @@ async fn ask(
         is_sent.map_err(|_| Refusal::OutOfTime)?;
         return match connection.head(times.idle).await {
             Ok(answer) => Ok((connection, answer)),
-            // It has hung up without a word.
+            // The provider hung up without a byte.
             Err(AnswerError::Ended(_)) if connection.inbox.is_empty() => Err(Refusal::Unreachable),
             Err(error) => Err(error.into()),
         };
     }
 }
 
-/// Passes an answer with an error on, once all of it is there. The run's memory quota counts it meanwhile.
+/// Forwards an error answer once all of it has come. The run's memory quota counts it meanwhile.
 async fn pass_on_error<S>(
     client: &mut Client<S>,
     (answer, connection): (&ResponseHead, &mut Connection),
@@ -285,8 +286,8 @@ where
     Ok(asked.head.keeps_alive)
 }
 
-/// Passes an answer on as it comes. Whether another request may follow; an error unless all of the answer is there and was
-/// looked through.
+/// Forwards an answer as it comes. Returns whether another request may follow; an error unless the whole answer came and was
+/// scanned.
 async fn pass_on<S>(
     client: &mut Client<S>,
     (answer, connection): (&ResponseHead, &mut Connection),

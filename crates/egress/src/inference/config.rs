@@ -1,4 +1,4 @@
-//! `inference`: who answers for which model, and how much a run may have of them.
+//! `inference`: the providers of models, and each run's budget for them.
 //!
 //! ```yaml
 //! inference:
@@ -7,7 +7,7 @@
 //!       kind: litellm                    # litellm, openai, anthropic, ollama
 //!       url: http://127.0.0.1:4000
 //!       credential: {env: LITELLM_MASTER_KEY}   # or {file: PATH}, or {command: [PROGRAM, …]}
-//!       user: litellm                    # who may serve it on this machine, besides this user and root; a name, an id or any
+//!       user: litellm                    # user who may serve it on this machine, besides this user and root: a name, an id or any
 //!     - name: other
 //!       kind: openai
 //!       url: https://api.example.com
@@ -15,7 +15,7 @@
 //!   models:
 //!     - {name: small, provider: house, upstream: gpt-4o-mini, price: {input: 0.15, output: 0.6}}
 //!   budget: {calls: 100, tokens: 1000000, cost_usd: 2.5, at_once: 8}
-//!   keep_bodies: false                         # whether what is said is written into the audit
+//!   keep_bodies: false                         # whether bodies are written to the audit log
 //! ```
 
 use super::budget::{BudgetLimits, FILE_TOKENS, OUTPUT_TOKENS};
@@ -33,11 +33,11 @@ use std::sync::Arc;
 /// The section, checked.
 #[derive(Clone, Default)]
 pub struct InferenceConfig {
-    /// All models that there are.
+    /// All configured models.
     pub models: Models,
-    /// How much each run may have of them.
+    /// Budget of each run.
     pub budget: BudgetLimits,
-    /// Whether what is said in calls is written into the audit.
+    /// True if the bodies of calls are written to the audit log.
     pub keeps_bodies: bool,
 }
 
@@ -48,7 +48,7 @@ const KINDS: [(&str, ProviderKind); 4] = [
     ("ollama", ProviderKind::Ollama),
 ];
 
-/// Calls at a time, where nothing is said: more than any agent makes, and less than would take all there is.
+/// Default number of concurrent calls: more than any agent makes, and few enough to leave resources.
 const AT_ONCE: Option<usize> = Some(64);
 const UNSAID: BudgetLimits = BudgetLimits {
     calls: None,
@@ -63,7 +63,7 @@ const UNSAID: BudgetLimits = BudgetLimits {
 // === impl InferenceConfig ===
 
 impl InferenceConfig {
-    /// Reads the section; what is wrong with it is noted.
+    /// Reads the section. Errors in it go to `log`.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let providers: Vec<Arc<Provider>> = members.required("providers", |node, log| {
@@ -109,7 +109,7 @@ fn provider(node: &Node, log: &mut Log) -> Option<Arc<Provider>> {
     Some(Arc::new(Provider { name: name?, kind: kind?, upstream, credential }))
 }
 
-/// The upstream, with whom it trusts.
+/// Returns the upstream, trusting the given authority.
 fn tls(node: &Node, log: &mut Log, upstream: Option<Upstream>) -> Option<Upstream> {
     let mut members = Members::open(node, log)?;
     let authority = members.required("ca", |node, log| {
@@ -118,7 +118,7 @@ fn tls(node: &Node, log: &mut Log, upstream: Option<Upstream>) -> Option<Upstrea
         })
     });
     members.finish();
-    // What is wrong with the url is noted there.
+    // An error in the URL is reported elsewhere.
     let trusting = upstream?.trusting(authority?);
     if trusting.is_none() {
         log.note(node.position, place(node), "`tls` for a url without it", "a url that begins with https://");
@@ -142,7 +142,7 @@ fn model(node: &Node, log: &mut Log, providers: &BTreeMap<&str, &Arc<Provider>>)
     Some(Model { upstream_name, name, provider: provider?, stated_price })
 }
 
-/// Dollars for a million tokens.
+/// Reads a price in US dollars for a million tokens.
 fn price(node: &Node, log: &mut Log) -> Option<Price> {
     let mut members = Members::open(node, log)?;
     let dollars = |node: &Node, log: &mut Log| {
@@ -153,7 +153,7 @@ fn price(node: &Node, log: &mut Log) -> Option<Price> {
     Some(Price { input: input?, output: output? })
 }
 
-/// A name of a model or provider, as it may stand in a request.
+/// Reads the name of a model or a provider, as it may stand in a request.
 fn name(node: &Node, log: &mut Log) -> Option<String> {
     const LONGEST: usize = 200;
     let is_name = |text: &str| {

@@ -1,7 +1,7 @@
-//! What a call may take of a token budget at most, and its output limit set to what is left of it.
+//! Maximum that a call may take of a token budget, and the output limit that fits what is left.
 //!
-//! Members that multiply what a call takes are read here: `n`, `best_of`, the number of prompts. Those that other interfaces have
-//! (`num_completions`, `candidateCount`, beams) no call may have ([`super::request`]).
+//! Members that multiply the usage are read here: `n`, `best_of`, the number of prompts. Those of other APIs
+//! (`num_completions`, `candidateCount`, beams) are refused ([`super::request`]).
 
 mod attachments;
 
@@ -16,24 +16,24 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// What a call takes at most, as its request says.
+/// Maximum usage of a call, as its request states it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
-    /// Tokens of the request: its bytes, and an allowance for each file and image in it.
+    /// Input tokens: the bytes of the request, and an allowance for each file and image.
     input: u64,
-    /// The limit of one choice's output that it names, with what it wants for thinking; nothing if it names none that counts.
+    /// Output limit for one choice that the request names, including thinking; `None` if it names no effective one.
     output: Option<u64>,
-    /// What it wants for thinking, beside or within its output limit.
+    /// Tokens for thinking, in addition to the output limit or within it.
     thinking: u64,
-    /// Answers that are generated: `n` × `best_of` × prompts; none for what generates nothing and isn't charged.
+    /// Number of generated answers: `n` × `best_of` × prompts; 0 for calls that generate nothing and aren't charged.
     choices: u64,
-    /// Whether there is output.
+    /// True if there is output.
     generates: bool,
 }
 
-/// No call gets a smaller output limit, unless it asks for one: interfaces refuse it.
+/// Minimum output limit that a call is lowered to, because APIs refuse smaller ones. A call may ask for less.
 pub(super) const LEAST_OUTPUT: u64 = 16;
-/// Nor less for thinking (Anthropic's least).
+/// Minimum for thinking in tokens (Anthropic's).
 const LEAST_THINKING: u64 = 1_024;
 
 const MAX_TOKENS: &str = "max_tokens";
@@ -41,25 +41,25 @@ const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
 const MAX_OUTPUT_TOKENS: &str = "max_output_tokens";
 const OPTIONS: &str = "options";
 const NUM_PREDICT: &str = "num_predict";
-/// Where a request says how much of its output may be thinking: a member, and the limit within it.
+/// Members by which a request limits thinking, each with the limit within it.
 const THOUGHTS: [(&str, &str); 2] = [("thinking", "budget_tokens"), ("reasoning", MAX_TOKENS)];
 const TEMPLATE: &str = "template";
 
-/// Edits of a conversation by the provider that need no further call of a model; each has a date behind it.
+/// Edits of a conversation by the provider that need no further model call; each name continues with a date.
 const CLEARING: &[&str] = &["clear_thinking_", "clear_tool_uses_"];
 
 const CALLS_AGAIN: &str = "the provider may call the model once more for it, beyond the output limit, and tokens or costs are limited";
 const MULTIPLIES: &str = "it can make any number of tokens of a small request, and tokens are limited";
 
-/// The member that limits a call's output, and others that do the same at that provider.
+/// Member that limits a call's output, and others with the same meaning at that provider.
 struct LimitMembers {
     main: &'static str,
     others: &'static [&'static str],
-    /// Whether the provider may ignore the others, so that the main one has to be there.
+    /// True if the provider may ignore the others, so that the main one has to be set.
     needs_main: bool,
 }
 
-/// How much of its output a request wants for thinking.
+/// Tokens of the output that a request wants for thinking.
 struct Thoughts<'m> {
     member: &'static str,
     limit: &'static str,
@@ -67,7 +67,7 @@ struct Thoughts<'m> {
     tokens: u64,
 }
 
-/// How many elements an array has, and whether all are numbers.
+/// Number of elements of an array, and whether all are numbers.
 struct Elements {
     count: u64,
     are_numbers: bool,
@@ -76,7 +76,7 @@ struct Elements {
 // === impl Demand ===
 
 impl Demand {
-    /// Reads the body that a provider is to be sent. Files in it count as `file_tokens`.
+    /// Reads the body that is sent to a provider. Files in it count as `file_tokens`.
     pub(crate) fn read(
         body: &[u8],
         (call, kind): (Call, ProviderKind),
@@ -97,7 +97,7 @@ impl Demand {
             Surface::Ollama => num_predict(&members)?,
             _ => limit_members(call, kind).largest(&members),
         };
-        // Predicted output that isn't taken is charged as output.
+        // Predicted output that isn't used is charged as output.
         let predicted = if members.get("prediction").is_some() { body.len() as u64 } else { 0 };
         let choices = [count(&members, "n")?, count(&members, "best_of")?, prompts(&members)?];
         Ok(Self {
@@ -109,12 +109,12 @@ impl Demand {
         })
     }
 
-    /// Of a call whose tokens aren't limited.
+    /// Demand of a call whose tokens aren't limited.
     pub(crate) fn unread(call: Call) -> Self {
         Self { choices: u64::from(call.operation != Operation::CountTokens), ..Self::default() }
     }
 
-    /// The output limit of each choice that the call wants, where one that names none gets the usual.
+    /// Returns the output limit for each choice that the call wants. A call that names none gets `usual` plus its thinking.
     pub(super) fn wanted_output(&self, usual: u64) -> u64 {
         match self.generates {
             true => self.output.unwrap_or(usual.saturating_add(self.thinking)),
@@ -122,17 +122,17 @@ impl Demand {
         }
     }
 
-    /// All that it takes with that output limit, in tokens.
+    /// Returns the total in tokens with that output limit.
     fn total(&self, output: u64) -> u64 {
         self.input.saturating_add(output).saturating_mul(self.choices)
     }
 
-    /// All that it takes with that output limit of what each token takes so much of.
+    /// Returns the total with that output limit, where each token costs `rate`.
     pub(super) fn takes(&self, output: u64, rate: Price) -> u64 {
         rate.nano_dollars(self.input, output).saturating_mul(self.choices)
     }
 
-    /// The output limit with which it takes no more than `left`; nothing if its input takes more already.
+    /// Returns the output limit with which the total is at most `left`; `None` if the input alone takes more.
     pub(super) fn affordable_output(&self, left: u64, rate: Price) -> Option<u64> {
         let of_each = left.checked_div(self.choices)?;
         let of_output = of_each.checked_sub(rate.nano_dollars(self.input, 0))?;
@@ -143,12 +143,12 @@ impl Demand {
         self.generates
     }
 
-    /// Whether providers charge for it.
+    /// Returns true if providers charge for the call.
     pub(super) fn is_charged(&self) -> bool {
         self.choices > 0
     }
 
-    /// Sets the output limit that was granted, where the body names none or a larger one. Nothing if the body stays as it is.
+    /// Sets the granted output limit, if the body names none or a larger one. Returns `None` if the body stays unchanged.
     pub(crate) fn limit(
         &self,
         body: &[u8],
@@ -199,7 +199,7 @@ impl LimitMembers {
         std::iter::once(self.main).chain(self.others.iter().copied())
     }
 
-    /// The largest that is there; nothing if one of them is no limit that counts ([`limit_of`]).
+    /// Returns the largest limit; `None` if one of them is not effective ([`limit_of`]).
     fn largest(&self, members: &Members<'_>) -> Option<u64> {
         if !self.is_there(members) {
             return None;
@@ -209,13 +209,13 @@ impl LimitMembers {
         limits?.into_iter().max()
     }
 
-    /// Whether a limit is there that the provider obeys.
+    /// Returns true if there is a limit that the provider obeys.
     fn is_there(&self, members: &Members<'_>) -> bool {
         let mut obeyed = self.names().filter(|name| *name == self.main || !self.needs_main);
         obeyed.any(|name| said(members, name).is_some())
     }
 
-    /// Has each that is there say no more, and the main one where none is there that the provider obeys.
+    /// Lowers each limit to at most this, and sets the main one if there is none that the provider obeys.
     fn set(&self, members: &mut Members<'_>, limit: u64) {
         let is_there = self.is_there(members);
         for name in self.names() {
@@ -229,18 +229,18 @@ impl LimitMembers {
     }
 }
 
-/// An output limit that counts. 0, a negative number and what is no whole number are none: Ollama reads the first two as
-/// "unlimited", and a provider may read the last as anything.
+/// Parses an effective output limit. 0, negative numbers and anything but integers are none: Ollama reads the first two as
+/// "unlimited", and a provider may read the rest as anything.
 fn limit_of(text: &str) -> Option<u64> {
     text.parse().ok().filter(|limit| *limit > 0)
 }
 
-/// The JSON of a member that isn't null.
+/// Returns the JSON of a member that isn't null.
 fn said<'m>(members: &'m Members<'_>, name: &str) -> Option<&'m str> {
     members.get(name).filter(|text| *text != "null")
 }
 
-/// A member that multiplies, 1 without it.
+/// Reads a member that multiplies the usage. Default: 1.
 fn count(members: &Members<'_>, name: &'static str) -> Result<u64, Refusal> {
     let Some(text) = said(members, name) else { return Ok(1) };
     match text.parse() {
@@ -249,7 +249,7 @@ fn count(members: &Members<'_>, name: &'static str) -> Result<u64, Refusal> {
     }
 }
 
-/// How many prompts there are: an array of numbers is one, as tokens.
+/// Returns the number of prompts. An array of numbers is one prompt, given as tokens.
 fn prompts(members: &Members<'_>) -> Result<u64, Refusal> {
     let Some(prompt) = said(members, "prompt").filter(|prompt| !prompt.starts_with('"')) else {
         return Ok(1);
@@ -258,14 +258,14 @@ fn prompts(members: &Members<'_>) -> Result<u64, Refusal> {
     Ok(if elements.are_numbers { 1 } else { elements.count.max(1) })
 }
 
-/// Where a request says with a number how much of its output may be thinking.
+/// Finds the member by which a request limits thinking with a number.
 fn thoughts<'m>(members: &'m Members<'_>) -> Result<Option<Thoughts<'m>>, Refusal> {
     let mut found = None;
     for (member, limit) in THOUGHTS {
         let Some(within) = object(members, member, limit)? else { continue };
         let tokens = match said(&within, limit).map(str::parse::<u64>) {
             None => continue,
-            // To one provider it is none, to another one it may be any number.
+            // 0 means "no thinking" to one provider, and may mean any number to another.
             Some(Ok(0)) => {
                 return Err(not_json(&format!("`{member}.{limit}` is 0: leave `{member}` out instead")));
             }
@@ -289,7 +289,7 @@ fn set_thinking(members: &mut Members<'_>, tokens: u64) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses edits of the conversation for which the provider calls a model once more: neither their size is known nor is it limited.
+/// Refuses edits of the conversation for which the provider makes another model call: its size is neither known nor limited.
 fn check_edits(members: &Members<'_>) -> Result<(), Refusal> {
     const MEMBER: &str = "context_management";
     let not_json = |error: serde_json::Error| Refusal::not_json(&error);
@@ -312,14 +312,14 @@ fn check_edits(members: &Members<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Ollama's `options.num_predict`, if it is a limit that counts.
+/// Returns Ollama's `options.num_predict`, if it is an effective limit.
 fn num_predict(members: &Members<'_>) -> Result<Option<u64>, Refusal> {
     let options = object(members, OPTIONS, NUM_PREDICT)?;
     Ok(options.and_then(|options| limit_of(said(&options, NUM_PREDICT)?)))
 }
 
-/// A member that is an object, of which `inner` is read. An object that has it by another case is refused: some providers ignore
-/// the case of names.
+/// Returns a member that is an object, of which `inner` is read. An object that spells `inner` in another case is refused: some
+/// providers ignore the case of names.
 fn object<'m>(members: &'m Members<'_>, name: &str, inner: &str) -> Result<Option<Members<'m>>, Refusal> {
     let Some(text) = said(members, name) else { return Ok(None) };
     let object = Members::parse(text.as_bytes()).map_err(|error| Refusal::not_json(&error))?;

@@ -1,4 +1,4 @@
-//! The record of a call, while it is made.
+//! Audit record of a call under way.
 
 use super::budget::{Extent, Reservation};
 use super::demand::Demand;
@@ -17,11 +17,11 @@ use jiff::Timestamp;
 use std::time::Instant;
 use uuid::Uuid;
 
-/// Such a record. Every way that a call can end writes it down.
+/// Builds the record of a call. Every way that a call can end writes it.
 pub(crate) struct Draft<'r> {
     run: &'r Run,
     is_written: bool,
-    /// Whether it stands in the audit that the provider is asked.
+    /// True if the audit log has the record that the provider is asked.
     has_begun_on_disk: bool,
     call_id: CallId,
     started_at: Timestamp,
@@ -32,18 +32,18 @@ pub(crate) struct Draft<'r> {
     model: Option<Excerpt>,
     provider: Option<Excerpt>,
     provider_kind: Option<ProviderKind>,
-    /// The price of the model, where one is known.
+    /// Price of the model, if one is known.
     price: Option<Price>,
     streams: bool,
     status: Option<u16>,
     upstream_status: Option<u16>,
     upstream_request_id: Option<Excerpt>,
     first_byte_ms: Option<u64>,
-    /// What the head of the answer says that it has cost.
+    /// Cost that the head of the answer states.
     cost_in_head: Option<Cost>,
     usage: Usage,
     reservation: Option<Reservation<'r>>,
-    /// What was said, if that is kept.
+    /// Bodies of the request and the answer, if those are kept.
     bodies: Option<(Body, Vec<u8>)>,
     pub(crate) request_bytes: u64,
     pub(crate) response_bytes: u64,
@@ -56,7 +56,7 @@ impl<'r> Draft<'r> {
         Self::of(run, &head.method, &head.path)
     }
 
-    /// Of what can't be read.
+    /// Record of a request that can't be parsed.
     pub(crate) fn unreadable(run: &'r Run) -> Self {
         Self::of(run, "", "")
     }
@@ -95,7 +95,7 @@ impl<'r> Draft<'r> {
         self.call_id.as_str()
     }
 
-    /// Notes who is asked.
+    /// Notes the provider and the model.
     pub(crate) fn prepared(&mut self, model: &Model, streams: bool) {
         self.asked_model = Some(Excerpt::of(&model.name));
         self.model = Some(Excerpt::of(&model.upstream_name));
@@ -105,8 +105,8 @@ impl<'r> Draft<'r> {
         self.streams = streams;
     }
 
-    /// Has the call count from now on, however it ends, if what is left of the budget covers it. The output limit that this allows
-    /// for each choice, where one has to be set.
+    /// Reserves the call in the budget; it counts from now on, however it ends. Returns the output limit for each choice, if
+    /// one has to be set.
     pub(crate) async fn reserve(&mut self, demand: &Demand) -> Result<Option<u64>, Refusal> {
         let reservation = self.run.budget.begin(demand, self.price).await?;
         let output = reservation.output();
@@ -114,7 +114,7 @@ impl<'r> Draft<'r> {
         Ok(output)
     }
 
-    /// Writes down that the provider is asked, which comes before anything is sent to it.
+    /// Writes the record that the provider is asked. It comes before anything is sent to the provider.
     pub(crate) async fn begin_on_disk(&mut self) -> Result<(), Refusal> {
         self.has_begun_on_disk = true;
         let begun = BegunRecord {
@@ -133,14 +133,14 @@ impl<'r> Draft<'r> {
         if self.run.ledger.begin(begun).await { Ok(()) } else { Err(Refusal::NotRecorded) }
     }
 
-    /// Notes what the provider is told, where that is kept.
+    /// Notes the request's body, if bodies are kept.
     pub(crate) fn said(&mut self, body: &[u8]) {
         if self.run.keeps_bodies {
             self.bodies = Some((body_of(body, body.len() as u64), Vec::new()));
         }
     }
 
-    /// Notes a piece of what it answers, where that is kept.
+    /// Notes a piece of the answer, if bodies are kept.
     pub(crate) fn heard(&mut self, piece: &[u8]) {
         if let Some((_, heard)) = &mut self.bodies {
             let room = Body::LONGEST_BYTES.saturating_sub(heard.len());
@@ -148,14 +148,14 @@ impl<'r> Draft<'r> {
         }
     }
 
-    /// Notes that the provider has been asked, or may have been.
+    /// Notes that the request was sent to the provider, or may have been.
     pub(crate) fn sent(&mut self) {
         if let Some(reservation) = &mut self.reservation {
             reservation.is_sent = true;
         }
     }
 
-    /// Notes the head of the answer; of one in which something stands that must not, the status alone.
+    /// Notes the head of the answer. If it contains a secret, only the status is noted.
     pub(crate) fn answered(&mut self, answer: &ResponseHead, is_harmless: bool) {
         self.upstream_status = Some(answer.status);
         self.first_byte_ms = Some(self.elapsed_ms());
@@ -164,7 +164,7 @@ impl<'r> Draft<'r> {
         }
         let id = answer.header("x-request-id").or_else(|| answer.header("request-id"));
         self.upstream_request_id = id.map(|id| Excerpt::of(&String::from_utf8_lossy(id)));
-        // LiteLLM says it where the answer is whole; with a stream the header is written before anything has been paid for.
+        // LiteLLM states the cost for complete answers. For a stream it writes the header before the cost is known.
         if self.provider_kind == Some(ProviderKind::LiteLlm) && !self.streams && answer.status < 400 {
             let cost = answer.header("x-litellm-response-cost");
             let cost = cost.and_then(|cost| std::str::from_utf8(cost).ok());
@@ -172,33 +172,33 @@ impl<'r> Draft<'r> {
         }
     }
 
-    /// The client has got the beginning of the answer.
+    /// Notes that the client got the beginning of the answer.
     pub(crate) fn begin(&mut self) {
         self.status = self.upstream_status;
     }
 
-    /// Whether the client has got the beginning of an answer.
+    /// Returns true if the client got the beginning of an answer.
     pub(crate) fn has_begun(&self) -> bool {
         self.status.is_some()
     }
 
-    /// Notes what the answer says that it has cost.
+    /// Notes the usage that the answer states.
     pub(crate) fn spent(&mut self, said: Usage) {
         self.usage = said;
     }
 
-    /// It is over, and the host has answered by itself.
+    /// Ends the record: the host has answered by itself.
     pub(crate) fn tell(mut self) {
         self.status = Some(200);
         self.write(CallOutcome::Completed);
     }
 
-    /// It is over, and the answer was passed on.
+    /// Ends the record: the answer was forwarded.
     pub(crate) fn complete(mut self) {
         self.write(CallOutcome::Completed);
     }
 
-    /// It is over, and the caller is told why.
+    /// Ends the record: the client gets the reason of the refusal.
     pub(crate) fn refuse(mut self, refusal: &Refusal) {
         if let Refusal::ModelNotAllowed { asked, .. } = refusal {
             self.asked_model = Some(asked.clone());
@@ -212,7 +212,7 @@ impl<'r> Draft<'r> {
         self.write(outcome);
     }
 
-    /// It is over before its end.
+    /// Ends the record: the answer was cut off.
     pub(crate) fn cut(mut self, cut: Cut) {
         let code = match cut {
             Cut::Gone => return self.write(CallOutcome::Canceled),
@@ -228,7 +228,7 @@ impl<'r> Draft<'r> {
         u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// What the provider says that it has cost, and where.
+    /// Returns the usage and cost that the provider reports, with their source.
     fn reported(&mut self) -> Option<ReportedUsage> {
         let in_head = self.cost_in_head.take();
         let source = match (&in_head, self.streams) {
@@ -242,11 +242,11 @@ impl<'r> Draft<'r> {
         says_something.then_some(ReportedUsage { source, input_tokens, output_tokens, cost_usd })
     }
 
-    /// What was said comes first: with the record of the call everything about it is there.
+    /// Writes the bodies before the record of the call. So everything about the call is there once its record is.
     fn write_bodies(&mut self, outcome: &CallOutcome) {
         let is_sent = self.reservation.as_ref().is_some_and(|reservation| reservation.is_sent);
         let Some((request, heard)) = self.bodies.take().filter(|_| is_sent) else { return };
-        // A credential stands in it, or the beginning of one.
+        // The bodies contain a credential or its beginning.
         let is_harmless = !matches!(outcome, CallOutcome::Failed { code }
             if ["credential_echoed", "provider_answer_withheld"].contains(&code.as_str()));
         let response = match is_harmless {
@@ -259,10 +259,10 @@ impl<'r> Draft<'r> {
         self.run.ledger.record_bodies(bodies);
     }
 
-    /// Has a record written, or counted where no provider was asked and it repeats the one before.
+    /// Writes a record. If no provider was asked and it repeats the record before, it is only counted.
     fn enter(&self, record: CallRecord) {
         let run = self.run;
-        // What a denial has in common with another one. That can always be written.
+        // Part that equal refusals have in common. It can always be serialized.
         let key = || {
             let common = (&record.route, &record.model_asked, &record.outcome, record.status);
             serde_json::to_string(&common).unwrap_or_default()
@@ -325,16 +325,16 @@ impl Drop for Draft<'_> {
     }
 }
 
-/// It is known from when the call is prepared.
+/// The name is known once the call is prepared.
 fn named(name: &Option<Excerpt>) -> Excerpt {
     name.clone().unwrap_or_else(|| Excerpt::of(""))
 }
 
-/// The beginning of a body.
+/// Returns the beginning of a body.
 fn body_of(beginning: &[u8], bytes: u64) -> Body {
     let beginning = beginning.get(..Body::LONGEST_BYTES).unwrap_or(beginning);
     let mut text = String::from_utf8_lossy(beginning).into_owned();
-    // What was replaced may be longer than what was there.
+    // Replacement characters may be longer than the bytes that they replace.
     text.truncate(text.floor_char_boundary(Body::LONGEST_BYTES));
     Body { bytes, text }
 }

@@ -1,4 +1,4 @@
-//! One request of somebody in a sandbox, from its head to its record.
+//! Request of a client in a sandbox, from its head to its record.
 
 use super::answer;
 use super::call;
@@ -13,7 +13,7 @@ use crate::http1::{BodyLength, RequestHead};
 use belljar_contract::inference::{Excerpt, Surface};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Answers everything that comes by one connection, until it is closed.
+/// Answers all requests of one connection until it is closed.
 pub(crate) async fn serve<S>(stream: S, served: &Served)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -35,7 +35,7 @@ where
     client.close().await;
 }
 
-/// Answers one request. False if no other can follow.
+/// Answers one request. Returns false if no other request can follow.
 async fn exchange<S>(client: &mut Client<S>, head: &RequestHead, served: &Served) -> bool
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -62,7 +62,7 @@ where
     };
     draft.request_bytes = body.len() as u64;
     let Route::Call(call) = route else {
-        // Both list models at one path, and Anthropic's clients name their version in every request.
+        // Both APIs list models at the same path. Anthropic's clients name their version in every request.
         let asks_as = match head.header("anthropic-version") {
             Some(_) => Surface::Anthropic,
             None => surface,
@@ -87,7 +87,7 @@ where
     }
 }
 
-/// Says what the host knows by itself.
+/// Answers with what the host itself knows.
 async fn tell<S>(
     client: &mut Client<S>,
     told: &str,
@@ -103,7 +103,7 @@ where
     client.send(&answer::own(200, told, (keeps_alive, false))).await.is_ok() && keeps_alive
 }
 
-/// Says that there is nothing at that path.
+/// Answers that there is nothing at that path.
 async fn nothing_there<S>(
     client: &mut Client<S>,
     head: &RequestHead,
@@ -115,7 +115,7 @@ where
 {
     let refusal = Refusal::NotFound { method: Excerpt::of(&head.method), path: Excerpt::of(&head.path) };
     if head.method == "HEAD" {
-        // Its answer has no body, and nothing here is asked for that way: said with a head alone.
+        // A `HEAD` request gets a head without a body.
         served.pace.wait().await;
         served.run.budget.audit.wait().await;
         served.run.budget.audit.wait().await;
@@ -127,7 +127,7 @@ where
     refuse(client, draft, &refusal, (served, route::shape_of(&head.path), keeps_alive)).await
 }
 
-/// Says why there is no answer, and writes it down.
+/// Answers with the reason of a refusal, and records it.
 async fn refuse<S>(
     client: &mut Client<S>,
     draft: Draft<'_>,

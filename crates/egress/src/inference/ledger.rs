@@ -1,18 +1,19 @@
-//! Where calls are written down.
+//! Audit records of calls.
 
 use belljar_contract::audit::FoldedRecords;
 use belljar_contract::inference::{BegunRecord, BodiesRecord, CallRecord};
 use std::pin::Pin;
 
-/// Whether something is on the disk.
+/// Future that returns true once a record is on the disk.
 pub type Written = Pin<Box<dyn Future<Output = bool> + Send>>;
 
-/// Takes one record for each call, made or refused; and before that, for each that is made, one that it begins.
+/// Takes one record of each call, made or refused; and for a call that is made another record before it begins.
 pub trait Ledger: Send + Sync {
-    /// Takes the record of a call that is to be made when this is on the disk, and not at all if it isn't.
+    /// Takes the record of a call that is about to be made. It is made once the record is on the disk, and not at all if
+    /// writing fails.
     fn begin(&self, record: BegunRecord) -> Written;
 
-    /// Takes a record, without waiting for a disk. What was taken is written down, or the ledger isn't sound any more.
+    /// Takes a record without waiting for the disk. Either it is written, or the ledger stops being sound.
     fn record(&self, record: CallRecord);
 
     /// Takes the record of calls that were counted instead of being recorded one by one.
@@ -20,13 +21,13 @@ pub trait Ledger: Send + Sync {
         let _ = folded;
     }
 
-    /// Takes what was said in a call, for a run that keeps that.
+    /// Takes the bodies of a call, for a run that keeps them.
     fn record_bodies(&self, record: BodiesRecord);
 
-    /// Whether what it takes is written down. If not, no more calls are made.
+    /// Returns true if records are written. If not, no more calls are made.
     fn is_sound(&self) -> bool;
 
-    /// Whether there is room for what calls under way will bring, and for more. While there isn't, no call begins.
+    /// Returns true if there is space for the records of calls under way, and for more. Without it no call begins.
     fn has_room(&self) -> bool {
         true
     }

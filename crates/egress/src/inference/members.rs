@@ -1,39 +1,38 @@
-//! The members of a JSON object, in their order, each value as the bytes that it was written with: what isn't changed
-//! goes on as it came.
+//! Members of a JSON object, in order, each value as its original bytes: unchanged members are forwarded as they came.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The members of an object.
+/// Members of a JSON object.
 #[derive(Debug)]
 pub(crate) struct Members<'b> {
     all: Vec<(Cow<'b, str>, Cow<'b, str>)>,
     is_changed: bool,
 }
 
-/// More than this no request has.
+/// Maximum number of members of a request.
 const MOST: usize = 256;
-/// Nor a longer name, in bytes.
+/// Maximum length of a member's name in bytes.
 const LONGEST_NAME: usize = 128;
 
 // === impl Members ===
 
 impl<'b> Members<'b> {
-    /// Parses an object. One that says something twice is none: who reads it behind us might believe the other.
+    /// Parses an object. Duplicate names are refused: the provider might use the other value.
     pub(crate) fn parse(bytes: &'b [u8]) -> Result<Self, serde_json::Error> {
         let mut reader = serde_json::Deserializer::from_slice(bytes);
         let members = Self::deserialize(&mut reader)?;
         reader.end().map(|()| members)
     }
 
-    /// The JSON of a member.
+    /// Returns the JSON of a member.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.all.iter().find(|(own, _)| own == name).map(|(_, value)| &**value)
     }
 
-    /// A member, if it is of that type.
+    /// Returns a member, if it is of that type.
     pub(crate) fn read<'s, T: Deserialize<'s>>(&'s self, name: &str) -> Option<T> {
         serde_json::from_str(self.get(name)?).ok()
     }
@@ -58,7 +57,7 @@ impl<'b> Members<'b> {
         self.is_changed |= self.all.len() != before;
     }
 
-    /// The object as it is now; nothing if it is what was parsed.
+    /// Returns the changed object; `None` if nothing has changed.
     pub(crate) fn changed(&self) -> Option<Vec<u8>> {
         if !self.is_changed {
             return None;
@@ -116,7 +115,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// A member's name, borrowed where nothing in it is escaped.
+/// Name of a member, borrowed if it has no escapes.
 pub(super) struct Name<'de>(pub(super) Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Name<'de> {

@@ -1,4 +1,4 @@
-//! Which models a run may use, and who answers for each.
+//! Models that a run may use, and their providers.
 
 use crate::credential::{Credential, CredentialError};
 use crate::upstream::Upstream;
@@ -9,61 +9,61 @@ use std::sync::Arc;
 pub use belljar_contract::inference::ProviderKind;
 use belljar_contract::inference::Surface;
 
-/// Somebody who answers calls.
+/// Provider that answers calls.
 pub struct Provider {
-    /// Its name in the configuration.
+    /// Name in the configuration.
     pub name: String,
-    /// What it is.
+    /// Kind of provider.
     pub kind: ProviderKind,
-    /// Where it is.
+    /// Address of the provider.
     pub upstream: Upstream,
-    /// What it wants to see.
+    /// Credential that the provider requires.
     pub credential: Option<Arc<Credential>>,
 }
 
-/// A model, by the name that runs know it by.
+/// Model, by the name that runs use.
 #[derive(Clone)]
 pub struct Model {
-    /// What it is called here.
+    /// Name that runs use.
     pub name: String,
-    /// What its provider calls it.
+    /// Name that the provider uses.
     pub upstream_name: String,
-    /// Who answers for it.
+    /// Provider of the model.
     pub provider: Arc<Provider>,
-    /// What is stated of its price in the configuration.
+    /// Price that the configuration states.
     pub stated_price: Option<Price>,
 }
 
-/// The dearest price of a model's tokens, in billionths of a dollar each, which is thousandths of a dollar for a million.
+/// Maximum price of a model's tokens, in billionths of a dollar each, which is thousandths of a dollar per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
-    /// Of a token of a request.
+    /// Price of an input token.
     pub input: u64,
-    /// Of a token of an answer.
+    /// Price of an output token.
     pub output: u64,
 }
 
-/// The models that one run may use, by name.
+/// Models that one run may use, by name.
 #[derive(Clone, Default)]
 pub struct Models(BTreeMap<String, Model>);
 
-/// There is no such model.
+/// There is no model of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no model {name:?}")]
 pub struct UnknownModel {
-    /// What was asked for.
+    /// Name that was requested.
     pub name: String,
-    /// What there is.
+    /// Names of the models that there are.
     pub known: Vec<String>,
 }
 
-/// A provider of a model has a credential that can't be used. What it says is for the host.
+/// A provider's credential can't be used. The text is for the operator of the host.
 #[derive(Debug, thiserror::Error)]
 #[error("the credential of the provider {provider:?} can't be used")]
 pub struct NoCredentialError {
-    /// Its name in the configuration.
+    /// Name of the provider in the configuration.
     pub provider: String,
-    /// Why not.
+    /// Reason.
     #[source]
     pub source: CredentialError,
 }
@@ -71,7 +71,7 @@ pub struct NoCredentialError {
 // === impl Model ===
 
 impl Model {
-    /// Its price, where one is known: Ollama charges nothing unless a price is stated.
+    /// Returns the price, if it is known. Ollama charges nothing unless a price is stated.
     pub(crate) fn price(&self) -> Option<Price> {
         let of_kind = (self.provider.kind == ProviderKind::Ollama).then_some(Price::FREE);
         self.stated_price.or(of_kind)
@@ -81,15 +81,15 @@ impl Model {
 // === impl Price ===
 
 impl Price {
-    /// Of models that cost nothing.
+    /// Price of models that cost nothing.
     pub(crate) const FREE: Self = Self { input: 0, output: 0 };
 
-    /// What so many tokens cost, in billionths of a dollar.
+    /// Returns the cost of these numbers of tokens, in billionths of a dollar.
     pub(crate) fn nano_dollars(self, input: u64, output: u64) -> u64 {
         self.input.saturating_mul(input).saturating_add(self.output.saturating_mul(output))
     }
 
-    /// What so many tokens cost, in millionths of a dollar, rounded up.
+    /// Returns the cost of these numbers of tokens, in millionths of a dollar, rounded up.
     pub(crate) fn micro_dollars(self, input: u64, output: u64) -> u64 {
         self.nano_dollars(input, output).div_ceil(1_000)
     }
@@ -98,26 +98,27 @@ impl Price {
 // === impl Models ===
 
 impl Models {
-    /// All of them, by name.
+    /// Returns all models, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Model> {
         self.0.values()
     }
 
-    /// The model of that name.
+    /// Returns the model of that name.
     pub(crate) fn get(&self, name: &str) -> Option<&Model> {
         self.0.get(name)
     }
 
-    /// These alone.
+    /// Returns only the models of these names.
     ///
     /// # Errors
-    /// [`UnknownModel`] for the first that isn't there.
+    /// [`UnknownModel`], for the first name that doesn't exist.
     pub fn only(&self, names: &[String]) -> Result<Self, UnknownModel> {
         let find = |name: &String| self.get(name).cloned().ok_or_else(|| self.unknown(name));
         names.iter().map(find).collect()
     }
 
-    /// Those of that source: `worker` means providers on this machine, `api_egress` all others (`spec/1 §Inference Models`).
+    /// Returns the models of that source: `worker` means providers on this machine, `api_egress` all others (`spec/1 §Inference
+    /// Models`).
     #[must_use]
     pub fn of_source(&self, source: InferenceSource) -> Self {
         let is_wanted = |model: &&Model| match source {
@@ -132,11 +133,11 @@ impl Models {
         UnknownModel { name: name.to_owned(), known }
     }
 
-    /// Checks that every provider of these has the credential that its configuration names. A credential by a command is asked for,
-    /// and waited for.
+    /// Checks that each provider has the credential that its configuration names. A credential command is run, and its result
+    /// awaited.
     ///
     /// # Errors
-    /// [`NoCredentialError`] for the first provider that has none.
+    /// [`NoCredentialError`], for the first provider without its credential.
     pub fn check_credentials(&self) -> Result<(), NoCredentialError> {
         for provider in self.providers() {
             let checked = provider.credential.as_ref().map_or(Ok(()), |credential| credential.check());
@@ -145,18 +146,18 @@ impl Models {
         Ok(())
     }
 
-    /// Whoever answers for one of them.
+    /// Returns the provider of each model.
     pub fn providers(&self) -> Vec<&Arc<Provider>> {
         self.0.values().map(|model| &model.provider).collect()
     }
 
-    /// The names of those whose provider understands calls of that dialect.
+    /// Returns the names of the models whose provider understands calls of that dialect.
     pub(crate) fn names_on(&self, surface: Surface) -> impl Iterator<Item = &str> {
         let speaks = move |model: &&Model| model.provider.kind.speaks(surface);
         self.0.values().filter(speaks).map(|model| model.name.as_str())
     }
 
-    /// Their names, as they are told to whoever asked for another one.
+    /// Returns the names, as a client sees them that requested an unknown model.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()
     }

@@ -1,4 +1,4 @@
-//! Reads what a call has cost out of its answer, while that passes untouched.
+//! Extracts a call's usage from the answer, which is forwarded unchanged.
 
 mod completion;
 mod members;
@@ -14,27 +14,27 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::sync::LazyLock;
 
-/// What an answer says that it has cost.
+/// Usage and cost that an answer reports.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Usage {
     pub(crate) input_tokens: Option<u64>,
     pub(crate) output_tokens: Option<u64>,
-    /// Tokens of a request that some count apart from the others: those that are kept for later, or were.
+    /// Input tokens that some providers count separately: those written to a cache or read from it.
     pub(crate) cache_tokens: Option<u64>,
-    /// In dollars.
+    /// Cost in US dollars.
     pub(crate) cost: Option<Cost>,
-    /// Tokens of output that have come, estimated from the size of what has come.
+    /// Output tokens that have come, estimated from the size of the answer.
     pub(crate) received_tokens: u64,
-    /// Whether the answer has come to its own end: with the event that ends a stream, or as one complete document.
+    /// True if the answer is complete: with the event that ends a stream, or as one complete document.
     pub(crate) is_ended: bool,
-    /// Whether it has, and what it reports is about all of it.
+    /// True if the answer is complete and its report covers all of it.
     pub(crate) is_final: bool,
 }
 
 // === impl Usage ===
 
 impl Usage {
-    /// All tokens that are reported; nothing if none are.
+    /// Returns the sum of all reported tokens; `None` if none are reported.
     pub(crate) fn tokens(&self) -> Option<u64> {
         let counts = [self.input_tokens, self.output_tokens, self.cache_tokens];
         counts.into_iter().flatten().reduce(u64::saturating_add)
@@ -45,35 +45,35 @@ impl Usage {
     }
 }
 
-/// Looks at the bytes of one answer as they pass.
+/// Parses the bytes of one answer as they pass.
 pub(crate) struct Observer {
     shape: Shape,
     surface: Surface,
-    /// Of the line that isn't complete yet, or of the whole.
+    /// Bytes of the incomplete line, or of the whole document.
     kept: Vec<u8>,
-    /// Of what is too long to be kept.
+    /// Parser for a line or document that is too long to be kept.
     members: Option<Members>,
     usage: Usage,
     received: Received,
     completion: Completion,
 }
 
-/// How an answer is written.
+/// Format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// One JSON document.
     Whole,
-    /// Lines, each with a document, perhaps behind `data:`.
+    /// Lines with one JSON document each, perhaps after `data:`.
     Lines,
 }
 
-/// The longest line or document that is kept whole.
+/// Maximum size of a line or document that is kept whole, in bytes.
 const LONGEST: usize = 256 << 10;
-/// What a longer one is searched for.
+/// Members that are looked for in a longer one.
 const MEMBERS: &[&str] = &["usage", "prompt_eval_count", "eval_count", "type", "done"];
 const INNER: Inner = Inner { holders: &["response", "message"], names: &["usage"] };
 
-/// Every way to say it, of all that there are, and where it stands. Members of these names may be of other types elsewhere.
+/// Members by which any provider reports usage. Members of these names may have other types elsewhere.
 #[derive(Deserialize)]
 struct Said<'s> {
     #[serde(borrow)]
@@ -86,10 +86,10 @@ struct Said<'s> {
     prompt_eval_count: Option<&'s RawValue>,
     #[serde(borrow)]
     eval_count: Option<&'s RawValue>,
-    /// What kind of an event it is (OpenAI's Responses, Anthropic).
+    /// Type of an event (OpenAI's Responses, Anthropic).
     #[serde(borrow)]
     r#type: Option<&'s RawValue>,
-    /// Whether it is the last line (Ollama).
+    /// True on the last line (Ollama).
     #[serde(borrow)]
     done: Option<&'s RawValue>,
     #[serde(borrow)]
@@ -104,10 +104,10 @@ struct Said<'s> {
     cache_creation_input_tokens: Option<&'s RawValue>,
     #[serde(borrow)]
     cache_read_input_tokens: Option<&'s RawValue>,
-    /// Each pass of a call that took several, where the counts beside are those of the last one (Anthropic's compaction).
+    /// Counts of each pass of a call with several; the counts beside it are those of the last pass (Anthropic's compaction).
     #[serde(borrow)]
     iterations: Option<&'s RawValue>,
-    /// As it is written: what is billed is not rounded.
+    /// Cost as it is written: the billed amount is not rounded.
     #[serde(borrow)]
     cost: Option<&'s RawValue>,
 }
@@ -132,7 +132,7 @@ impl Observer {
         Self { shape, surface, kept: Vec::new(), members: None, usage, received, completion }
     }
 
-    /// Looks at bytes that follow those before.
+    /// Takes the next bytes of the answer.
     pub(crate) fn see(&mut self, bytes: &[u8]) {
         self.received.see(bytes);
         match self.shape {
@@ -141,7 +141,7 @@ impl Observer {
         }
     }
 
-    /// What it has cost, as far as it is known by now.
+    /// Returns the usage, as far as it is known.
     pub(crate) fn finish(&mut self) -> Usage {
         let is_document = self.shape == Shape::Whole && self.is_document();
         self.kept_line();
@@ -154,7 +154,7 @@ impl Observer {
         Usage { is_ended, is_final, ..usage }
     }
 
-    /// Whether what was seen is one complete document.
+    /// Returns true if the answer was one complete document.
     fn is_document(&self) -> bool {
         match &self.members {
             Some(members) => members.is_document(),
@@ -173,7 +173,7 @@ impl Observer {
         }
         let end = memchr::memrchr(b'\n', bytes).unwrap_or_default();
         let (whole, rest) = bytes.split_at(end);
-        // Nearly all lines say nothing about it, and are not even told apart.
+        // Nearly all lines report nothing. They are not even split.
         let (mut at, mut reported) = (0, 0);
         let sign = self.sign();
         while let Some(found) = whole.get(at..).and_then(|rest| sign.find(rest)) {
@@ -203,7 +203,7 @@ impl Observer {
         members.see(bytes);
     }
 
-    /// What was kept is complete.
+    /// Ends the kept line.
     fn kept_line(&mut self) {
         let kept = std::mem::take(&mut self.kept);
         let is_report = match self.members.take() {
@@ -215,7 +215,7 @@ impl Observer {
         }
     }
 
-    /// Reads a line that was too long to be kept. Whether it reports usage.
+    /// Reads a line that was too long to be kept. Returns true if it reports usage.
     fn long_line(&mut self, members: &Members) -> bool {
         let value =
             |name: &str| serde_json::from_slice::<&RawValue>(members.get(name)?.strip_prefix(b":")?).ok();
@@ -227,13 +227,13 @@ impl Observer {
         let is_end = self.surface == Surface::Ollama && is_true(value("done"));
         match is_report {
             true => self.completion.reported(is_end || ends_with_usage(members.beginning(), kind)),
-            // Its beginning is gone, and it is longer than what ends a stream.
+            // The beginning is gone, and the line is longer than any that ends a stream.
             false => self.completion.lines(LONG_LINE),
         }
         true
     }
 
-    /// Notes Ollama's counts. Whether there are any.
+    /// Notes Ollama's counts. Returns true if there are any.
     fn evaluated(&mut self, [input, output]: [Option<&RawValue>; 2]) -> bool {
         let (input, output) = (number(input), number(output));
         self.usage.input_tokens = input.or(self.usage.input_tokens);
@@ -241,7 +241,7 @@ impl Observer {
         input.is_some() || output.is_some()
     }
 
-    /// What stands in every line that says it.
+    /// Returns the finder of a text that every line with a report contains.
     fn sign(&self) -> &'static Finder<'static> {
         static COUNTS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("eval_count\""));
         static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
@@ -251,7 +251,7 @@ impl Observer {
         }
     }
 
-    /// Reads a line. Whether it reports usage.
+    /// Reads a line. Returns true if it reports usage.
     fn line(&mut self, line: &[u8]) -> bool {
         if self.sign().find(line).is_none() {
             return false;
@@ -274,7 +274,8 @@ impl Observer {
         is_report
     }
 
-    /// Notes counts, and whether there are any. A later report replaces an earlier one: Anthropic reports the request's tokens first.
+    /// Notes counts. Returns true if there are any. A later report replaces an earlier one: Anthropic reports input tokens
+    /// first.
     fn count(&mut self, counts: &RawValue) -> bool {
         let Ok(counts) = serde_json::from_str::<Said<'_>>(counts.get()) else { return false };
         let [input, output, cached] = all_passes(&counts);
@@ -288,7 +289,7 @@ impl Observer {
     }
 }
 
-/// Tokens of a request, of an answer, and those that are counted apart: the sums of all passes where those are more.
+/// Returns the input, output and separately counted tokens: the sums of all passes, where those are larger.
 fn all_passes(counts: &Said<'_>) -> [Option<u64>; 3] {
     let mut sums = [None; 3];
     let passes =
@@ -312,7 +313,7 @@ fn of_pass(counts: &Said<'_>) -> [Option<u64>; 3] {
     ]
 }
 
-/// Whether what stands behind a name is `null`: some say so in each event but the last.
+/// Returns true if the value after a name is `null`: some providers send that in each event but the last.
 fn says_nothing(behind: &[u8]) -> bool {
     behind
         .trim_ascii_start()
@@ -385,7 +386,7 @@ mod tests {
         for piece in [1 << 10, LONGEST, whole.len()] {
             assert_eq!(observed(Surface::Openai, Shape::Whole, &whole, piece), (Some(5), None, Some(0.25)));
         }
-        // What a model wrote is deeper, and may come last.
+        // Output of the model is nested deeper, and may come last.
         let tool = r#"[{"type":"tool_use","input":{"usage":{"cost":9},"x":0}}]"#;
         let early = format!("{{\"data\":\"{spoof}\",\"usage\":{{\"cost\":0.25}},\"content\":{tool}}}");
         assert_eq!(observed(Surface::Anthropic, Shape::Whole, &early, 9_999), (None, None, Some(0.25)));
@@ -426,7 +427,7 @@ mod tests {
             assert_eq!((usage.input_tokens, usage.output_tokens), (Some(180_023), Some(3_507)), "{shape:?}");
             assert_eq!(usage.cache_tokens, Some(2));
         }
-        // The controls: one pass, and what is no list of passes.
+        // Controls: a single pass, and values that are no list of passes.
         for passes in [format!("[{}]", pass(23, 7)), "[]".to_owned(), "null".to_owned(), "3".to_owned()] {
             let whole =
                 format!("{{\"usage\":{{\"input_tokens\":23,\"output_tokens\":7,\"iterations\":{passes}}}}}");

@@ -1,4 +1,4 @@
-//! What a provider is sent.
+//! Request that is sent to a provider.
 
 use super::models::{Provider, ProviderKind};
 use super::route::{self, Call};
@@ -9,27 +9,27 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// What of a client's headers goes on: how it wants to be understood. Who it is, and everything else, is said by the host.
+/// Client headers that are forwarded: the formats that it understands. The host sets identity and everything else.
 const PASSED_ON: &[&str] = &["accept", "anthropic-beta", "anthropic-version", "openai-beta", "user-agent"];
 
-/// What a client that says no version means.
+/// Version for a client that names none.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// A call as it is sent.
+/// Call as it is sent.
 pub(crate) struct Outgoing {
-    /// The head, up to the secret if there is one. That is sent from where it is: a copy would have to be wiped.
+    /// Head, up to the secret if there is one. The secret is sent from its own buffer: a copy would have to be wiped.
     head: Vec<u8>,
     injected: Option<Arc<Injected>>,
     body: Vec<u8>,
 }
 
-/// For what stands in every head: names, lengths, ends of lines.
+/// Bytes reserved for the fixed parts of a head: names, lengths, line ends.
 const ROOM: usize = 768;
 
 // === impl Outgoing ===
 
 impl Outgoing {
-    /// The call of a client, made the host's.
+    /// Makes the provider request from a client's call.
     pub(crate) fn new(
         (client, call): (&RequestHead, Call),
         provider: &Provider,
@@ -49,12 +49,12 @@ impl Outgoing {
         Self { head, injected, body }
     }
 
-    /// What of its body may be kept.
+    /// Returns the body, which may be recorded.
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// Sends all of it. False if nothing of it was taken: then nobody can have acted on it.
+    /// Sends the request. Returns false if no byte was accepted: then it can't have had an effect.
     pub(crate) async fn send<W: AsyncWrite + Unpin>(&self, upstream: &mut W) -> bool {
         let (secret, end): (&[u8], &[u8]) = match &self.injected {
             Some(injected) => (injected.secret.expose(), b"\r\n\r\n"),
@@ -66,7 +66,7 @@ impl Outgoing {
         IoSlice::advance_slices(&mut left, taken);
         while !left.is_empty() {
             match upstream.write_vectored(left).await {
-                // Whoever refuses a large request may have answered before all of it was sent.
+                // A provider that refuses a large request may have answered before all of it was sent.
                 Ok(0) | Err(_) => return true,
                 Ok(taken) => IoSlice::advance_slices(&mut left, taken),
             }
@@ -76,7 +76,7 @@ impl Outgoing {
     }
 }
 
-/// The head of a call for a body of that length, without its end.
+/// Returns the head of a call with a body of that length, without its end.
 fn head(
     client: &RequestHead,
     call: Call,
@@ -97,14 +97,14 @@ fn head(
     put("host", host.as_bytes());
     put("content-type", b"application/json");
     put("content-length", length.to_string().as_bytes());
-    // What passes is looked at.
+    // The answer is scanned, so it must come unencoded.
     put("accept-encoding", b"identity");
     for name in PASSED_ON {
         if let Some(value) = client.header(name).filter(|value| is_plain(value)) {
             put(name, value);
         }
     }
-    // Who calls (`spec/2` invariant 10). Only LiteLLM understands all of it; for the others it stands in the body.
+    // Identity of the caller (`spec/2` invariant 10). Only LiteLLM understands all headers; for the others it is in the body.
     match provider.kind {
         ProviderKind::LiteLlm => {
             put("x-litellm-call-id", call_id.as_bytes());

@@ -1,8 +1,8 @@
-//! Finds what would have a provider reach out into the world for whoever is in a sandbox.
+//! Finds parts of a request that would have the provider reach out to other hosts for the sandbox.
 //!
-//! A provider that fetches an address carries out whatever stands in that address. Tools that the provider runs itself,
-//! addresses of images, servers of tools: each would be a way out that nobody on the host has opened. So is what was stored
-//! with the provider by somebody else: it belongs to the same account.
+//! A provider that fetches a URL sends out whatever the URL contains. Tools that the provider runs, image URLs and tool servers
+//! would each be a route that the host has not allowed. Content stored with the provider is refused, too: other users of the
+//! account may have stored it.
 
 mod content;
 mod items;
@@ -32,10 +32,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("background", "it would go on when the call is over"),
 ];
 
-/// Looks at a request's body.
+/// Checks the body of a request.
 pub(crate) fn check(members: &Members<'_>, surface: Surface, operation: Operation) -> Result<(), Refusal> {
     if surface == Surface::Ollama {
-        // Nothing in its shape leads anywhere: images are in it, and tools are the client's.
+        // Its format reaches nothing: images are inline, and the client runs the tools.
         return Ok(());
     }
     for (name, why) in REFUSED {
@@ -44,7 +44,7 @@ pub(crate) fn check(members: &Members<'_>, surface: Surface, operation: Operatio
             return Err(Refusal::Forbidden { member: Excerpt::of(name), why });
         }
     }
-    // In a plain completion it is the text.
+    // In a plain completion, `prompt` is the text.
     if operation == Operation::Responses && members.get("prompt").is_some_and(|prompt| prompt != "null") {
         return Err(Refusal::Forbidden { member: Excerpt::of("prompt"), why: STORED });
     }

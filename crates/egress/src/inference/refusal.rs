@@ -1,4 +1,4 @@
-//! What is said when a call isn't answered by a provider, in the words of whoever's client it is.
+//! Refusals of calls, in the format of the client's API.
 
 use super::models::{Model, ProviderKind};
 use crate::client::Fault;
@@ -6,7 +6,7 @@ use crate::upstream::{AnswerError, ConnectError};
 use belljar_contract::inference::{Excerpt, Surface};
 use serde_json::{Value, json};
 
-/// Why a call isn't made, or has no answer. What it says is for whoever is in the sandbox.
+/// Reason why a call isn't made or has no answer. The text is for programs in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("malformed request: {0}")]
@@ -79,7 +79,7 @@ pub(crate) enum Refusal {
 // === impl Refusal ===
 
 impl From<ConnectError> for Refusal {
-    /// Which it was, and nothing of what was said: that tells of the host, and of where the provider is.
+    /// Keeps only the kind of the error: its details reveal something about the host and the provider's address.
     fn from(error: ConnectError) -> Self {
         match error {
             ConnectError::Unreachable { .. } => Self::Unreachable,
@@ -111,7 +111,7 @@ impl From<AnswerError> for Refusal {
 }
 
 impl Refusal {
-    /// Of a model whose provider doesn't understand what is asked for at a path.
+    /// Refusal of a path that the model's provider doesn't understand.
     pub(crate) fn wrong_surface(model: &Model, path: &'static str) -> Self {
         let instead = match model.provider.kind {
             ProviderKind::LiteLlm => "/v1/chat/completions and /v1/messages",
@@ -126,7 +126,7 @@ impl Refusal {
         Self::NotJson { why: Excerpt::of(&error.to_string()) }
     }
 
-    /// A stable name for programs and records.
+    /// Stable code for programs and records.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "malformed_request",
@@ -175,17 +175,17 @@ impl Refusal {
         }
     }
 
-    /// Whether a provider could have been asked, or was: then it is that call's end, and otherwise its denial.
+    /// Returns true if the provider was asked or could have been: the call has failed then. Otherwise it was denied.
     pub(crate) fn is_providers(&self) -> bool {
         matches!(self.status(), 502 | 504)
     }
 
-    /// Whether the connection can be used on: whatever the bytes behind were, they are known.
+    /// Returns true if the connection can be used further, because the end of the request is known.
     pub(crate) fn keeps_alive(&self) -> bool {
         !matches!(self, Self::Malformed(_) | Self::HeadTooLarge | Self::BodyTooLarge { .. } | Self::TooSlow)
     }
 
-    /// The body, as a client of that shape understands it.
+    /// Returns the body in the format of that client's API.
     pub(crate) fn body(&self, surface: Surface) -> String {
         let (message, code, kind) = (self.to_string(), self.code(), self.kind());
         let body: Value = match surface {
@@ -200,7 +200,7 @@ impl Refusal {
         body.to_string()
     }
 
-    /// The classes are those that both OpenAI's and Anthropic's clients tell apart.
+    /// Returns the error class. Both OpenAI's and Anthropic's clients distinguish these.
     fn kind(&self) -> &'static str {
         match self.status() {
             401 => "authentication_error",
@@ -222,7 +222,7 @@ impl Refusal {
     }
 }
 
-/// Millionths of a dollar, in dollars.
+/// Formats millionths of a dollar as dollars.
 fn dollars(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }

@@ -1,4 +1,4 @@
-//! Passes a provider's answer on, byte for byte, and looks at it on the way.
+//! Forwards a provider's answer byte by byte, and scans it.
 
 use super::draft::Draft;
 use super::observe::Observer;
@@ -14,49 +14,49 @@ use std::ops::Range;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-/// The body of one answer, under way. Whatever ends it, what it has cost so far is noted.
+/// Body of an answer under way. Whatever ends it, the usage so far is noted.
 pub(crate) struct Relay<'r, 'd> {
     end: End,
     framing: Framing,
     watch: echo::Watch<'r>,
     observer: Observer,
     draft: &'r mut Draft<'d>,
-    /// Bytes that could be the beginning of what must not pass.
+    /// Bytes that could be the beginning of a secret.
     held: Vec<u8>,
-    /// How much is read at a time.
+    /// Number of bytes that are read at a time.
     room: usize,
 }
 
-/// Where it ends.
+/// End of the body.
 enum End {
     After(u64),
     Chunks(Chunks),
     WithConnection,
 }
 
-/// How the client can tell where it ends.
+/// Framing towards the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// As the provider says it.
+    /// Same framing as the provider's.
     AsItCame,
-    /// In chunks of ours: what ends with a connection could end anywhere.
+    /// In chunks that the host makes: a body that ends with the connection could end anywhere.
     Chunks,
-    /// With the connection: an old client knows nothing else.
+    /// Until the connection is closed: an HTTP/1.0 client knows nothing else.
     Bare,
 }
 
-/// Why it isn't passed on to its end. Whoever gets it can tell: its end is missing.
+/// Reason why an answer isn't forwarded to its end. The client can tell, because the end is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The client is gone.
     Gone,
-    /// The provider has ended in the middle, or says what isn't HTTP.
+    /// The provider closed the connection in the middle, or sent invalid HTTP.
     Broken,
-    /// The provider says nothing for too long.
+    /// The provider's idle timeout was exceeded.
     Silent,
-    /// What was injected comes back.
+    /// The answer contains an injected secret.
     Echo,
-    /// It is larger than anything may be.
+    /// The answer exceeds the maximum size.
     TooLarge,
 }
 
@@ -66,14 +66,15 @@ impl From<Stop> for Cut {
     }
 }
 
-/// Most streams come in small pieces, and there may be many; whoever fills this gets more.
+/// Buffer sizes in bytes. Most streams come in small pieces, and there may be many of them. A stream that fills its buffer gets
+/// more.
 const ROOM: usize = 8 << 10;
 const MOST_ROOM: usize = 64 << 10;
 
 // === impl Framing ===
 
 impl Framing {
-    /// For an answer whose end is told in that way, and a client that understands chunks or doesn't.
+    /// Returns the framing for an answer of that body length, and for a client that understands chunks or doesn't.
     pub(crate) fn of(body: BodyLength, client_is_1_1: bool) -> Self {
         match (body, client_is_1_1) {
             (BodyLength::Exact(_), _) | (BodyLength::Chunked, true) => Self::AsItCame,
@@ -82,7 +83,7 @@ impl Framing {
         }
     }
 
-    /// How the body's end is told in the head.
+    /// Returns the body length that the head states.
     pub(crate) fn length(self, body: BodyLength) -> BodyLength {
         match self {
             Self::AsItCame => body,
@@ -109,7 +110,7 @@ impl<'r, 'd> Relay<'r, 'd> {
         Self { end, framing, watch, observer, draft, held: Vec::new(), room: ROOM }
     }
 
-    /// Passes everything on, behind what is to be sent first.
+    /// Forwards the answer, after the bytes in `first`.
     pub(crate) async fn run<S>(
         &mut self,
         first: Vec<u8>,
@@ -150,7 +151,7 @@ impl<'r, 'd> Relay<'r, 'd> {
         }
     }
 
-    /// Reads once; false when there is no more.
+    /// Reads once. Returns false at the end.
     async fn read<S>(
         &mut self,
         client: &mut Client<S>,
@@ -186,8 +187,8 @@ impl<'r, 'd> Relay<'r, 'd> {
         }
     }
 
-    /// Lets go of what is held, as nothing can follow that would complete it, and ends what ends with words of ours. What has been
-    /// cut in the middle of it stays.
+    /// Releases the held bytes at the end of the answer, where no secret can be completed any more, and ends the host's own
+    /// framing. A secret that was cut in the middle is not released.
     fn release(&mut self, out: &mut Vec<u8>) -> Result<(), Cut> {
         if self.watch.ends_within() {
             return Err(Cut::Echo);
@@ -200,8 +201,8 @@ impl<'r, 'd> Relay<'r, 'd> {
         Ok(())
     }
 
-    /// Looks at bytes, puts those that may pass behind `out`, and says how many belong to the answer; and whether all of
-    /// these may pass as they are, in which case none is in `out`.
+    /// Scans bytes and appends those that may pass to `out`. Returns the number of bytes that belong to the answer, and whether
+    /// all of them may pass unchanged; in that case `out` gets none.
     fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), Cut> {
         let mut pieces: Vec<Range<usize>> = Vec::new();
         let used = match &mut self.end {
@@ -217,7 +218,7 @@ impl<'r, 'd> Relay<'r, 'd> {
                 bytes.len()
             }
         };
-        // In one piece, however finely it was cut: looking costs by the piece.
+        // Joined to one piece: the cost of scanning depends on the number of pieces.
         let payload: Cow<'_, [u8]> = match pieces.as_slice() {
             [piece] => Cow::Borrowed(&bytes[piece.clone()]),
             pieces => {
@@ -247,8 +248,8 @@ impl<'r, 'd> Relay<'r, 'd> {
         Ok((used, false))
     }
 
-    /// Passes on all but the payload's last bytes that are to be held, and what stands between and behind them. An answer of which
-    /// too much would have to be held is cut off.
+    /// Forwards everything except the last payload bytes that have to be held, with the framing between and after them. An
+    /// answer is cut off if too much would have to be held.
     fn pass(
         &mut self,
         all: &[u8],
@@ -257,7 +258,7 @@ impl<'r, 'd> Relay<'r, 'd> {
         out: &mut Vec<u8>,
     ) -> Result<(), Cut> {
         let Some(at) = first_held(pieces, held_bytes) else {
-            // It began before these bytes, and may go on behind them.
+            // The match began before these bytes, and may continue after them.
             if self.held.len() > echo::MOST_HELD {
                 return Err(Cut::Echo);
             }
@@ -295,7 +296,7 @@ impl Drop for Relay<'_, '_> {
     }
 }
 
-/// Where the last so many bytes of these pieces begin; nothing, if they begin before all of them.
+/// Returns the offset at which the last `held_bytes` of these pieces begin; `None` if they begin before all of them.
 fn first_held(pieces: &[Range<usize>], held_bytes: usize) -> Option<usize> {
     let mut left = held_bytes;
     if left == 0 {

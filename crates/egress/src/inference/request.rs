@@ -1,4 +1,4 @@
-//! What becomes of a request's body before a provider sees it.
+//! Prepares a request's body for the provider.
 
 mod known;
 mod options;
@@ -12,15 +12,15 @@ use crate::identity::Identity;
 use belljar_contract::inference::{Excerpt, Surface};
 use serde::{Deserialize, Serialize};
 
-/// A request that may be made.
+/// Request that may be sent.
 pub(crate) struct Prepared {
     pub(crate) body: Vec<u8>,
     pub(crate) model: Model,
-    /// Whether the answer comes piece by piece.
+    /// True if the answer is streamed.
     pub(crate) streams: bool,
 }
 
-/// How an answer is to come piece by piece.
+/// Options of a streamed answer.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StreamOptions {
@@ -34,10 +34,10 @@ struct StreamOptions {
 
 const UNKNOWN: &str = "nothing of that name is known here, and what it would have a provider do isn't either";
 
-/// Members that say who somebody is, besides those that are set.
+/// Members that state a user's identity, besides those that are set.
 const WHO: &[&str] = &["safety_identifier"];
 
-/// Checks a body and makes of it what the provider is sent.
+/// Checks a body and makes the one that is sent to the provider.
 pub(crate) fn prepare(
     body: Vec<u8>,
     call: Call,
@@ -99,7 +99,7 @@ fn streams(members: &Members<'_>, operation: Operation) -> Result<bool, Refusal>
     })
 }
 
-/// Says who calls, whatever the caller says.
+/// Sets the identity of the caller, whatever the client states.
 fn identify(members: &mut Members<'_>, call: Call, model: &Model, identity: &Identity) {
     for name in WHO {
         members.remove(name);
@@ -108,7 +108,7 @@ fn identify(members: &mut Members<'_>, call: Call, model: &Model, identity: &Ide
         (Surface::Openai, _) => {
             members.set("user", text(&identity.billing_account_id));
             members.remove("metadata");
-            // Nothing is kept with a provider that somebody else of the same account could ask for.
+            // Nothing is stored with the provider that another user of the same account could read.
             if matches!(call.operation, Operation::Responses) || members.get("store").is_some() {
                 members.set("store", "false".to_owned());
             }
@@ -122,7 +122,7 @@ fn identify(members: &mut Members<'_>, call: Call, model: &Model, identity: &Ide
             members.remove("user");
             members.remove("metadata");
         }
-        // Who else is served there isn't to wait for this one's model, nor to lose its own.
+        // Other users of the provider must not wait for this model, nor have theirs unloaded.
         (Surface::Ollama, _) => members.remove("keep_alive"),
     }
     if model.provider.kind == ProviderKind::Ollama {
@@ -130,7 +130,7 @@ fn identify(members: &mut Members<'_>, call: Call, model: &Model, identity: &Ide
     }
 }
 
-/// Asks for what a streamed answer costs, which its last piece tells then.
+/// Requests the usage report in the last event of a streamed answer.
 fn include_usage(members: &mut Members<'_>) -> Result<(), Refusal> {
     const WHERE: &str = "stream_options";
     let not_json = |error: serde_json::Error| Refusal::not_json(&error);
@@ -143,7 +143,7 @@ fn include_usage(members: &mut Members<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A string as JSON.
+/// Returns a string as JSON.
 fn text(text: &str) -> String {
     // Text can always be written.
     serde_json::to_string(text).unwrap_or_default()

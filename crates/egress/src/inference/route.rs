@@ -1,56 +1,56 @@
-//! Which paths there are. Whatever is not in this table is not there, by any spelling: nothing is decoded, folded or
-//! joined before it is looked up.
+//! Paths of the inference proxy. A path that is not in this table does not exist in any spelling: nothing is decoded, folded or
+//! joined before the lookup.
 
 use belljar_contract::inference::Surface;
 
-/// What a path is for.
+/// Purpose of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// A call that a provider answers.
+    /// Call that a provider answers.
     Call(Call),
-    /// What may be asked for, as OpenAI's list.
+    /// List of models, as in OpenAI's API.
     Models,
-    /// The same as Ollama's list.
+    /// List of models, as in Ollama's API.
     Tags,
-    /// One of them, as Ollama tells it.
+    /// One model, as in Ollama's API.
     Show,
-    /// The version that Ollama's clients look for.
+    /// Version that Ollama's clients look for.
     Version,
-    /// Whether there is somebody.
+    /// Health check.
     Health,
 }
 
-/// A call that a provider answers.
+/// Call that a provider answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// In whose shape it is.
+    /// API format of the call.
     pub(crate) surface: Surface,
-    /// The path, here and there.
+    /// Path, which is the same at the provider.
     pub(crate) path: &'static str,
     pub(crate) operation: Operation,
 }
 
-/// What is called.
+/// Operation of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// A conversation, of OpenAI's older kind or a plain text.
+    /// Chat completion or plain completion of OpenAI's older API.
     Completion,
-    /// A conversation, of OpenAI's newer kind.
+    /// Conversation of OpenAI's Responses API.
     Responses,
-    /// Numbers for a text. Never streamed.
+    /// Embedding of a text. Never streamed.
     Embedding,
-    /// A conversation of Anthropic's kind.
+    /// Conversation of Anthropic's API.
     Messages,
-    /// How long one would be.
+    /// Number of tokens of a conversation.
     CountTokens,
-    /// Anything of Ollama's that is streamed unless it is asked not to be.
+    /// Any of Ollama's operations that stream by default.
     Generation,
 }
 
 // === impl Call ===
 
 impl Call {
-    /// Whether it is of OpenAI's older kind of conversation, and no plain text.
+    /// Returns true for a chat completion, false for a plain one.
     pub(crate) fn is_chat(self) -> bool {
         self.path == CHAT
     }
@@ -62,7 +62,7 @@ const fn call(surface: Surface, path: &'static str, operation: Operation) -> Rou
     Route::Call(Call { surface, path, operation })
 }
 
-/// Method, path, what there is.
+/// Method, path and route.
 const ROUTES: &[(&str, &str, Route)] = &[
     ("GET", "/health", Route::Health),
     ("GET", "/v1/models", Route::Models),
@@ -84,15 +84,15 @@ const ROUTES: &[(&str, &str, Route)] = &[
     ("GET", "/api/version", Route::Version),
 ];
 
-/// What stands behind a question mark and is passed on. Everything else there is let go of.
+/// Queries that are forwarded. All others are dropped.
 const QUERIES: &[&str] = &["beta=true"];
 
-/// What there is at a path.
+/// Returns the route of a path.
 pub(crate) fn find(method: &str, path: &str) -> Option<Route> {
     ROUTES.iter().find(|(m, p, _)| *m == method && *p == path).map(|(.., route)| *route)
 }
 
-/// In whose shape somebody who asked for such a path expects to hear that there is nothing.
+/// Returns the API format in which a client of such a path expects an error.
 pub(crate) fn shape_of(path: &str) -> Surface {
     match path {
         path if path.starts_with("/api/") => Surface::Ollama,
@@ -101,7 +101,7 @@ pub(crate) fn shape_of(path: &str) -> Surface {
     }
 }
 
-/// The part of a query that is passed on.
+/// Returns the part of a query that is forwarded.
 pub(crate) fn query(asked: Option<&str>) -> Option<&'static str> {
     QUERIES.iter().copied().find(|query| Some(*query) == asked)
 }

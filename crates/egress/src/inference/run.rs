@@ -1,4 +1,4 @@
-//! What one run may have of models, and what it has had.
+//! Models and budget of one run.
 
 use super::budget::Budget;
 use super::exchange;
@@ -14,23 +14,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::net::{TcpStream, UnixStream};
 
-/// A run, as its proxy knows it. Which run calls is known by the socket that the call comes in by.
+/// One run, as its proxy sees it. The socket of a connection identifies the run.
 pub struct Run {
-    /// Who it is for those who bill it.
+    /// Identity of the run for billing.
     pub identity: Identity,
-    /// The models that it may use.
+    /// Models that the run may use.
     pub models: Models,
-    /// How much of them.
+    /// Budget for them.
     pub budget: Budget,
-    /// How long anything is waited for.
+    /// Time limits.
     pub times: Times,
-    /// Whether what is said in calls is written down, too.
+    /// True if the bodies of calls are recorded.
     pub keeps_bodies: bool,
-    /// Where its calls are written down.
+    /// Ledger for audit records.
     pub ledger: Arc<dyn Ledger>,
 }
 
-/// What all connections of a run share.
+/// State that all connections of a run share.
 pub(crate) struct Served {
     pub(crate) run: Arc<Run>,
     pub(crate) pool: Rc<Pool>,
@@ -41,7 +41,7 @@ pub(crate) struct Served {
 // === impl Run ===
 
 impl Run {
-    /// Has calls that were only counted so far recorded as one. Called when the run has ended.
+    /// Writes the calls that were only counted so far as one record. Called when the run has ended.
     pub fn flush_audit(&self) {
         if let Some(folded) = self.budget.audit.flush(&self.identity.run_id) {
             self.ledger.record_folded(folded);

@@ -1,4 +1,4 @@
-//! How a mailbox is written in the configuration.
+//! Reads a mailbox from the configuration.
 
 use super::{Address, Login, Mailbox};
 use crate::credential::Credential;
@@ -6,7 +6,7 @@ use crate::upstream::Upstream;
 use belljar_contract::yaml::{Log, Members, Node, below, list, one_of, text, whole};
 use std::path::PathBuf;
 
-/// Where servers take mail from their users, and where with TLS from the first byte.
+/// Submission ports: with STARTTLS, and with TLS from the first byte.
 const SUBMISSION: u64 = 587;
 const SUBMISSIONS: u64 = 465;
 
@@ -15,12 +15,12 @@ const ADDRESS: &str = "an address such as owner@house.example";
 // === impl Mailbox ===
 
 impl Mailbox {
-    /// Reads `host`, `port`, `tls`, `ca`, `login`, `from` and `to`, which may stand beside others.
+    /// Reads `host`, `port`, `tls`, `ca`, `login`, `from` and `to`. Other members may stand beside them.
     pub fn read(members: &mut Members<'_, '_>, at: &Node) -> Option<Self> {
         const MODES: [(&str, bool); 2] = [("starttls", false), ("implicit", true)];
         let host = members.required("host", |node, log| {
             text(node, log, "a name or an address", |text| {
-                // An address of six must stand in brackets, as in a URL.
+                // An IPv6 address must stand in brackets, as in a URL.
                 let is_host = Upstream::parse(&format!("https://{text}")).is_ok() && !text.contains('/');
                 is_host.then(|| text.to_owned())
             })
@@ -69,7 +69,7 @@ impl Address {
     }
 }
 
-/// Quoted parts and comments are none of ours: whatever is in an address means itself.
+/// Returns true for a plain address. Quoted parts and comments are not supported, so no character has a special meaning.
 fn is_address(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".!#$%&'*+-/=?^_`{|}~".contains(&byte);
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);

@@ -1,4 +1,4 @@
-//! A mail as it is written down. What it says is encoded, so that no line of it is one of a header or ends it.
+//! Formats a mail. Its text is encoded, so that no line of it can act as a header or end the mail.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use std::fmt::Write;
 
-/// A mail: plain text.
+/// Plain text mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
     id: String,
@@ -15,29 +15,29 @@ pub struct Mail {
     body: String,
 }
 
-/// It can't be a mail.
+/// Reason why a text can't be a mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotMailError {
-    /// A line end, or something else that nobody sees.
+    /// The subject has a line end or another control character.
     #[error("a subject is one line, without control characters")]
     Subject,
-    /// Too long.
+    /// The subject is too long.
     #[error("a subject has {LONGEST_SUBJECT} characters at most")]
     LongSubject,
 }
 
 const LONGEST_SUBJECT: usize = 200;
 
-/// As many characters of Base64 are on a line.
+/// Number of Base64 characters on a line.
 const LINE: usize = 76;
 
-/// So many bytes are encoded in one word of a subject, which has 75 characters at most.
+/// Number of bytes that are encoded in one word of a subject, which has at most 75 characters.
 const WORD_BYTES: usize = 45;
 
 // === impl Mail ===
 
 impl Mail {
-    /// One with an id that no other has: letters, digits and `-`.
+    /// Creates a mail with a unique id of letters, digits and `-`.
     ///
     /// # Errors
     /// [`NotMailError`].
@@ -51,7 +51,7 @@ impl Mail {
         Ok(Self { id, at, subject: subject.to_owned(), body: body.to_owned() })
     }
 
-    /// All of it, in lines of ASCII, without the dot at its end.
+    /// Returns the whole mail in lines of ASCII, without the final dot.
     pub(super) fn written(&self, from: &str, to: &[&str]) -> String {
         let host = from.rsplit('@').next().unwrap_or_default();
         let date = rfc2822::to_string(&self.at.to_zoned(jiff::tz::TimeZone::UTC)).unwrap_or_default();
@@ -73,9 +73,9 @@ impl Mail {
     }
 }
 
-/// In words that are encoded, unless all of it is what everybody reads.
+/// Encodes a subject in words, unless it is plain ASCII.
 fn subject(text: &str) -> String {
-    // What looks like an encoded word is encoded, so that it comes as it was.
+    // A subject that looks like an encoded word is encoded, too, so that it is shown unchanged.
     if text.is_ascii() && !text.contains("=?") {
         return text.to_owned();
     }
@@ -84,7 +84,7 @@ fn subject(text: &str) -> String {
     while !rest.is_empty() {
         let (word, left) = rest.split_at(rest.floor_char_boundary(WORD_BYTES.min(rest.len())));
         let separator = if written.is_empty() { "" } else { "\r\n " };
-        // Writing to a text doesn't fail.
+        // Writing to a `String` can't fail.
         let _ = write!(written, "{separator}=?utf-8?B?{}?=", STANDARD.encode(word));
         rest = left;
     }

@@ -1,4 +1,4 @@
-//! What is said to a mail server, in its turn (RFC 5321), and what it answers.
+//! SMTP dialogue with a mail server (RFC 5321).
 
 use super::MailError;
 use crate::upstream::Stream;
@@ -7,17 +7,17 @@ use base64::engine::general_purpose::STANDARD;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use zeroize::Zeroizing;
 
-/// A connection to a server.
+/// Connection to a mail server.
 pub(super) struct Dialogue {
     stream: Stream,
-    /// What it has said that isn't read yet.
+    /// Received bytes that aren't read yet.
     inbox: Vec<u8>,
 }
 
-/// What it answers: the code of its last line.
+/// Code of an answer's last line.
 type Code = u16;
 
-/// No answer is longer, in bytes.
+/// Maximum size of an answer in bytes.
 const LONGEST_ANSWER: usize = 16 << 10;
 
 // === impl Dialogue ===
@@ -27,7 +27,7 @@ impl Dialogue {
         Self { stream, inbox: Vec::new() }
     }
 
-    /// Waits until it is greeted.
+    /// Waits for the server's greeting.
     pub(super) async fn greeted(&mut self) -> Result<(), MailError> {
         let code = self.answer().await?;
         taken(code, 220, "nothing yet")
@@ -37,27 +37,27 @@ impl Dialogue {
         self.say("EHLO belljar.invalid", 250, "EHLO").await
     }
 
-    /// Asks for TLS; what comes then is TLS.
+    /// Sends STARTTLS and returns the stream for the TLS handshake.
     pub(super) async fn begin_tls(mut self) -> Result<Stream, MailError> {
         self.write("STARTTLS").await?;
         if self.answer().await? != 220 {
             return Err(MailError::NoTls);
         }
-        // What was said before could be anybody's, and must not pass for what is said then.
+        // Bytes before TLS are unauthenticated. They must not be taken for answers within TLS.
         if !self.inbox.is_empty() {
             return Err(MailError::Malformed);
         }
         Ok(self.stream)
     }
 
-    /// Over TLS alone, as all of this but its beginning.
+    /// Logs in. Called only over TLS, like everything after STARTTLS.
     pub(super) async fn log_in(&mut self, user: &str, password: &str) -> Result<(), MailError> {
         let plain = Zeroizing::new(format!("\0{user}\0{password}"));
         let line = Zeroizing::new(format!("AUTH PLAIN {}", STANDARD.encode(plain.as_bytes())));
         self.say(&line, 235, "AUTH").await
     }
 
-    /// Whose it is, and whom it is for. One that isn't taken ends it for all.
+    /// Sends the sender and the recipients. One refused recipient ends the mail for all.
     pub(super) async fn envelope(&mut self, from: &str, to: &[&str]) -> Result<(), MailError> {
         self.say(&format!("MAIL FROM:<{from}>"), 250, "MAIL").await?;
         for address in to {
@@ -66,11 +66,11 @@ impl Dialogue {
         Ok(())
     }
 
-    /// The mail, in lines none of which begins with a dot.
+    /// Sends the mail, whose lines must not begin with a dot.
     pub(super) async fn content(&mut self, mail: &str) -> Result<(), MailError> {
         self.say("DATA", 354, "DATA").await?;
         self.say(&format!("{mail}."), 250, "the mail").await?;
-        // It has been taken; whoever doesn't hear the end of it may hang up.
+        // The mail was accepted, so an error of this command doesn't matter.
         let _ = self.write("QUIT").await;
         Ok(())
     }
@@ -89,7 +89,7 @@ impl Dialogue {
         written.await.map_err(|source| MailError::Broken { source })
     }
 
-    /// Reads lines until one is the last of an answer.
+    /// Reads lines up to the last one of an answer.
     async fn answer(&mut self) -> Result<Code, MailError> {
         let mut read = 0;
         loop {
@@ -126,7 +126,7 @@ impl Dialogue {
 
 fn taken(code: Code, expected: Code, said: &'static str) -> Result<(), MailError> {
     match code {
-        // A server that forwards says 251.
+        // A server that forwards answers 251.
         code if code == expected || (code == 251 && expected == 250) => Ok(()),
         code => Err(MailError::Refused { said, code }),
     }

@@ -1,4 +1,4 @@
-//! One request for a day's rows, and its answer.
+//! Requests one day's rows.
 
 use super::SpendError;
 use crate::credential::Injected;
@@ -16,28 +16,28 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-/// Whom it is asked of, and what it wants to see.
+/// Provider that is asked, with its credential.
 pub(super) struct Asking<'p> {
     provider: &'p Provider,
     injected: Option<Arc<Injected>>,
 }
 
-/// What was answered.
+/// Answer of the provider.
 struct Answer {
     head: ResponseHead,
     body: Vec<u8>,
 }
 
-/// Ten thousand rows, with room to spare: LiteLLM can be told to keep prompts in them.
+/// Maximum size of an answer in bytes: ten thousand rows with space to spare, because LiteLLM may store prompts in them.
 pub(super) const LARGEST_ANSWER: usize = 128 << 20;
 
-/// How long one answer may take, from the request to its last byte.
+/// Time limit for one answer, from the request to its last byte.
 const ANSWER_TIME: Duration = Duration::from_secs(120);
 
-/// Where LiteLLM says that there are more rows.
+/// Header in which LiteLLM reports that there are more rows.
 const TRUNCATED: &str = "x-litellm-spend-logs-truncated";
 
-/// What LiteLLM says where it has none.
+/// Texts by which LiteLLM reports that it has no database.
 const NO_DATABASE: [&[u8]; 2] = [b"Database not connected", b"No connected db"];
 
 // === impl Asking ===
@@ -49,7 +49,7 @@ impl<'p> Asking<'p> {
         Ok(Self { provider, injected: injected.map_err(failed)? })
     }
 
-    /// The rows of a day.
+    /// Returns the rows of a day.
     pub(super) async fn rows(
         &self,
         pool: &Pool,
@@ -68,7 +68,7 @@ impl<'p> Asking<'p> {
             Ok(Err(AnswerError::Silent)) | Err(_) => return Err(SpendError::OutOfTime { provider }),
         };
         let Answer { head, body } = answer;
-        // From here on something that was answered may be said.
+        // The answer is scanned before any part of it is used.
         let has_echo = self.injected.as_ref().is_some_and(|injected| injected.forms.are_told_by(&body));
         match head.status {
             200 if has_echo => Err(SpendError::Echo { provider }),
@@ -118,14 +118,14 @@ impl<'p> Asking<'p> {
     }
 }
 
-/// As it may stand in a query, and means nothing there.
+/// Percent-encodes a text for a query.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            // Writing to a String can't fail.
+            // Writing to a `String` can't fail.
             let _ = write!(encoded, "%{byte:02X}");
         }
     }

@@ -1,12 +1,12 @@
-//! Which addresses a name of a configured upstream may lead to.
+//! Addresses that the name of a configured upstream may resolve to.
 //!
-//! Whoever configured a name may well mean a machine of the house, so private addresses are as good as others. But what a
-//! name leads to is said by whoever answers for it, and nobody means one of those that no rule may grant a sandbox either.
+//! A configured name may well belong to a machine of a private network, so private addresses are allowed. But the name server
+//! decides where a name leads. Addresses that no rule may grant to a sandbox are refused here, too (SSRF).
 
 use belljar_policy::egress::address::AddressClass;
 use std::net::IpAddr;
 
-/// Whether a connection may be made where a name leads. An address that the configuration spells out is not asked about.
+/// Returns true if a name may resolve to this address. An address in the configuration itself is not checked.
 pub(super) fn may_be_named(address: IpAddr) -> bool {
     AddressClass::of(address).may_be_granted()
 }

@@ -1,4 +1,4 @@
-//! An answer, as it is read from an upstream.
+//! Reads an answer from an upstream.
 
 use super::Connection;
 use crate::http1::limits::RESPONSE_HEAD_BYTES;
@@ -9,16 +9,16 @@ use std::io;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-/// Why there is none, or not all of it.
+/// Reason why there is no answer, or no complete one.
 #[derive(Debug)]
 pub(crate) enum AnswerError {
-    /// The upstream has hung up.
+    /// The upstream closed the connection.
     Ended(io::Error),
-    /// What it says isn't HTTP as it is taken here.
+    /// The answer is not acceptable HTTP.
     Malformed(Malformed),
-    /// There is more than is taken.
+    /// The answer is too large.
     TooLarge,
-    /// It said nothing for too long.
+    /// The idle timeout was exceeded.
     Silent,
 }
 
@@ -31,12 +31,12 @@ impl From<Malformed> for AnswerError {
 // === impl Connection ===
 
 impl Connection {
-    /// The head of the answer, behind any that only says to go on.
+    /// Reads the head of the answer, skipping informational ones (1xx).
     pub(crate) async fn head(&mut self, patience: Duration) -> Result<ResponseHead, AnswerError> {
         self.head_counted(patience, |_| {}).await
     }
 
-    /// The same, telling of the bytes of each head. All of them together are no longer than one may be.
+    /// Like [`Self::head`], and reports the bytes of each head. The size limit applies to all heads together.
     pub(crate) async fn head_counted(
         &mut self,
         patience: Duration,
@@ -54,7 +54,7 @@ impl Connection {
                 taken += end;
                 tell(end as u64);
                 match parsed? {
-                    // Nobody has asked for another protocol.
+                    // No request asks for another protocol.
                     ResponseHead { status: 101, .. } => return Err(Malformed::Syntax.into()),
                     ResponseHead { status: 100..=199, .. } => continue,
                     answer => return Ok(answer),
@@ -66,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// All of the body of an answer with such a head, of at most so many bytes.
+    /// Reads the whole body of an answer, up to a maximum size in bytes.
     pub(crate) async fn body(
         &mut self,
         length: BodyLength,
@@ -76,7 +76,7 @@ impl Connection {
         self.body_counted(length, most, patience, |_| {}).await
     }
 
-    /// The same, telling of the bytes of each piece, also where it is not all of it in the end.
+    /// Like [`Self::body`], and reports the bytes of each piece, even if reading fails in the end.
     pub(crate) async fn body_counted(
         &mut self,
         length: BodyLength,
@@ -93,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// So much of the body at most, and whether there is more; telling of the bytes of each piece.
+    /// Reads the body up to a number of bytes. Returns whether there is more. Reports the bytes of each piece.
     pub(crate) async fn beginning_counted(
         &mut self,
         length: BodyLength,
@@ -137,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// Reads once; false when there is no more.
+    /// Reads once. Returns false at the end of the stream.
     pub(crate) async fn fill(&mut self, patience: Duration) -> Result<bool, AnswerError> {
         match within(patience, self.stream.read_buf(&mut self.inbox)).await {
             Ok(Ok(count)) => Ok(count > 0),

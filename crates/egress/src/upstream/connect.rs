@@ -1,4 +1,4 @@
-//! A new connection to an upstream: dialed, and made secure where it says so.
+//! Makes new connections to upstreams: dials them, with TLS if configured.
 
 use super::dial::{DialError, dial};
 use super::names::{NameSource, Names};
@@ -18,31 +18,31 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// What it takes to make connections; loaded when it is first needed.
+/// Makes connections. Its parts are loaded when first needed.
 pub(crate) struct Connector {
     names: Names,
     trust: Trust,
 }
 
-/// Why there is no connection. What it says is for the host.
+/// Reason why there is no connection. The text is for the operator of the host.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
-    /// Nobody is there, or whoever is hangs up.
+    /// The upstream can't be reached, or hung up.
     #[error("the upstream can't be reached")]
     Unreachable {
         #[source]
         source: io::Error,
     },
-    /// Its name leads where no name may.
+    /// The name of the upstream resolves to a forbidden address.
     #[error("the upstream's name leads to addresses that are never dialed")]
     Forbidden,
-    /// Somebody is there, and hasn't shown to be the upstream, or won't speak as it must.
+    /// The server was not authenticated as the upstream, or TLS failed otherwise.
     #[error("the upstream can't be trusted")]
     Untrusted {
         #[source]
         source: io::Error,
     },
-    /// A credential would be shown to another user of this machine.
+    /// A credential would be sent to another user of this machine.
     #[error(
         "nothing was sent: a credential is shown only to a server of your own user, of root, or of the `user` beside its \
          `url` (a name, a user id, or `any` for one in a container or another network namespace)"
@@ -51,7 +51,7 @@ pub(crate) enum ConnectError {
         #[source]
         source: UntrustedServerError,
     },
-    /// Nobody could be trusted.
+    /// The trusted authorities can't be loaded.
     #[error("there is nothing to tell by whom to trust")]
     NoTrust {
         #[source]
@@ -68,17 +68,17 @@ impl Connector {
 
     pub(crate) async fn connect(&self, upstream: &Upstream) -> Result<Stream, ConnectError> {
         let Some(tls) = &upstream.tls else { return self.dial(upstream).await };
-        // Before anybody hears of it: without trust there is nothing to be said.
+        // Before dialing: without trusted authorities nothing can be sent.
         let config = self.trusted(tls).await?;
         made_secure(self.dial(upstream).await?, tls, config).await
     }
 
-    /// A connection as it is, for protocols that say themselves when it is made secure.
+    /// Connects without TLS, for protocols that start TLS themselves (STARTTLS).
     pub(crate) async fn dial(&self, upstream: &Upstream) -> Result<Stream, ConnectError> {
         Ok(dial(upstream, &self.names).await?)
     }
 
-    /// Makes such a connection secure, where that upstream says that it is.
+    /// Starts TLS on such a connection, if the upstream requires it.
     pub(crate) async fn upgrade(&self, stream: Stream, upstream: &Upstream) -> Result<Stream, ConnectError> {
         let Some(tls) = &upstream.tls else { return Ok(stream) };
         made_secure(stream, tls, self.trusted(tls).await?).await
@@ -98,7 +98,7 @@ async fn made_secure(stream: Stream, tls: &Tls, config: Arc<ClientConfig>) -> Re
     }
 }
 
-/// Has the other end of a connection show that it is that host.
+/// Starts TLS on a connection and authenticates the other end as that host.
 pub(crate) async fn secure(
     stream: TcpStream,
     host: &Host,
@@ -120,7 +120,7 @@ pub(crate) async fn secure(
     }
 }
 
-/// What TLS itself says comes wrapped; everything else is of the connection below.
+/// Returns true for errors of TLS itself, which are wrapped; all others come from the connection below.
 fn is_of_tls(error: &io::Error) -> bool {
     error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some()
 }

@@ -1,4 +1,4 @@
-//! The one place where a connection to the outside is opened.
+//! The only place where connections to the outside are opened.
 
 use super::address::may_be_named;
 use super::names::Names;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-/// Why nothing was opened.
+/// Reason why no connection was opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
     #[error("no connection")]
@@ -33,16 +33,16 @@ pub(super) enum DialError {
     },
 }
 
-/// A connection for somebody in a sandbox, and where it leads.
+/// Connection that was dialed for a sandbox, with its address.
 pub(crate) struct Dialed {
     pub(crate) stream: TcpStream,
-    /// Nothing where a proxy has resolved the name.
+    /// `None` if an upstream proxy has resolved the name.
     pub(crate) address: Option<IpAddr>,
-    /// What has come from there already.
+    /// Bytes that were already received.
     pub(crate) early: BytesMut,
 }
 
-/// Why there is none.
+/// Reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialAllowedError {
     #[error(transparent)]
@@ -63,22 +63,22 @@ pub(crate) enum DialAllowedError {
     },
 }
 
-/// How long whoever is asked is waited for.
+/// Time limits for connecting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
-    /// Until it is known where a name leads.
+    /// For the name lookup.
     pub(crate) names: Duration,
-    /// Until a connection stands.
+    /// For the connection.
     pub(crate) connect: Duration,
 }
 
-/// How long an address is waited for when there is another. The last has all of the time that is left.
+/// Time limit for an address if there is another one. The last one gets all the remaining time.
 const ATTEMPT_TIME: Duration = Duration::from_secs(2);
 
-/// So many addresses of a name are tried.
+/// Maximum number of addresses of a name that are tried.
 const MOST_ATTEMPTS: usize = 6;
 
-/// Connects to a server of the host's. A sandbox is none.
+/// Connects to a local socket of the host. A socket that a sandbox controls is refused.
 async fn local(path: &Path) -> io::Result<UnixStream> {
     socket::check(path)?;
     let stream = UnixStream::connect(path).await?;
@@ -87,7 +87,7 @@ async fn local(path: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Opens a connection to an upstream. Without TLS nothing else shows who serves it, so on this machine its user is looked up.
+/// Connects to an upstream. Without TLS its server is not authenticated, so on this machine the server's user is looked up.
 pub(super) async fn dial(upstream: &Upstream, names: &Names) -> Result<Stream, DialError> {
     let stream = dial_place(&upstream.place, names).await?;
     if let (Stream::Tcp(stream), None) = (&stream, &upstream.tls) {
@@ -96,7 +96,7 @@ pub(super) async fn dial(upstream: &Upstream, names: &Names) -> Result<Stream, D
     Ok(stream)
 }
 
-/// Checks whose server a connection leads to, before anything is sent.
+/// Checks the user of a server before anything is sent.
 async fn check_user(stream: &TcpStream, user: ServerUser) -> Result<(), DialError> {
     let failed = |source| DialError::Failed { source };
     let (client, server) = (stream.local_addr().map_err(failed)?, stream.peer_addr().map_err(failed)?);
@@ -104,7 +104,7 @@ async fn check_user(stream: &TcpStream, user: ServerUser) -> Result<(), DialErro
         return Ok(());
     }
     let stream = std::net::TcpStream::from(stream.as_fd().try_clone_to_owned().map_err(failed)?);
-    // It reads a file, and may wait.
+    // The check reads a file and may block.
     let checking = tokio::task::spawn_blocking(move || tcp_server::check(&stream, user));
     match checking.await.map_err(|died| failed(io::Error::other(died)))? {
         Ok(()) => Ok(()),
@@ -113,7 +113,7 @@ async fn check_user(stream: &TcpStream, user: ServerUser) -> Result<(), DialErro
     }
 }
 
-/// Opens a connection. A name is resolved once, and what is dialed are the addresses that were looked at.
+/// Connects to a place. A name is resolved once, and only the addresses that were checked are dialed.
 async fn dial_place(place: &Place, names: &Names) -> Result<Stream, DialError> {
     let opened = match place {
         Place::Local { path } => local(path).await.map(Stream::Local),
@@ -132,8 +132,8 @@ async fn dial_place(place: &Place, names: &Names) -> Result<Stream, DialError> {
     opened.map_err(|source| DialError::Failed { source })
 }
 
-/// Opens a connection for somebody in a sandbox, where the policy lets them. The name is resolved once; all that it leads to is
-/// looked at, and nothing else is dialed.
+/// Connects for a sandbox where the policy allows it. The name is resolved once and all its addresses are checked. Nothing else
+/// is dialed, which prevents DNS rebinding.
 pub(crate) async fn dial_allowed(
     allowed: Allowed<Destination>,
     names: &Names,
@@ -154,7 +154,7 @@ pub(crate) async fn dial_allowed(
     }
 }
 
-/// Where a destination leads, looked at.
+/// Resolves a destination and checks its addresses.
 pub(super) async fn vetted(
     allowed: Allowed<Destination>,
     names: &Names,
@@ -164,23 +164,23 @@ pub(super) async fn vetted(
         Host::Address(address) => vec![*address],
         Host::Name(name) => match timeout(patience, names.resolve_whole(name.as_str())).await {
             Ok(Ok(found)) => found,
-            // Whoever answers for it doesn't, or says that there is no such name.
+            // The name server does not answer, or there is no such name.
             Ok(Err(_)) => Vec::new(),
             Err(_) => return Err(DialAllowedError::NoAnswer),
         },
     };
-    // One that leads to more is refused whatever they are: no need to look at each.
+    // A name with more addresses is refused anyway, so not every address needs to be checked.
     let found = found.get(..=MOST_ADDRESSES).unwrap_or(&found);
     let own: Vec<_> = found.iter().copied().filter(|address| is_of_this_machine(*address)).collect();
     Ok(allowed.vet(found, &own)?)
 }
 
-/// Whether an address is this machine's: whoever may take it for a socket has it, also one that no packet would come from. Where
-/// that can't be found out it is taken to be: it is about what must not be dialed.
+/// Returns true if an address belongs to this machine: one that a socket can bind to, even if no packet would be sent from it.
+/// Also returns true if that can't be determined, because such addresses must not be dialed.
 pub(crate) fn is_of_this_machine(address: IpAddr) -> bool {
     match UdpSocket::bind((address.to_canonical(), 0)) {
         Ok(_) => true,
-        // A machine that doesn't speak the newer kind has no such address.
+        // A machine without IPv6 has no such address.
         Err(error) => !matches!(
             rustix::io::Errno::from_io_error(&error),
             Some(rustix::io::Errno::ADDRNOTAVAIL | rustix::io::Errno::AFNOSUPPORT)
@@ -188,7 +188,7 @@ pub(crate) fn is_of_this_machine(address: IpAddr) -> bool {
     }
 }
 
-/// A connection to the first that answers.
+/// Connects to the first address that answers.
 async fn first_of(addresses: &[SocketAddr]) -> io::Result<Stream> {
     let (last, others) = addresses.split_last().ok_or(io::ErrorKind::NotFound)?;
     for address in others {
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn what_is_this_machines_is_known_also_where_no_packet_comes_from() {
         for (address, is_own) in [
-            // All of the block is, and packets come from the first of it alone.
+            // The whole block belongs to the machine, although packets are sent from its first address only.
             ("127.0.0.1", true),
             ("127.7.7.7", true),
             ("::ffff:127.0.0.1", true),

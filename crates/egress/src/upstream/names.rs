@@ -1,4 +1,4 @@
-//! Names of upstreams, resolved on the host: by its list of hosts, and by the name servers that it asks.
+//! Resolves names of upstreams on the host: by its hosts file and its name servers.
 
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
@@ -19,24 +19,24 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// Where it stands what a name leads to.
+/// Sources for name lookups.
 #[derive(Debug, Clone)]
 pub struct NameSource {
-    /// The list of hosts.
+    /// Hosts file.
     hosts: PathBuf,
     servers: Servers,
 }
 
-/// Who is asked about other names.
+/// Name servers.
 #[derive(Debug, Clone)]
 enum Servers {
-    /// Those in this file.
+    /// Name servers in this file.
     Listed(PathBuf),
-    /// These.
+    /// These name servers.
     At(Vec<SocketAddr>),
 }
 
-/// Names, and what is known of them. Nothing is before somebody asks.
+/// Name resolver. Nothing is loaded before the first lookup.
 pub(crate) struct Names {
     source: NameSource,
     known: Mutex<Option<Known>>,
@@ -45,35 +45,35 @@ pub(crate) struct Names {
 #[derive(Clone)]
 struct Known {
     hosts: Rc<HashMap<String, Vec<IpAddr>>>,
-    /// None where nobody can be asked.
+    /// `None` if there is no usable name server.
     resolver: Option<TokioResolver>,
     read_at: Instant,
 }
 
-/// How name servers are asked.
+/// Configuration of the resolver.
 type Asking = (ResolverConfig, ResolverOpts);
 
-/// After so long the files are read anew: networks come and go.
+/// Time after which the files are read again, because networks change.
 const FRESH_TIME: Duration = Duration::from_secs(60);
 
-/// How long addresses of the other kind are waited for where some are there.
+/// Maximum wait for addresses of the other family once some have come.
 const GRACE_TIME: Duration = Duration::from_millis(200);
 
 // === impl NameSource ===
 
 impl NameSource {
-    /// What every program of this machine goes by.
+    /// Returns the sources that all programs of this machine use.
     pub fn of_system() -> Self {
         Self { hosts: "/etc/hosts".into(), servers: Servers::Listed("/etc/resolv.conf".into()) }
     }
 
-    /// Another list of hosts, and other name servers.
+    /// Returns sources with another hosts file and other name servers.
     pub fn at(hosts: PathBuf, servers: Vec<SocketAddr>) -> Self {
         Self { hosts, servers: Servers::At(servers) }
     }
 
     fn read(&self) -> (HashMap<String, Vec<IpAddr>>, Option<Asking>) {
-        // A list that isn't there lists nobody.
+        // A missing file has no entries.
         let hosts = std::fs::read(&self.hosts).unwrap_or_default();
         let asking = match &self.servers {
             Servers::Listed(path) => listed(path),
@@ -99,7 +99,7 @@ fn asking(servers: &[SocketAddr]) -> Asking {
     (ResolverConfig::from_parts(None, Vec::new(), each.collect()), ResolverOpts::default())
 }
 
-/// A line of it is an address, and names for it.
+/// Parses a hosts file: each line has an address and its names.
 fn parse_hosts(text: &str) -> HashMap<String, Vec<IpAddr>> {
     let mut hosts: HashMap<String, Vec<IpAddr>> = HashMap::new();
     for line in text.lines() {
@@ -120,12 +120,12 @@ impl Names {
         Self { source, known: Mutex::default() }
     }
 
-    /// Every address that a name in lower case leads to, whatever it is.
+    /// Returns every address of a lower-case name, without a check.
     pub(super) async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         self.resolve_as(name, name).await
     }
 
-    /// The same for a name that is whole: nothing is put behind it to see whether that leads anywhere.
+    /// Like [`Self::resolve`] for a fully qualified name: no search domain is appended.
     pub(crate) async fn resolve_whole(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         self.resolve_as(name, &format!("{name}.")).await
     }
@@ -144,7 +144,7 @@ impl Names {
     }
 
     async fn known(&self) -> io::Result<Known> {
-        // Whoever comes meanwhile waits, and has it then.
+        // Other tasks wait for the lock, and then get the loaded value.
         let mut slot = self.known.lock().await;
         if let Some(known) = slot.as_ref().filter(|known| known.read_at.elapsed() < FRESH_TIME) {
             return Ok(known.clone());
@@ -159,7 +159,7 @@ impl Names {
 }
 
 fn resolver((config, mut options): Asking) -> Option<TokioResolver> {
-    // The list of hosts was looked at before.
+    // The hosts file was read before.
     options.use_hosts_file = ResolveHosts::Never;
     let builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
     builder.with_options(options).build().ok()
@@ -178,7 +178,8 @@ fn addresses(found: &Result<Lookup, NetError>) -> Vec<IpAddr> {
     records.iter().filter_map(|record| record.data.ip_addr()).collect()
 }
 
-/// All of both; but once some are there, not much longer: some servers never answer for the newer kind.
+/// Returns the addresses of both families. Once some have come, it waits only a little longer: some servers never answer for
+/// IPv6.
 async fn both(old: impl Future<Output = Vec<IpAddr>>, new: impl Future<Output = Vec<IpAddr>>) -> Vec<IpAddr> {
     let (mut old, mut new) = (pin!(old), pin!(new));
     let other: Pin<&mut dyn Future<Output = Vec<IpAddr>>>;

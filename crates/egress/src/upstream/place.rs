@@ -1,4 +1,4 @@
-//! Where an upstream is.
+//! Address of an upstream.
 
 use belljar_contract::text::escaped;
 use belljar_trusted::tcp_server::ServerUser;
@@ -7,46 +7,46 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Where an upstream is, and how it is spoken to.
+/// Address and protocol of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Upstream {
     pub(super) place: Place,
-    /// Without it, what is said can be read on the way.
+    /// Without TLS, others on the network path can read the traffic.
     pub(super) tls: Option<Tls>,
-    /// What stands in `Host`.
+    /// Value of the `Host` header.
     host: String,
-    /// What stands before every path.
+    /// Prefix of every path.
     prefix: String,
-    /// Users who may serve it without TLS on this machine; `None` where nothing is stated.
+    /// Users who may serve it without TLS on this machine; `None` if not configured.
     user: Option<ServerUser>,
 }
 
-/// What is dialed.
+/// Address that is dialed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    /// An address that was spelled out.
+    /// IP address.
     Address { address: SocketAddr },
-    /// A name that is resolved for each connection.
+    /// Name that is resolved for each connection.
     Name { name: String, port: u16 },
-    /// A socket of this machine.
+    /// Local socket.
     Local { path: PathBuf },
 }
 
-/// Who must be there, and who says that it is.
+/// Name that the server has to prove, and the authority for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Tls {
     pub(super) server: ServerName<'static>,
-    /// A file with the authorities that count, instead of the system's.
+    /// File with the authorities that are trusted instead of the system's.
     pub(super) authority: Option<PathBuf>,
 }
 
-/// Text that is no place of an upstream.
+/// Text that is no address of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is no upstream: {why}")]
 pub struct UpstreamError {
-    /// What was found.
+    /// Text that was given.
     pub found: String,
-    /// What is wrong with it.
+    /// Error in it.
     pub why: &'static str,
 }
 
@@ -64,30 +64,30 @@ impl Upstream {
         parse(text).map_err(|why| UpstreamError { found: without_secrets(text), why })
     }
 
-    /// Has the authorities in a file count, and no others. None where there is no TLS.
+    /// Trusts only the authorities in a file. Returns `None` if there is no TLS.
     pub fn trusting(self, authority: PathBuf) -> Option<Self> {
         let tls = self.tls.map(|tls| Tls { authority: Some(authority), ..tls })?;
         Some(Self { tls: Some(tls), ..self })
     }
 
-    /// Has that user's server be trusted with a credential, too. `None` where another check says who serves it: TLS, or a socket's.
+    /// Trusts a server of that user with a credential, too. Returns `None` if TLS or a socket's permissions decide about that.
     pub fn served_by(self, user: ServerUser) -> Option<Self> {
         let is_plain_tcp = self.tls.is_none() && !matches!(self.place, Place::Local { .. });
         is_plain_tcp.then_some(Self { user: Some(user), ..self })
     }
 
-    /// An upstream that is sent no credential: unless a user is stated, its server may be any user's.
+    /// Marks an upstream that gets no credential. Unless a user is configured, any user may run its server.
     #[must_use]
     pub fn without_credential(self) -> Self {
         Self { user: self.user.or(Some(ServerUser::Any)), ..self }
     }
 
-    /// The users whose server may be sent a credential without TLS.
+    /// Returns the users whose server may get a credential without TLS.
     pub(super) fn server_user(&self) -> ServerUser {
         self.user.unwrap_or_default()
     }
 
-    /// Whether nobody on the way reads what is said there.
+    /// Returns true if the traffic can't be read on a network.
     pub(crate) fn keeps_to_itself(&self) -> bool {
         let is_of_this_machine = match &self.place {
             Place::Address { address } => address.ip().to_canonical().is_loopback(),
@@ -106,7 +106,7 @@ impl Upstream {
         }
     }
 
-    /// Its address as a URL: scheme, host, port and prefix, or the path of a socket. It contains no credential.
+    /// Returns the address as a URL: scheme, host, port and prefix, or the path of a socket. It contains no credential.
     pub fn address(&self) -> String {
         match (&self.place, &self.tls) {
             (Place::Local { path }, _) => format!("unix:{}", escaped(path.as_os_str().as_bytes())),
@@ -124,7 +124,7 @@ impl Upstream {
     }
 }
 
-/// The text without what may be a secret: a name and password in front of the host, and what stands behind `?` or `#`. It is
+/// Returns the text without possible secrets: a user and password before the host, and everything after `?` or `#`. It is
 /// recorded, and shown to others than its author.
 fn without_secrets(text: &str) -> String {
     let (text, has_more) = match text.find(['?', '#']) {
@@ -133,7 +133,7 @@ fn without_secrets(text: &str) -> String {
     };
     let begin = text.find("://").map_or(0, |at| at + "://".len());
     let (scheme, rest) = text.split_at(begin);
-    // Also where the password holds a `/`.
+    // This works even if the password contains a `/`.
     let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("…@", rest));
     format!("{scheme}{user}{rest}{}", if has_more { "…" } else { "" })
 }
@@ -176,7 +176,7 @@ fn parse_port(text: &str) -> Result<u16, &'static str> {
     text.parse().ok().filter(|port| is_number && *port != 0).ok_or("the port is no number from 1 to 65535")
 }
 
-/// Where a host is, and whose name a certificate has to show.
+/// Parses a host into its address, and the name that its certificate must have.
 fn parse_host(text: &str, port: u16) -> Result<(Place, ServerName<'static>), &'static str> {
     let at = |address: IpAddr| Place::Address { address: SocketAddr::new(address, port) };
     if let Some(inner) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
@@ -192,13 +192,13 @@ fn parse_host(text: &str, port: u16) -> Result<(Place, ServerName<'static>), &'s
     }
     let server = ServerName::try_from(name.clone()).map_err(|_| "the host is no name of a server")?;
     match name.as_str() {
-        // Whoever writes that means this machine, whatever others say.
+        // `localhost` always means this machine, whatever a name server returns.
         "localhost" => Ok((at(Ipv4Addr::LOCALHOST.into()), server)),
         _ => Ok((Place::Name { name, port }, server)),
     }
 }
 
-/// Whether it is a name, and could not pass for an address with some library.
+/// Returns true if it is a name that no library could take for an address.
 fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
         let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -208,7 +208,7 @@ fn is_name(text: &str) -> bool {
             && !label.ends_with('-')
     };
     let last = text.rsplit('.').next().unwrap_or_default();
-    // 127.1, 2130706433 and 0x7f000001 are addresses for some.
+    // Some libraries take 127.1, 2130706433 and 0x7f000001 for addresses.
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
     text.len() <= 253 && text.split('.').all(is_label) && !is_number
 }

@@ -1,4 +1,4 @@
-//! Connections that wait for the next call, and new ones where none does.
+//! Pool of idle connections. If none is available, a new one is made.
 
 use super::connect::{ConnectError, Connector};
 use super::dial::Dialed;
@@ -9,37 +9,37 @@ use bytes::BytesMut;
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// A connection, and what has been read from it and not been used yet.
+/// Connection, with bytes that were read from it and are not used yet.
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
     pub(crate) inbox: BytesMut,
-    /// Whether it has been used before.
+    /// True if the connection was used before.
     pub(crate) is_used: bool,
 }
 
-/// All of those that wait, and how others are made.
+/// Idle connections, and the means to make others.
 pub(crate) struct Pool {
     connector: Connector,
     idle: RefCell<Vec<Idle>>,
 }
 
-/// Those that wait for one upstream. There are few upstreams, and comparing costs less than hashing.
+/// Idle connections to one upstream. There are few upstreams, and comparing costs less than hashing.
 struct Idle {
     upstream: Upstream,
     waiting: Vec<(Instant, Connection)>,
 }
 
-/// So many wait for each upstream, and so long.
+/// Maximum number of idle connections for each upstream, and their maximum idle time.
 const MOST_IDLE: usize = 128;
 const LONGEST_IDLE: Duration = Duration::from_secs(55);
 
-/// For the head of an answer.
+/// Initial buffer size for the head of an answer, in bytes.
 const ROOM: usize = 4 << 10;
 
 // === impl Connection ===
 
 impl Connection {
-    /// One that was dialed for somebody in a sandbox, and is nobody else's before or after.
+    /// Wraps a connection that was dialed for a sandbox. It is never shared or reused.
     pub(crate) fn of(Dialed { stream, early, .. }: Dialed) -> Self {
         Self { stream: Stream::Tcp(stream), inbox: early, is_used: false }
     }
@@ -52,12 +52,12 @@ impl Connection {
 // === impl Pool ===
 
 impl Pool {
-    /// An empty one, for upstreams whose names are resolved there.
+    /// Creates an empty pool that resolves names by `names`.
     pub(crate) fn new(names: NameSource) -> Self {
         Self { connector: Connector::new(names), idle: RefCell::default() }
     }
 
-    /// A connection that is open, and on which nothing is under way.
+    /// Takes an open connection without a request under way.
     pub(crate) async fn take(&self, upstream: &Upstream) -> Result<Connection, ConnectError> {
         while let Some(mut connection) = self.pop(upstream) {
             if connection.stream.is_quiet() {
@@ -71,7 +71,7 @@ impl Pool {
     fn pop(&self, upstream: &Upstream) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
         let Idle { waiting, .. } = idle.iter_mut().find(|idle| idle.upstream == *upstream)?;
-        // The last comes first: the others grow old.
+        // The latest is used first; the others expire.
         let (since, connection) = waiting.pop()?;
         match since.elapsed() < LONGEST_IDLE {
             true => Some(connection),
@@ -82,10 +82,10 @@ impl Pool {
         }
     }
 
-    /// Gives one back on which a call has ended well.
+    /// Gives back a connection after a successful call.
     pub(crate) fn give_back(&self, upstream: &Upstream, mut connection: Connection) {
         connection.is_used = true;
-        // Whatever is left over belongs to nothing that was asked for.
+        // Left-over bytes belong to no request, so the connection is not reused.
         if !connection.inbox.is_empty() {
             return;
         }

@@ -1,4 +1,4 @@
-//! A stream that only its two ends can read.
+//! TLS streams to upstreams.
 
 use super::stream::Stream;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -18,13 +18,13 @@ use tokio_rustls::client::TlsStream;
 /// TLS over a connection.
 pub(crate) struct Secure(TlsStream<Stream>);
 
-/// An end that says more than this while it isn't asked is none to go on with.
+/// Maximum number of unrequested bytes. A server that sends more can't be reused.
 const MOST_UNASKED: usize = 64 << 10;
 
 // === impl Secure ===
 
 impl Secure {
-    /// Has the other end show who it is.
+    /// Makes the TLS handshake and authenticates the server.
     pub(super) async fn open(
         stream: Stream,
         server: ServerName<'static>,
@@ -33,13 +33,14 @@ impl Secure {
         TlsConnector::from(config).connect(server, stream).await.map(Self)
     }
 
-    /// Whether it is open and has nothing to say. What TLS says for itself, such as tickets for later, is taken in.
+    /// Returns true if the connection is open and has no data to read. Messages of TLS itself, such as session tickets, are
+    /// processed.
     pub(super) fn is_quiet(&mut self) -> bool {
         let (stream, session) = self.0.get_mut();
         let mut taken = 0;
         let mut room = [0; 4 << 10];
         while taken < MOST_UNASKED {
-            // The kernel may know more than the reactor has heard of yet.
+            // The kernel may know more than the reactor does.
             match rustix::net::recv(stream.as_fd(), &mut room[..], RecvFlags::DONTWAIT) {
                 Err(Errno::AGAIN) => return has_nothing_to_say(session),
                 Ok((count @ 1.., _)) => {
@@ -55,7 +56,7 @@ impl Secure {
     }
 }
 
-/// Has TLS look at bytes; false where they aren't its own.
+/// Processes bytes by TLS. Returns false if they contain data of the application.
 fn take_in(session: &mut ClientConnection, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         if !session.read_tls(&mut bytes).is_ok_and(|count| count > 0) || !has_nothing_to_say(session) {
@@ -84,8 +85,8 @@ impl AsyncRead for Secure {
     ) -> Poll<io::Result<()>> {
         let stream = &mut self.get_mut().0;
         if stream.get_ref().1.wants_write() {
-            // Who waits for an answer has said everything, and the last of it may not have gone out yet. If it can't, reading
-            // tells why.
+            // A reader has written everything, but the last bytes may not have been sent yet. If sending fails, reading reports
+            // the reason.
             let _ = Pin::new(&mut *stream).poll_flush(context);
         }
         Pin::new(stream).poll_read(context, into)
@@ -97,7 +98,8 @@ impl AsyncWrite for Secure {
         Pin::new(&mut self.get_mut().0).poll_write(context, bytes)
     }
 
-    // Together: who looks on from outside could tell by the records how long each piece is, a secret among them.
+    // All pieces together: otherwise an observer could tell the length of each piece, including a secret, from the sizes of
+    // records.
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -152,7 +154,7 @@ mod tests {
         let (opened, accepted) = tokio::join!(opened, TlsAcceptor::from(server).accept(far));
         let (mut near, mut far) = (opened.unwrap(), accepted.unwrap());
         rustix::net::sockopt::set_socket_send_buffer_size(&near, 4 << 10).unwrap();
-        // TLS has room for it, and the socket hasn't.
+        // TLS has buffer space for it, and the socket has not.
         let said = vec![7; 48 << 10];
         near.write_all(&said).await.unwrap();
         assert!(near.0.get_ref().1.wants_write());

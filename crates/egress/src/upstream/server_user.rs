@@ -1,4 +1,4 @@
-//! `user`, beside a `url`: whose server on this machine may be sent a credential without TLS.
+//! `user`, beside a `url`: user whose server on this machine may get a credential without TLS.
 
 use super::place::Upstream;
 use belljar_contract::yaml::{Members, text_or_number};
@@ -11,7 +11,7 @@ pub fn read_user(members: &mut Members<'_, '_>, upstream: Option<Upstream>) -> O
         text_or_number(node, log, EXPECTED_USER, |text| ServerUser::parse(text).ok())
     });
     let (Some(user), Some((position, path))) = (user, place) else { return upstream };
-    // What is wrong with the url is noted there.
+    // An error in the URL is reported elsewhere.
     let served = upstream?.served_by(user);
     if served.is_none() {
         members.log.note(position, &path, "`user` for a url that isn't plain http", "it beside http://");

@@ -1,4 +1,4 @@
-//! A stream of bytes to an upstream, of whichever kind.
+//! Byte streams to upstreams, of any kind.
 
 use super::secure::Secure;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-/// One, as it was dialed or made secure since.
+/// Byte stream to an upstream.
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Local(UnixStream),
@@ -19,12 +19,12 @@ pub(crate) enum Stream {
 // === impl Stream ===
 
 impl Stream {
-    /// Whether it is open and has nothing to say.
+    /// Returns true if it is open and has no data to read.
     pub(super) fn is_quiet(&mut self) -> bool {
         match self {
             Self::Secure(stream) => stream.is_quiet(),
             Self::Tcp(_) | Self::Local(_) => {
-                // The kernel may know more than the reactor has heard of yet.
+                // The kernel may know more than the reactor does.
                 let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
                 let peeked = rustix::net::recv(&*self, &mut [0_u8; 1][..], flags);
                 peeked.is_err_and(|errno| errno == rustix::io::Errno::AGAIN)

@@ -1,8 +1,9 @@
-//! Through a proxy of the house, or an orchestrator's. For a tunnel it is asked for an address that was looked at here, unless it is the
-//! one who resolves names. A request of plain HTTP goes to it with its whole URL, as proxies expect it: many tunnel to TLS ports alone.
+//! Connects through an upstream proxy, a site's own or an orchestrator's. For a tunnel the proxy is asked for an address that
+//! was checked here, unless the proxy resolves names. A plain HTTP request is sent to it with the whole URL, as proxies expect
+//! it: many only tunnel to TLS ports.
 //!
-//! A proxy that is asked for a URL resolves the name in it. So where names are resolved here, a request to a name goes by a tunnel to the
-//! address that was looked at; one to an address goes as a URL.
+//! A proxy that is asked for a URL resolves the name in it. So where names are resolved here, a request to a name goes through
+//! a tunnel to the checked address; a request to an address goes as a URL.
 
 use super::dial::{DialAllowedError, Dialed, Patience, dial, vetted};
 use super::names::Names;
@@ -25,61 +26,61 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-/// Such a proxy.
+/// Upstream proxy.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Through {
-    /// Where it is; spoken to without TLS.
+    /// Address of the proxy; connections to it have no TLS.
     pub(crate) upstream: Upstream,
-    /// A user and a password with a colon between them, for who is asked for them.
+    /// User and password with a colon between them, if the proxy requires them.
     pub(crate) credential: Option<Arc<Credential>>,
-    /// Who says where names lead.
+    /// Host that resolves names: this one or the proxy.
     pub(crate) names: Resolver,
-    /// Whether it is told for which task and job something is asked.
+    /// True if requests to the proxy name the task and the job.
     pub(crate) tells_owner: bool,
-    /// Who is reached without it.
+    /// Hosts that are reached without the proxy.
     pub(crate) except: Vec<HostPattern>,
 }
 
-/// What is wanted of a connection.
+/// Purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wants {
-    /// Bytes both ways, to the destination itself.
+    /// Tunnel to the destination itself.
     Tunnel,
     /// One request of plain HTTP.
     Request,
 }
 
-/// A connection, and what has to be said on it.
+/// Connection, and what has to be sent on it first.
 pub(crate) struct Reached {
     pub(crate) dialed: Dialed,
-    /// Of a connection to the proxy itself, which is asked for a whole URL. `None` where the other end is the destination.
+    /// Set for a connection to the proxy itself, which is asked for a whole URL. `None` if the other end is the destination.
     pub(crate) proxy: Option<Introduction>,
 }
 
-/// Lines of a head that tell a proxy who asks.
+/// Header lines that introduce the client to a proxy.
 pub(crate) struct Introduction {
     lines: Zeroizing<Vec<u8>>,
     names: Vec<&'static str>,
 }
 
-/// Who says where names lead.
+/// Host that resolves names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resolver {
-    /// This host. The proxy is asked for addresses that a sandbox may get to.
+    /// On this host. The proxy is asked for addresses that the sandbox may reach.
     Here,
-    /// The proxy. It has to keep sandboxes from what is none of theirs.
+    /// At the proxy. It has to keep sandboxes out of private networks.
     There,
 }
 
 // === impl Through ===
 
 impl Through {
-    /// Whether that is reached by it.
+    /// Returns true if that host is reached through the proxy.
     pub(crate) fn leads_to(&self, host: &Host) -> bool {
         !self.except.iter().any(|pattern| pattern.matches(host))
     }
 
-    /// Opens a connection by it.
+    /// Connects through the proxy.
     pub(crate) async fn reach(
         &self,
         (allowed, wants): (Allowed<Destination>, Wants),
@@ -115,7 +116,7 @@ impl Through {
                 vetted.value().addresses().iter().map(show).collect()
             }
         };
-        // It tries for as long as it likes: another address is for when it has said no.
+        // Each address gets the whole connect time limit. The next one is tried after a refusal or a timeout.
         let mut last = DialAllowedError::NoAnswer;
         for (authority, address) in asked.into_iter().take(MOST_ASKED) {
             match timeout(patience.connect, self.tunnel(&authority, names, &introduction)).await {
@@ -127,7 +128,7 @@ impl Through {
         Err(last)
     }
 
-    /// A connection to the proxy itself.
+    /// Connects to the proxy itself.
     async fn connect(&self, names: &Names) -> Result<TcpStream, DialAllowedError> {
         match dial(&self.upstream, names).await {
             Ok(Stream::Tcp(stream)) => Ok(stream),
@@ -136,7 +137,7 @@ impl Through {
         }
     }
 
-    /// What it is told of who asks.
+    /// Returns the header lines that introduce the client.
     async fn introduction(&self, owner: &RunOwner) -> Result<Introduction, DialAllowedError> {
         let mut introduction =
             Introduction { lines: Zeroizing::new(Vec::with_capacity(ROOM)), names: Vec::new() };
@@ -152,7 +153,7 @@ impl Through {
             if !self.tells_owner {
                 break;
             }
-            // A run never says it for itself.
+            // A run can never set this header itself.
             introduction.names.push(name);
             if let Some(id) = id {
                 introduction.say(name.as_bytes(), &[id.as_bytes()]);
@@ -186,7 +187,7 @@ impl Through {
         let head = ResponseHead::parse(inbox.get(..end).unwrap_or_default());
         inbox.advance(end);
         match head.map_err(|error| no_proxy(io::Error::other(error)))?.status {
-            // What stands behind the head is of whoever is at the other end.
+            // Bytes after the head come from the destination.
             200..=299 => Ok((stream, inbox)),
             status => Err(DialAllowedError::Refused { status }),
         }
@@ -201,17 +202,17 @@ impl Introduction {
         parts.for_each(|part| self.lines.extend_from_slice(part));
     }
 
-    /// Lines of a head. A credential may be in them.
+    /// Returns the header lines. They may contain a credential.
     pub(crate) fn lines(&self) -> &[u8] {
         &self.lines
     }
 
-    /// The headers that are for the proxy alone, besides those that every proxy keeps.
+    /// Returns the names of headers that are only for the proxy, besides those that every proxy removes.
     pub(crate) fn names(&self) -> &[&'static str] {
         &self.names
     }
 
-    /// Whether it is what a header is for.
+    /// Returns true if a header of that name is part of the introduction.
     pub(crate) fn says(&self, name: &[u8]) -> bool {
         self.names.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name))
     }
@@ -227,11 +228,11 @@ fn no_proxy(source: io::Error) -> DialAllowedError {
     DialAllowedError::NoProxy { source }
 }
 
-/// The headers by which a proxy is told for what something is asked.
+/// Headers that name the task and the job of a request.
 const TASK_ID: &str = "X-CyNode-Task-Id";
 const JOB_ID: &str = "X-CyNode-Job-Id";
 
-/// So many addresses of a name it is asked for.
+/// Maximum number of addresses of a name that the proxy is asked for.
 const MOST_ASKED: usize = 3;
 
 const ROOM: usize = 1 << 10;

@@ -1,4 +1,4 @@
-//! By whom TLS knows an upstream: the system's authorities, or those of the house.
+//! Authorities by which TLS authenticates upstreams: the system's, or a site's own.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,20 +18,20 @@ use std::sync::{Arc, Mutex as SharedMutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// What is trusted, by who says so.
+/// TLS configurations, by their authorities.
 #[derive(Default)]
 pub(crate) struct Trust {
     known: RefCell<HashMap<Authorities, Rc<Slot>>>,
 }
 
-/// Who says who may be trusted.
+/// Trusted authorities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Authorities {
-    /// The system.
+    /// Those of the system.
     System,
-    /// This file, and nobody else.
+    /// Only those in this file.
     Only(PathBuf),
-    /// The system, and this file.
+    /// Those of the system and those in this file.
     Besides(PathBuf),
 }
 
@@ -44,58 +44,58 @@ struct Known {
     loaded_at: Instant,
 }
 
-/// Why nobody can be trusted.
+/// Reason why the authorities can't be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// The file can't be read, or is none of certificates.
+    /// The file can't be read or holds no certificates.
     #[error("can't read certificates from {}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         #[source]
         source: pem::Error,
     },
     /// A certificate in the file is no authority's.
     #[error("{} holds a certificate that can't be trusted", path.display())]
     Certificate {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         #[source]
         source: rustls::Error,
     },
-    /// There is none.
+    /// There are no authorities.
     #[error("there are no certificates of authorities")]
     Nothing,
-    /// The library can't do what is asked of it.
+    /// The TLS library does not support the configuration.
     #[error("TLS can't be set up")]
     Setup {
-        /// Why.
+        /// Reason.
         #[source]
         source: rustls::Error,
     },
-    /// Nobody was there to load them.
+    /// The task that loaded them was interrupted.
     #[error("certificates were not loaded")]
     Interrupted,
 }
 
-/// After so long it is loaded anew: authorities come and go.
+/// Time after which the authorities are loaded again, because they may change.
 const FRESH_TIME: Duration = Duration::from_secs(600);
 
-/// What any thread of this process has loaded: each run is served by a thread of its own, and loading takes milliseconds.
+/// Shared by all threads of this process: each run has its own thread, and loading takes milliseconds.
 static LOADED: SharedMutex<Vec<(Authorities, Known)>> = SharedMutex::new(Vec::new());
 
-/// What is spoken, and nothing else.
+/// The only protocol that is offered (ALPN).
 const PROTOCOL: &[u8] = b"http/1.1";
 
 // === impl Trust ===
 
 impl Trust {
-    /// What a connection needs to tell by whether its other end may be trusted.
+    /// Returns the TLS configuration by which a connection authenticates its other end.
     pub(super) async fn config(&self, authorities: Authorities) -> Result<Arc<ClientConfig>, TrustError> {
         let slot = Rc::clone(self.known.borrow_mut().entry(authorities.clone()).or_default());
-        // Whoever comes meanwhile waits, and has it then.
+        // Other tasks wait for the lock, and then get the loaded value.
         let mut slot = slot.lock().await;
         if let Some(known) = slot.as_ref().filter(|known| known.is_fresh()) {
             return Ok(Arc::clone(&known.config));
@@ -127,11 +127,11 @@ fn known_or_loaded(authorities: &Authorities) -> Result<Known, TrustError> {
     Ok(known)
 }
 
-/// Reads what there is.
+/// Loads the authorities.
 pub(super) fn load(authorities: &Authorities) -> Result<ClientConfig, TrustError> {
     let mut roots = RootCertStore::empty();
     if !matches!(authorities, Authorities::Only(_)) {
-        // Some of the system's may be too old or odd.
+        // Some of the system's certificates may be unsupported.
         roots.add_parsable_certificates(of_system()?);
     }
     if let Authorities::Only(path) | Authorities::Besides(path) = authorities {
@@ -148,7 +148,7 @@ pub(super) fn load(authorities: &Authorities) -> Result<ClientConfig, TrustError
     Ok(config)
 }
 
-/// Every certificate in the file has to be one: somebody has written it down for this alone.
+/// Adds the certificates in a configured file. Each of them must be valid, because the file has no other purpose.
 fn add_of_house(path: &Path, roots: &mut RootCertStore) -> Result<(), TrustError> {
     let read = |source| TrustError::Read { path: path.to_owned(), source };
     for certificate in certificates(path)? {
@@ -158,7 +158,7 @@ fn add_of_house(path: &Path, roots: &mut RootCertStore) -> Result<(), TrustError
     Ok(())
 }
 
-/// What the system trusts, or what variables name instead of that.
+/// Returns the system's authorities, or those that environment variables name instead.
 fn of_system() -> Result<Vec<CertificateDer<'static>>, TrustError> {
     for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
         let named = std::env::var_os(name).unwrap_or_default();
@@ -170,10 +170,10 @@ fn of_system() -> Result<Vec<CertificateDer<'static>>, TrustError> {
     Ok(rustls_native_certs::load_native_certs().certs)
 }
 
-/// Checks a file of authorities, or a directory with all that is in it: its names are links as a rule, which lead elsewhere.
+/// Checks a file of authorities, or a directory and its files; the entries of a directory are usually symlinks to other places.
 fn check_named(path: &Path) -> Result<(), TrustError> {
     let refused = |path: &Path, error: UntrustedFileError| match error {
-        // What can't be read isn't believed.
+        // A file that can't be read isn't used.
         UntrustedFileError::Look { .. } | UntrustedFileError::Kind { .. } => Ok(()),
         refused => Err(TrustError::Read { path: path.to_owned(), source: pem::Error::Io(refused.into()) }),
     };
@@ -188,18 +188,18 @@ fn check_named(path: &Path) -> Result<(), TrustError> {
     Ok(())
 }
 
-/// What a file holds that is out of reach of sandboxes.
+/// Reads the certificates of a file that must be out of reach of sandboxes.
 fn certificates(path: &Path) -> Result<ReadIter<BufReader<File>, CertificateDer<'static>>, TrustError> {
     let opened = trusted_file::open(path)
         .map_err(|error| TrustError::Read { path: path.to_owned(), source: pem::Error::Io(error.into()) })?;
     Ok(CertificateDer::pem_reader_iter(opened))
 }
 
-/// The certificates of the system's authorities, and of those in a file besides, as a text of PEM: for whoever is to trust as the
-/// host does.
+/// Returns the certificates of the system's authorities, and of those in the given file, in PEM: for programs that should trust
+/// the same as the host.
 ///
 /// # Errors
-/// [`TrustError`] when there is a file and it can't be read.
+/// [`TrustError`], if the file can't be read.
 pub fn authorities_of_system(besides: Option<&Path>) -> Result<String, TrustError> {
     let mut all = of_system()?;
     if let Some(path) = besides {
@@ -211,7 +211,7 @@ pub fn authorities_of_system(besides: Option<&Path>) -> Result<String, TrustErro
     Ok(all.iter().map(|certificate| pem(certificate)).collect())
 }
 
-/// A certificate as text (RFC 7468).
+/// Returns a certificate in PEM (RFC 7468).
 pub(crate) fn pem(certificate: &[u8]) -> String {
     const WIDTH: usize = 64;
     let mut text = String::from("-----BEGIN CERTIFICATE-----\n");

@@ -1,12 +1,12 @@
-//! Answers of the proxy's own.
+//! Answers that the proxy itself gives.
 
 use super::refusal::Refusal;
 use serde_json::json;
 
-/// What a tunnel begins with.
+/// Response head that opens a tunnel.
 pub(crate) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
-/// A refusal. Many programs show of it the status line alone, so that says why, too.
+/// Builds a refusal. Many programs show only the status line, so the reason is in it, too.
 pub(crate) fn refused(refusal: &Refusal, keeps_alive: bool, has_body: bool) -> Vec<u8> {
     let (status, said) = (refusal.status(), refusal.to_string());
     let problem = json!({
@@ -32,12 +32,12 @@ pub(crate) fn refused(refusal: &Refusal, keeps_alive: bool, has_body: bool) -> V
     answer.into_bytes()
 }
 
-/// Text that may stand in a status line.
+/// Makes a text fit for a status line: printable ASCII, at most 120 characters.
 fn phrase(said: &str) -> String {
     said.chars().map(|one| if one == ' ' || one.is_ascii_graphic() { one } else { '?' }).take(120).collect()
 }
 
-/// How RFC 9209 calls it.
+/// Proxy error type of a status (RFC 9209).
 fn error_type(status: u16) -> &'static str {
     match status {
         403 => "http_request_denied",

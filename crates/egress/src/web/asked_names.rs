@@ -1,26 +1,26 @@
-//! The names that a run has asked for, of those that patterns alone let in. Whoever answers for them hears each, so there are only
-//! so many, and it is known before anybody is asked where one leads.
+//! Rate limit for the host names that a run requests and that only wildcard patterns allow. The name server of such a zone sees
+//! each name, so names could carry data out. The limit is checked before a name is resolved.
 
 use belljar_policy::egress::{Allowed, Destination, Host, HostName, HostPattern, NameLimits};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Of one run.
+/// Names that one run has requested.
 #[derive(Debug, Default)]
 pub(super) struct AskedNames(Mutex<Vec<Below>>);
 
-/// Those that one pattern has let in.
+/// Names that one wildcard pattern has allowed.
 #[derive(Debug)]
 struct Below {
     pattern: HostPattern,
     known: HashSet<HostName>,
-    /// How long it takes until all of them are made up for, as it was then.
+    /// Time until the limit has fully recovered, as it was at `since`.
     owed: Duration,
     since: Instant,
 }
 
-/// So many are kept in mind. Whoever has had more has all of them counted anew.
+/// Maximum number of remembered names for each pattern. A run with more has all of them counted anew.
 const MOST_KNOWN: usize = 16_384;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -28,13 +28,13 @@ const HOUR: Duration = Duration::from_secs(3_600);
 // === impl AskedNames ===
 
 impl AskedNames {
-    /// Whether that may be asked for. It is counted, unless it has been before.
+    /// Returns true if the name may be requested. A new name counts against the limit; a known one does not.
     pub(super) fn may_ask(&self, allowed: &Allowed<Destination>, now: Instant) -> bool {
         let (Host::Name(name), wildcards) = (&allowed.value().host, allowed.wildcards()) else { return true };
         if wildcards.is_empty() {
             return true;
         }
-        // Nothing in there is ever half done.
+        // No panic can leave the list half changed.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for wildcard in wildcards {
             if all.iter().all(|below| below.pattern != wildcard.pattern) {
@@ -60,7 +60,7 @@ impl Below {
         Self { pattern, known: HashSet::new(), owed: Duration::ZERO, since: now }
     }
 
-    /// Counts one more, if there may be one.
+    /// Counts one more name if the limit has room for it.
     fn take(&mut self, name: &HostName, limits: NameLimits, now: Instant) -> bool {
         let apart = HOUR / limits.an_hour.max(1);
         let owed = self.owed.saturating_sub(now.saturating_duration_since(self.since)) + apart;
@@ -85,7 +85,7 @@ mod tests {
         Rule { names, ..Rule::for_hosts(HostPattern::parse(pattern).unwrap()) }
     }
 
-    /// How many of these names may be asked for then.
+    /// Number of these names that may be requested at that time.
     fn count(
         asked: &AskedNames,
         policy: &EgressPolicy,
@@ -112,10 +112,10 @@ mod tests {
             count(&asked, &policy, names(from, to, "zone.test"), now + Duration::from_secs(after))
         };
         assert_eq!(counted(0, 100, 0), 10);
-        // Those that are known cost nothing, and nobody has forgotten them.
+        // Known names are remembered and cost nothing.
         assert_eq!((counted(0, 100, 59), counted(0, 100, 60), counted(0, 11, 60)), (10, 11, 11));
         assert_eq!(counted(100, 200, 60 * 4), 3);
-        // Never more than at once, however long nobody has asked.
+        // The burst limit holds, however long the run has requested nothing.
         assert_eq!(counted(200, 300, 60 * 100_000), 10);
         let named = std::iter::repeat_n("named.zone.test".to_owned(), 20);
         assert_eq!(count(&asked, &policy, named, now + Duration::from_secs(60 * 100_000)), 20);

@@ -1,7 +1,7 @@
-//! Who shows itself to one run for the hosts whose connections are looked into.
+//! Certificate authority of one run, for hosts whose connections are intercepted (TLS interception).
 //!
-//! The run trusts this authority, and nobody else does. Its key is in this process's memory alone, and gone with the run; the
-//! certificates are for as long as a run may reasonably last.
+//! Only the run trusts it. Its key exists only in this process's memory and is gone with the run. Its certificates are valid
+//! for the longest time that a run may reasonably last.
 
 use crate::upstream::{TrustError, authorities_of_system, pem};
 use belljar_policy::egress::Host;
@@ -18,16 +18,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
 
-/// An authority of one run's.
+/// Certificate authority of one run.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
-    /// One for all hosts: it is who signs that counts.
+    /// One key for the certificates of all hosts: only the issuer's signature matters.
     key: KeyPair,
     shown: Mutex<HashMap<Host, Arc<ServerConfig>>>,
 }
 
-/// There is no authority, or nothing for it to show.
+/// The authority or one of its certificates could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("can't make a certificate")]
 pub struct AuthorityError {
@@ -35,23 +35,23 @@ pub struct AuthorityError {
     source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// The clock of whoever looks may be a little behind.
+/// Validity before and after now. The sandbox's clock may be a little behind.
 const BEFORE: SignedDuration = SignedDuration::from_hours(24);
 const AFTER: SignedDuration = SignedDuration::from_hours(24 * 30);
 
-/// So many hosts are remembered; whoever asks for more has certificates made again.
+/// Maximum number of remembered hosts. A run that requests more has certificates made again.
 const MOST_SHOWN: usize = 256;
 
-/// What is spoken, and nothing else.
+/// The only protocol that is offered (ALPN).
 const PROTOCOL: &[u8] = b"http/1.1";
 
 // === impl Authority ===
 
 impl Authority {
-    /// One for a run.
+    /// Makes the authority of a run.
     ///
     /// # Errors
-    /// [`AuthorityError`], when there is nothing random to make a key of.
+    /// [`AuthorityError`], if no random key can be generated.
     pub fn new() -> Result<Self, AuthorityError> {
         let key = KeyPair::generate()?;
         let mut params = params(&format!("Belljar run {}", Uuid::new_v4()))?;
@@ -62,19 +62,19 @@ impl Authority {
         Ok(Self { issuer, certificate, key, shown: Mutex::default() })
     }
 
-    /// Whom the run is to trust, as a text of PEM: whoever the host does, those in a file besides, and this authority.
+    /// Returns the trust bundle of the run in PEM: the host's authorities, those in the given file, and this authority.
     ///
     /// # Errors
-    /// [`TrustError`] when there is a file and it can't be read.
+    /// [`TrustError`], if the file can't be read.
     pub fn bundle(&self, besides: Option<&Path>) -> Result<String, TrustError> {
         let mut all = authorities_of_system(besides)?;
         all.push_str(&pem(&self.certificate));
         Ok(all)
     }
 
-    /// What a server shows that is taken for that host.
+    /// Returns the TLS configuration of a server that poses as this host.
     pub(super) fn shows(&self, host: &Host) -> Result<Arc<ServerConfig>, AuthorityError> {
-        // Nothing in there is ever half done.
+        // No panic can leave the map half changed.
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = shown.get(host) {
             return Ok(Arc::clone(config));
@@ -107,7 +107,7 @@ impl Authority {
     }
 }
 
-/// A certificate that begins a little before now, and is called that if it is called anything.
+/// Parameters of a certificate that becomes valid a little before now. `name` is its common name, unless it is empty.
 fn params(name: &str) -> Result<CertificateParams, AuthorityError> {
     let mut params = CertificateParams::new(Vec::new())?;
     let date = |timestamp: Timestamp| {
@@ -121,7 +121,7 @@ fn params(name: &str) -> Result<CertificateParams, AuthorityError> {
     if !name.is_empty() {
         params.distinguished_name.push(DnType::CommonName, name);
     }
-    // Without one it would be that of its key, which others have, too.
+    // Without a serial number of its own it would get one from its key, which other certificates share.
     params.serial_number = Some(SerialNumber::from_slice(Uuid::new_v4().as_bytes()));
     Ok(params)
 }

@@ -1,29 +1,29 @@
-//! `egress`: what sandboxes may reach of the web, and the credentials that are filled in for them on the way.
+//! `egress`: hosts that sandboxes may reach, and credentials that the proxy injects for them.
 //!
 //! ```yaml
 //! egress:
 //!   rules:
 //!     - host: api.example.com
 //!       paths: [/v1/]
-//!       credentials: [house]             # their placeholders are filled in here, and nowhere else
+//!       credentials: [house]             # injected for this rule's requests, and for no others
 //!   credentials:
-//!     - name: house                      # inside it is `belljar:cred:house`
+//!     - name: house                      # its placeholder inside is `belljar:cred:house`
 //!       from: {file: /etc/house/token}   # or {env: NAME}, or {command: [PROGRAM, …]}
 //!       headers: [authorization]         # where the placeholder may stand
 //!       query: [key]
 //!   aws_keys:
-//!     - name: bucket                     # requests that a placeholder has signed are signed anew
+//!     - name: bucket                     # requests signed with a placeholder key are signed anew
 //!       access_key_id: {env: BUCKET_ID}
 //!       secret_access_key: {env: BUCKET_KEY}
 //!       services: [s3]
 //!   authorities: /etc/house/ca.pem       # trusted besides the system's
-//!   proxy:                               # through which all goes
+//!   proxy:                               # upstream proxy of all connections
 //!     url: http://proxy.house:3128
 //!     credential: {file: /etc/house/proxy}   # USER:PASSWORD
-//!     names: here                        # who resolves them: here, or there
-//!     identity: false                    # whether it is told the task and the job
+//!     names: here                        # where names are resolved: here, or there (at the proxy)
+//!     identity: false                    # whether requests to it name the task and the job
 //!     except: ["*.house.example"]
-//!   connections: []                      # interfaces that the host calls (`api::config`)
+//!   connections: []                      # APIs that the host calls (`api::config`)
 //!   search:                              # where agents search the web
 //!     kind: searxng                      # or brave
 //!     connection: searches               # one of `connections`
@@ -43,66 +43,66 @@ use std::sync::Arc;
 /// The section, checked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WebConfig {
-    /// What may be reached.
+    /// Policy that decides which hosts may be reached.
     pub policy: EgressPolicy,
-    /// What is filled in, by name.
+    /// Credentials that are injected, by name.
     pub(crate) credentials: Credentials,
-    /// A file with authorities that are trusted besides the system's, where connections are looked into.
+    /// File with authorities that are trusted besides the system's, for intercepted connections.
     pub authorities: Option<PathBuf>,
-    /// A proxy through which all goes.
+    /// Upstream proxy for all connections.
     pub(crate) through: Option<Through>,
-    /// Interfaces that the host calls.
+    /// APIs that the host calls.
     pub connections: Connections,
-    /// Where agents search the web, if they may.
+    /// Search service for agents, if they may search.
     pub search: Option<Search>,
-    /// How much of what a run reaches may be recorded.
+    /// Limits on what a run may write to the audit log.
     pub audit: AuditLimits,
 }
 
-/// Who searches the web.
+/// Search service for the web.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
-    /// What it speaks.
+    /// Protocol of the service.
     pub kind: SearchKind,
-    /// How it is called.
+    /// Connection by which it is called.
     pub connection: Arc<ApiConnection>,
 }
 
-/// An interface of searches.
+/// Protocol of a search service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchKind {
-    /// `SearXNG`'s, in JSON.
+    /// `SearXNG`'s JSON API.
     Searxng,
-    /// That of Brave, and of others who speak it.
+    /// Brave's API, which other services speak, too.
     Brave,
 }
 
 pub(crate) type Credentials = BTreeMap<String, Arc<Held>>;
 
-/// What the host holds for a sandbox, which has a placeholder of it.
+/// Credential that the host holds for a sandbox. The sandbox has only a placeholder.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Held {
-    /// A text that takes the place of the placeholder.
+    /// Text that replaces the placeholder.
     Text {
         credential: Arc<Credential>,
-        /// In these headers, by their names in lower case.
+        /// Headers in which the placeholder may stand, by lower-case name.
         headers: Vec<String>,
-        /// In these parameters of the query.
+        /// Query parameters in which it may stand.
         query: Vec<String>,
     },
-    /// A key that requests are signed with (AWS Signature Version 4).
+    /// Key that requests are signed with (AWS Signature Version 4).
     Aws {
         access_key_id: Arc<Credential>,
         secret_access_key: Arc<Credential>,
         session_token: Option<Arc<Credential>>,
-        /// For these services.
+        /// Services that the key may sign for.
         services: Vec<String>,
-        /// In these regions; all, if there are none.
+        /// Regions that the key may sign for; empty for all.
         regions: Vec<String>,
     },
 }
 
-/// Where a placeholder may stand when nothing is said.
+/// Header in which a placeholder may stand by default.
 const USUAL_HEADER: &str = "authorization";
 
 // === impl WebConfig ===
@@ -114,7 +114,7 @@ impl From<EgressPolicy> for WebConfig {
 }
 
 impl WebConfig {
-    /// Reads the section; what is wrong with it is noted.
+    /// Reads the section. Errors in it go to `log`.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let mut credentials = Credentials::new();
@@ -144,13 +144,13 @@ impl WebConfig {
         Self { policy, credentials, authorities, through, connections, search, audit }
     }
 
-    /// The same by another policy.
+    /// Returns this configuration with another policy.
     #[must_use]
     pub fn with_policy(self, policy: EgressPolicy) -> Self {
         Self { policy, ..self }
     }
 
-    /// Whether any rule has connections looked into.
+    /// Returns true if a rule has connections intercepted.
     pub fn is_inspecting(&self) -> bool {
         self.policy.looks_inside()
     }
@@ -195,7 +195,7 @@ fn through(node: &Node, log: &mut Log) -> Option<Through> {
 
 type Read = fn(&Node, &mut Log) -> Option<(String, Held)>;
 
-/// Adds what a list has to what there is.
+/// Adds the entries of a list to the credentials.
 fn add(all: &mut Credentials, (node, log): (&Node, &mut Log), read: Read) {
     for (name, held) in list(node, log, read).unwrap_or_default() {
         if all.insert(name.clone(), Arc::new(held)).is_some() {
@@ -232,7 +232,7 @@ fn aws(node: &Node, log: &mut Log) -> Option<(String, Held)> {
     Some((name?, Held::Aws { access_key_id, secret_access_key, session_token, services, regions }))
 }
 
-/// A service or a region, as signatures name it.
+/// Reads a service or a region, as signatures name it.
 fn word(node: &Node, log: &mut Log) -> Option<String> {
     text(node, log, "letters, digits and `-`, such as s3 or eu-west-1", |text| {
         let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';

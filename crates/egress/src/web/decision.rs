@@ -1,22 +1,22 @@
-//! What a request is for, read in one way, and whether the policy allows it.
+//! Destination of a request, read in exactly one way.
 
 use super::refusal::Refusal;
 use crate::http1::{BodyLength, RequestHead, Target};
 use belljar_policy::egress::{Destination, Host};
 
-/// How a request has come.
+/// Route by which a request came.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way<'r> {
-    /// As one that a proxy is asked.
+    /// As a request to a proxy.
     Proxied(&'r Target),
-    /// Through a tunnel to there, by TLS or without.
+    /// Through a tunnel to that destination, with TLS or without.
     Inside { destination: &'r Destination, is_secure: bool },
 }
 
 const HTTP: u16 = 80;
 const HTTPS: u16 = 443;
 
-/// Where a request wants to get to. What it says in one place agrees with what it says in another.
+/// Returns the destination of a request. Its target and its `Host` header must agree.
 pub(crate) fn destination(head: &RequestHead, way: Way<'_>) -> Result<Destination, Refusal> {
     let (destination, usual_port) = match way {
         Way::Proxied(Target::Origin) => return Err(Refusal::NotForProxy),
@@ -31,7 +31,7 @@ pub(crate) fn destination(head: &RequestHead, way: Way<'_>) -> Result<Destinatio
     };
     if let Some(named) = head.header("host") {
         let named = std::str::from_utf8(named).map_err(|_| Refusal::OtherHost)?;
-        // Without a port it is for the one that is asked for.
+        // Without a port, the header means the port of the target.
         let named =
             read(named, Some(usual_port.unwrap_or(destination.port))).map_err(|_| Refusal::OtherHost)?;
         if named != destination {
@@ -41,7 +41,7 @@ pub(crate) fn destination(head: &RequestHead, way: Way<'_>) -> Result<Destinatio
     Ok(destination)
 }
 
-/// The path of a request, with its query.
+/// Returns the path of a request, with its query.
 pub(super) fn path(head: &RequestHead) -> String {
     match &head.query {
         Some(query) => format!("{}?{query}", head.path),
@@ -50,7 +50,7 @@ pub(super) fn path(head: &RequestHead) -> String {
 }
 
 pub(super) fn read(authority: &str, usual_port: Option<u16>) -> Result<Destination, Refusal> {
-    // A colon within brackets belongs to an address.
+    // A colon within brackets belongs to an IPv6 address.
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         _ => (authority, None),
@@ -69,12 +69,12 @@ pub(super) fn read(authority: &str, usual_port: Option<u16>) -> Result<Destinati
 // === impl Way ===
 
 impl Way<'_> {
-    /// Whether nobody on the way can read what is said.
+    /// Returns true if the request came through TLS, so that it can't be read on the wire.
     pub(super) fn is_secure(self) -> bool {
         matches!(self, Self::Inside { is_secure: true, .. })
     }
 
-    /// Whether it is one request, and no tunnel.
+    /// Returns true for a single request, false for a tunnel.
     pub(super) fn is_request(self) -> bool {
         !matches!(self, Self::Proxied(Target::Authority { .. }))
     }

@@ -1,4 +1,5 @@
-//! What would become of a request, and why: for whoever writes a policy. Names are resolved as they would be; nothing is dialed.
+//! Explains how a policy decides about a request, for the author of a policy. Names are resolved as the proxy would; nothing is
+//! dialed.
 
 use super::decision::read;
 use crate::upstream::is_of_this_machine;
@@ -11,56 +12,56 @@ use std::time::Duration;
 use tokio::runtime::LocalOptions;
 use tokio::time::timeout;
 
-/// What somebody might ask for.
+/// Request to be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     destination: Destination,
     method: String,
     path: String,
-    /// Whether it would come as a tunnel.
+    /// True if it would come as a tunnel.
     is_tunnel: bool,
 }
 
-/// What would become of it.
+/// Decision about the request, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// `allowed` or `denied`.
     pub verdict: Verdict,
     /// Why it is denied: a stable code; null if it isn't.
     pub reason: Option<&'static str>,
-    /// The same in words.
+    /// The reason in words.
     pub detail: Option<String>,
-    /// The rule that allows it, by its place in the policy, counted from 0; null where none does.
+    /// The rule that allows it, by its index in the policy, from 0; null if none does.
     pub rule: Option<usize>,
-    /// The smallest rule that would allow it; null where none would, or it is allowed.
+    /// The smallest rule that would allow it; null if no rule could, or if it is allowed.
     pub rule_needed: Option<String>,
-    /// Where the name leads; empty for what no rule could allow.
+    /// Addresses that the name resolves to; empty for what no rule could allow.
     pub addresses: Vec<IpAddr>,
-    /// Whether rules want to look into the tunnel.
+    /// True if rules require TLS interception of the tunnel.
     pub inspected: bool,
 }
 
-/// Whether it gets through.
+/// Decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It does.
+    /// The request is allowed.
     Allowed,
-    /// It doesn't.
+    /// The request is denied.
     Denied,
 }
 
-/// Text that asks for nothing.
+/// Text that is no request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is nothing to ask for: {why}")]
 pub struct InvalidQuestion {
-    /// What was found.
+    /// Text that was given.
     pub found: String,
-    /// What is wrong with it.
+    /// Error in it.
     pub why: String,
 }
 
-/// As long as the proxy waits until somebody says where a name leads.
+/// Time limit for a name lookup; the same as the proxy's. 2 s.
 const NAMES: Duration = Duration::from_secs(2);
 
 // === impl Question ===
@@ -69,7 +70,7 @@ impl Question {
     /// Reads `https://HOST[:PORT][/PATH]`, `http://…` or `HOST:PORT`.
     ///
     /// # Errors
-    /// [`InvalidQuestion`] says what is wrong with it.
+    /// [`InvalidQuestion`], if the text can't be read.
     pub fn parse(text: &str, method: Option<&str>) -> Result<Self, InvalidQuestion> {
         let invalid = |why: String| InvalidQuestion { found: text.to_owned(), why };
         let schemes = [("https://", Some(443), true), ("http://", Some(80), false), ("", None, true)];
@@ -87,15 +88,15 @@ impl Question {
         Ok(Self { destination, method: method.unwrap_or("GET").to_owned(), path, is_tunnel })
     }
 
-    /// Where it is, with its path.
+    /// Returns the destination and the path.
     pub(crate) fn into_place(self) -> (Destination, String) {
         (self.destination, self.path)
     }
 
-    /// What would become of it by that policy.
+    /// Explains how that policy decides about the request.
     ///
     /// # Errors
-    /// The system's, when nothing can be asked.
+    /// The system's, if no lookup can be started.
     pub fn ask(self, policy: &EgressPolicy, names: NameSource) -> io::Result<Explanation> {
         let allowed = match self.decide(policy) {
             Ok(allowed) => allowed,
@@ -108,7 +109,7 @@ impl Question {
         Ok(vetted(allowed, addresses))
     }
 
-    /// The same without asking anybody where a name leads: it is taken to lead to the open internet.
+    /// Explains by the rules alone, without a name lookup: every name is taken to resolve to a public address.
     pub fn by_rules(self, policy: &EgressPolicy) -> Explanation {
         match self.decide(policy) {
             Err(denied) => Explanation::denied(&denied, None, Vec::new()),
@@ -125,7 +126,7 @@ impl Question {
         if !is_tunnel {
             return policy.decide(destination, request);
         }
-        // What is inside is decided then, if anybody looks.
+        // The request inside is decided about later, if rules require interception.
         let tunnel = policy.decide(destination.clone(), Asked::Tunnel)?;
         if tunnel.is_inspected() { policy.decide(destination, request) } else { Ok(tunnel) }
     }
@@ -136,7 +137,7 @@ fn resolve(name: &str, names: NameSource) -> io::Result<Vec<IpAddr>> {
     let runtime = builder.enable_all().build_local(LocalOptions::default())?;
     let names = Names::new(names);
     let asked = runtime.block_on(async { timeout(NAMES, names.resolve_whole(name)).await });
-    // One that leads nowhere leads to no addresses.
+    // A name that can't be resolved has no addresses.
     Ok(asked.ok().and_then(Result::ok).unwrap_or_default())
 }
 
@@ -164,7 +165,7 @@ impl Explanation {
         }
     }
 
-    /// That of what no rule allows: the rule that it takes is one for where the name leads, too.
+    /// Explanation of a denied request. A rule that allows it must also allow the addresses that its name resolves to.
     fn leading_on(denied: Denied, names: NameSource) -> io::Result<Self> {
         let addresses = match (&denied.destination.host, denied.needed()) {
             (Host::Name(name), Some(_)) => resolve(name.as_str(), names)?,

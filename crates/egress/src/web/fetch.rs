@@ -1,13 +1,13 @@
-//! Pages that the host fetches for a run, because a tool of its agent's was asked to. Each request, and each that a redirect leads
-//! to, goes the way of those that come by the run's own sockets: one policy, one dialer, one record.
+//! Pages that the host fetches for a run, when the agent calls a fetch tool. Each request, and each redirect, passes the same
+//! policy, dialer and audit log as requests through the run's own sockets.
 //!
 //! ```text
 //! Fetcher::fetch ─► Fetches, a listener among the run's sockets ─► address, read once ─► Passage ─┬─► Page
 //!                                                                      ▲                           │
-//!                                                                      └──── it leads elsewhere ◄──┘
+//!                                                                      └──────── redirect ◄────────┘
 //! ```
-//! Pages are only read: `GET`, without credentials, cookies or anything else that somebody inside could say by a header. What else an
-//! agent asks for is a [`Request`], which is never sent on to where its answer leads.
+//! Pages are fetched by `GET`, without credentials, cookies or any header that the sandbox chooses. Any other request is a
+//! [`Request`]; its redirects are not followed.
 
 mod request;
 
@@ -26,89 +26,89 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use url::Url;
 
-/// Fetches pages for one run, for as long as that is served.
+/// Fetches pages for one run, for as long as its [`Fetches`] are served.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
     orders: mpsc::UnboundedSender<Order>,
 }
 
-/// The other end of it: it is served among the sockets of the run.
+/// Receiving end of a [`Fetcher`], served together with the sockets of the run.
 #[derive(Debug)]
 pub struct Fetches {
     orders: mpsc::UnboundedReceiver<Order>,
 }
 
-/// A page as it was answered.
+/// Answered page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Where it was in the end.
+    /// URL after the last redirect.
     pub url: String,
-    /// The status.
+    /// HTTP status.
     pub status: u16,
-    /// Its type, if it has said one.
+    /// Content type, if the answer has one.
     pub content_type: Option<String>,
-    /// All of it.
+    /// Complete body.
     pub body: Vec<u8>,
 }
 
-/// There is no page.
+/// Reason why there is no page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// It is no address of a page.
+    /// The URL is invalid.
     #[error("{url:?} can't be fetched: {why}")]
     Address {
-        /// What was given.
+        /// URL that was given.
         url: String,
-        /// What is wrong with it.
+        /// Error in it.
         why: &'static str,
     },
     /// A header can't be sent.
     #[error("the header {name:?} can't be sent: {why}")]
     Header {
-        /// Its name, as it was given.
+        /// Header name, as it was given.
         name: String,
-        /// What is wrong with it.
+        /// Error in it.
         why: &'static str,
     },
-    /// It leads to what is none.
+    /// A redirect leads to an invalid URL.
     #[error("it leads to {to:?}, which can't be fetched: {why}")]
     Redirect {
-        /// Where it leads.
+        /// Target of the redirect.
         to: String,
-        /// What is wrong with that.
+        /// Error in it.
         why: &'static str,
     },
-    /// It leads on and on.
+    /// There were more than [`MOST_REDIRECTS`] redirects.
     #[error("it leads elsewhere, and that again, more than {MOST_REDIRECTS} times")]
     TooManyRedirects,
-    /// The policy is against it, or the run has had as much as it may.
+    /// The policy denies it, or a limit of the run is reached.
     #[error("{said}")]
     Denied {
-        /// The stable code.
+        /// Stable code.
         code: &'static str,
-        /// The smallest rule that would allow it, if one would and whoever asks may know of it.
+        /// The smallest rule that would allow it, if there is one and the caller may know of it.
         needed: Option<String>,
-        /// Why.
+        /// Reason in words.
         said: String,
     },
-    /// It has more bytes than are taken.
+    /// The answer is larger than the limit.
     #[error("{said}")]
     TooLarge {
-        /// How much there may be.
+        /// The limit in words.
         said: String,
     },
-    /// Nobody answers, or not as they should.
+    /// The host does not answer, or answers wrongly.
     #[error("{said}")]
     Failed {
-        /// The stable code.
+        /// Stable code.
         code: &'static str,
-        /// What was wrong.
+        /// Error in words.
         said: String,
     },
-    /// It took too long.
+    /// The time limit was exceeded.
     #[error("it took longer than {} s", within.as_secs())]
     OutOfTime {
-        /// So long it might take.
+        /// The time limit.
         within: Duration,
     },
     /// The run is over.
@@ -116,50 +116,50 @@ pub enum FetchError {
     Over,
 }
 
-/// Somebody waits for an answer.
+/// Request of a caller that waits for an answer.
 #[derive(Debug)]
 pub(crate) enum Order {
     Page { url: String, answer: oneshot::Sender<Result<Page, FetchError>> },
     Request { request: Request, answer: oneshot::Sender<Result<Answered, FetchError>> },
 }
 
-/// A request as it is made.
+/// Request as it is sent.
 struct Wanted {
     destination: Destination,
     is_secure: bool,
     head: RequestHead,
 }
 
-/// What a request says besides where it goes.
+/// Parts of a request besides its destination.
 struct Said<'s> {
     method: &'static str,
-    /// Whole lines.
+    /// Complete header lines.
     headers: &'s str,
 }
 
-/// What is said for a page.
+/// Method and headers for pages.
 const FOR_PAGES: Said<'static> =
     Said { method: "GET", headers: "user-agent: belljar\r\naccept: text/html, text/*;q=0.9, */*;q=0.5\r\n" };
 
-/// The largest page, in bytes.
+/// Maximum size of a page in bytes: 5 MiB.
 pub const MOST_PAGE_BYTES: usize = 5 << 20;
 
-/// So often one may lead to another.
+/// Maximum number of redirects for one page.
 pub const MOST_REDIRECTS: usize = 5;
 
-/// So long all of it may take.
+/// Time limit for a page with all its redirects: 30 s.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// So many are held for one run at a time. Others wait.
+/// Maximum number of concurrent fetches of one run. Others wait.
 pub(super) const AT_ONCE: usize = 4;
 
-/// An address, in bytes.
+/// Maximum length of a URL in bytes.
 const LONGEST_URL: usize = 8 << 10;
 
-/// As much of an address is repeated.
+/// Maximum number of bytes of a URL that an error message repeats.
 const LONGEST_REPEATED: usize = 256;
 
-/// The two ends, of which one is to be served.
+/// Makes both ends. The second one has to be served.
 pub fn fetcher() -> (Fetcher, Fetches) {
     let (sender, orders) = mpsc::unbounded_channel();
     (Fetcher { orders: sender }, Fetches { orders })
@@ -168,7 +168,7 @@ pub fn fetcher() -> (Fetcher, Fetches) {
 // === impl Fetcher ===
 
 impl Fetcher {
-    /// Fetches a page. When this is dropped, it is given up.
+    /// Fetches a page. Dropping the future cancels the fetch.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -179,8 +179,8 @@ impl Fetcher {
         answered.await.map_err(|_| FetchError::Over)?
     }
 
-    /// Asks for something, once: where its answer leads is told, and not gone to. When this is dropped, it is given up; whether it
-    /// was done by then is not known.
+    /// Sends one request. A redirect is returned, not followed. Dropping the future cancels it; the request may have had its
+    /// effect by then.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -194,7 +194,7 @@ impl Fetcher {
 // === impl Fetches ===
 
 impl Fetches {
-    /// The next one who waits. Where nobody is left who could, it never comes.
+    /// Returns the next request. Never resolves once no caller can send any more.
     pub(crate) async fn next(&mut self) -> Order {
         match self.orders.recv().await {
             Some(order) => order,
@@ -203,7 +203,7 @@ impl Fetches {
     }
 }
 
-/// Fetches what somebody waits for.
+/// Serves one request.
 pub(super) async fn serve(gate: &Gate, order: Order) {
     match order {
         Order::Page { url, answer } => answer_by(page(gate, &url), WITHIN, answer).await,
@@ -220,7 +220,7 @@ async fn answer_by<T>(
 ) {
     tokio::select! {
         answered = timeout(within, answered) => {
-            // Whoever has gone meanwhile needs nothing.
+            // A caller that has gone meanwhile needs no answer.
             let _ = answer.send(answered.unwrap_or(Err(FetchError::OutOfTime { within })));
         }
         () = answer.closed() => {}
@@ -228,7 +228,7 @@ async fn answer_by<T>(
 }
 
 async fn page(gate: &Gate, text: &str) -> Result<Page, FetchError> {
-    // It is never closed.
+    // The semaphore is never closed.
     let _place = gate.fetching.acquire().await;
     let address = |why| FetchError::Address { url: repeated(text), why };
     let mut url = Url::parse(text).map_err(|_| address("it is no whole address of a page"))?;
@@ -262,7 +262,7 @@ fn repeated(text: &str) -> String {
 // === impl Wanted ===
 
 impl Wanted {
-    /// What is asked for to get there. A part of a page is none that anybody is asked for.
+    /// Makes the request for a URL. The fragment of a URL is never sent.
     fn of(url: &mut Url, said: &Said<'_>) -> Result<Self, &'static str> {
         url.set_fragment(None);
         let is_secure = match url.scheme() {
@@ -276,7 +276,7 @@ impl Wanted {
         if url.as_str().len() > LONGEST_URL {
             return Err("it is too long");
         }
-        // What it would be filled in for is said by programs, to hosts that a rule names; a page is read by an agent.
+        // Placeholders are for programs, and for hosts that a rule names. A page is read by an agent.
         if placeholder::is_in(url.as_str().as_bytes()) {
             return Err("there is a placeholder for a credential in it");
         }
@@ -319,7 +319,7 @@ mod tests {
             ("http://a.example", Ok("a.example:80 false /")),
             ("http://a.example:8080/ä b\"", Ok("a.example:8080 false /%C3%A4%20b%22")),
             ("https://[::1]/", Ok("[::1]:443 true /")),
-            // Whatever spelling of an address it is, what is decided about is the address.
+            // The decision is about the address itself, however it is spelled.
             ("http://0x7f.1/", Ok("127.0.0.1:80 false /")),
             ("http://2130706433/", Ok("127.0.0.1:80 false /")),
             ("http://169.254.169.254/", Ok("169.254.169.254:80 false /")),
@@ -338,7 +338,7 @@ mod tests {
         ] {
             assert_eq!(asked(text), expected.map(str::to_owned), "{text}");
         }
-        // A line end is no part of an address.
+        // A line end is no part of a URL.
         assert_eq!(asked("https://a.example/x\r\nhost: b").as_deref(), Ok("a.example:443 true /xhost:%20b"));
         assert_eq!(asked(&format!("https://a.example/{}", "x".repeat(LONGEST_URL))), Err("it is too long"));
     }

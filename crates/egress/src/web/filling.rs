@@ -1,5 +1,6 @@
-//! What is filled in for a request's placeholders: for the host that has shown to be it, at the port and path that a rule names, and
-//! in no other place than the credential's own. What can't be filled in doesn't go out.
+//! Credential injection: replaces the placeholders of a request. It happens only for an authenticated host, at a port and path
+//! that a rule names, and in the credential's own headers or parameters. A request whose placeholders can't be replaced is
+//! refused.
 
 mod filler;
 mod signing;
@@ -21,32 +22,32 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use zeroize::Zeroizing;
 
-/// A header as it goes out.
+/// Header as it is sent.
 pub(super) type Header = (Vec<u8>, Zeroizing<Vec<u8>>);
 
-/// What is filled in. Nothing, for most.
+/// Result of credential injection; empty for most requests.
 #[derive(Default)]
 pub(super) struct Filling<'g> {
-    /// All headers as they go out; nothing where they go as they came.
+    /// All headers as they are sent; `None` if they stay unchanged.
     pub(super) headers: Option<Vec<Header>>,
-    /// The query as it goes out.
+    /// Query as it is sent.
     pub(super) query: Option<Zeroizing<String>>,
-    /// The body, where it had to be there to be signed.
+    /// Body, where it had to be held whole to be signed.
     pub(super) body: Option<Vec<u8>>,
-    /// Where that body is, as long as it is.
+    /// Memory reservation of the body.
     place: Option<Place<'g>>,
     used: Vec<(String, Arc<Injected>)>,
-    /// What could have been filled in, and must not come back either.
+    /// Credentials that could have been injected, and must not come back in the answer either.
     watched: Vec<Arc<Injected>>,
 }
 
 const AUTHORIZATION: &[u8] = b"authorization";
 const TOKEN: &str = "x-amz-security-token";
 
-/// By these an answer would come in parts, and with it what it repeats.
+/// Headers that ask for a part of an answer. A secret that the answer repeats could come in parts, too.
 const OF_PARTS: [&[u8]; 2] = [b"range", b"if-range"];
 
-/// Fills in what a request has placeholders for.
+/// Injects the credentials that a request has placeholders for.
 pub(super) async fn fill<'g, S>(
     (client, gate): (&mut Client<S>, &'g Gate),
     head: &RequestHead,
@@ -59,7 +60,8 @@ where
     let Some(placeholder) = first_of(head) else {
         return Ok(watched(head, must_not_come_back(gate, (allowed, way), config).await));
     };
-    // Never where it could be read on the way, or by whoever only says to be the host; and a path is told to everybody.
+    // Credentials never go over a connection that others can read or whose host is not authenticated, nor into a path, which is
+    // often logged.
     if !way.is_secure() || is_in(head.path.as_bytes()) {
         return Err(Refusal::Unfilled { placeholder });
     }
@@ -83,7 +85,7 @@ where
     let mut filling = Filling { headers: Some(headers), query, ..Filling::default() };
     match claim {
         Some(claim) => filler.sign((client, gate), head, &claim, &mut filling).await?,
-        // A token is part of a signature.
+        // A session token is part of a signature.
         None if head.headers.all(TOKEN).any(is_in) => return Err(Refusal::Unfilled { placeholder }),
         None => filling.headers.iter_mut().for_each(|headers| {
             headers.retain(|(name, _)| !OF_PARTS.contains(&name.as_slice()));
@@ -95,13 +97,13 @@ where
     Ok(filling)
 }
 
-/// What comes back is looked at, so it has to come as it is.
+/// Asks for an unencoded answer, because the answer is scanned.
 fn as_it_is(headers: &mut Vec<Header>) {
     headers.retain(|(name, _)| name != b"accept-encoding");
     headers.push((b"accept-encoding".to_vec(), Zeroizing::new(b"identity".to_vec())));
 }
 
-/// Nothing is filled in, and what was at another time may have been stored where it goes.
+/// For a request without placeholders: the host may have stored a credential that was injected earlier.
 fn watched<'g>(head: &RequestHead, watched: Vec<Arc<Injected>>) -> Filling<'g> {
     if watched.is_empty() {
         return Filling::default();
@@ -113,9 +115,9 @@ fn watched<'g>(head: &RequestHead, watched: Vec<Arc<Injected>>) -> Filling<'g> {
     Filling { headers: Some(headers), watched, ..Filling::default() }
 }
 
-/// What no answer to a request may say: all that any rule for that host has filled in, whether it allows this request or not, and all
-/// that was filled in for the run, wherever that was. A proxy that is asked for the whole URL is shown its own credential, and may pass
-/// it on.
+/// Returns the secrets that no answer to this request may contain: the credentials of all rules for that host, whether or not
+/// they allow this request, and everything injected for the run before. An upstream proxy that is asked for the whole URL sees
+/// its own credential and may pass it on, so that is included.
 async fn must_not_come_back(
     gate: &Gate,
     (allowed, way): (&Allowed<Destination>, Way<'_>),
@@ -139,7 +141,7 @@ async fn must_not_come_back(
             Held::Aws { secret_access_key, session_token, .. } => (secret_access_key, session_token.as_ref()),
         };
         for credential in [Some(first), second].into_iter().flatten() {
-            // What can't be had isn't filled in. It may have been before: the run knows that.
+            // A credential that can't be obtained isn't injected. If it was before, the run knows it.
             let Ok(injected) = credential.get_beside().await else { continue };
             if !all.iter().any(|known| known.secret.expose() == injected.secret.expose()) {
                 all.push(injected);
@@ -149,7 +151,7 @@ async fn must_not_come_back(
     all
 }
 
-/// The first placeholder of a head, wherever it stands.
+/// Returns the first placeholder anywhere in a head.
 pub(super) fn first_of(head: &RequestHead) -> Option<String> {
     let in_basic = || head.headers.all("authorization").filter_map(basic).find_map(|text| first(&text));
     first(head.path.as_bytes())
@@ -161,7 +163,7 @@ pub(super) fn first_of(head: &RequestHead) -> Option<String> {
 // === impl Filling ===
 
 impl Filling<'_> {
-    /// The credentials that it has, by their names.
+    /// Returns the names of the injected credentials.
     pub(super) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.used.iter().map(|(name, _)| name.clone()).collect();
         names.sort();
@@ -169,15 +171,15 @@ impl Filling<'_> {
         names
     }
 
-    /// Whether there is anything that must not come back.
+    /// Returns true if the answer has to be scanned for secrets.
     pub(super) fn is_watched(&self) -> bool {
         self.injected().next().is_some()
     }
 
-    /// What must not come back.
+    /// Secrets that must not come back in the answer.
     pub(super) fn injected(&self) -> impl Iterator<Item = &Injected> {
         let all = || self.watched.iter().chain(self.used.iter().map(|(_, injected)| injected));
-        // Each once.
+        // Each secret once.
         all().enumerate().filter_map(move |(at, one)| {
             let is_first = !all().take(at).any(|before| Arc::ptr_eq(before, one));
             is_first.then_some(&**one)

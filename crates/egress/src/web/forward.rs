@@ -1,4 +1,4 @@
-//! One request, passed on: its head is written anew, its body and its answer's pass as they come.
+//! Forwards one request. Its head is written anew; its body and the answer's body are streamed.
 
 use super::filling::Filling;
 use super::guard::{Guard, Repeated};
@@ -20,32 +20,32 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-/// The whole answer was passed on.
+/// The whole answer was forwarded.
 pub(super) struct Passed {
     pub(super) status: u16,
-    /// Whether another request may follow.
+    /// True if another request may follow on the connection.
     pub(super) keeps_alive: bool,
 }
 
-/// It was not.
+/// The answer was not forwarded completely.
 pub(super) enum Failed {
-    /// The client has heard nothing yet, and can be told.
+    /// Nothing was sent to the client yet, so it can get a refusal.
     Refused(Refusal),
-    /// The answer has begun, or there is nobody to be told.
+    /// The answer has begun, or the client is gone.
     Cut { status: Option<u16>, code: &'static str },
 }
 
-/// A request as it goes on.
+/// Request as it is sent.
 pub(super) struct Outgoing<'o, 'g> {
     pub(super) destination: &'o Destination,
-    /// Whether it goes by TLS.
+    /// True if it is sent over TLS.
     pub(super) is_secure: bool,
     pub(super) filling: Filling<'g>,
-    /// Who asks, where it goes to a proxy that is asked for the whole URL.
+    /// Introduction to an upstream proxy that is asked for the whole URL.
     pub(super) proxy: Option<Introduction>,
 }
 
-/// Passes it on, and its answer back, as long as the policy allows it.
+/// Forwards a request and its answer, for as long as the policy allows it.
 pub(super) async fn run<S>(
     client: &mut Client<S>,
     head: &RequestHead,
@@ -61,9 +61,9 @@ where
     tokio::pin!(whole);
     loop {
         tokio::select! {
-            // What may end it first: bytes that never stop would keep it from being looked at.
+            // Policy changes come first: bytes that never stop would keep them from being checked.
             biased;
-            // Whoever replaces policies is there for as long as the run.
+            // The sender of policies lives as long as the run.
             Ok(()) = policy.changed() => {
                 policy.borrow_and_update();
                 if !passage.is_still_allowed(outgoing.destination) {
@@ -92,7 +92,7 @@ where
     let sent = within(times.idle, upstream.stream.write_all(&begun)).await;
     sent.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into())).map_err(unreachable)?;
     let tell = |bytes| count(run, &passage.sent, bytes, WebRun::may_send).is_ok();
-    // Whoever doesn't take all of a body may have answered all the same; what is left of it is no request.
+    // A host that doesn't read a whole body may have answered all the same. The rest of the body is not another request.
     let is_whole = match &outgoing.filling.body {
         Some(body) => {
             tell(body.len() as u64)
@@ -117,29 +117,29 @@ where
     pass_back(client, (head, &answer, guard), (upstream, is_whole), passage).await
 }
 
-/// What looks at the body of an answer, where something was filled in. Its head is looked at here.
+/// Returns the scanner for the body of an answer, if there are secrets to look for. The head is scanned here.
 fn guard<'f>(filling: &'f Filling<'_>, answer: &ResponseHead) -> Result<Option<Guard<'f>>, Repeated> {
     if !filling.is_watched() {
         return Ok(None);
     }
     let is_told = filling.injected().any(|injected| injected.forms.are_in_lines(answer.headers.text()));
-    // It was asked to come as it is: what can't be read can't be looked at either.
+    // The request asked for an unencoded answer. One that is encoded can't be scanned, so it is refused.
     match is_told || !answer.is_plain() {
         true => Err(Repeated),
         false => Ok(Some(Guard::of(filling.injected()))),
     }
 }
 
-/// What stands in `Host`.
+/// Value of the `Host` header.
 pub(crate) fn authority(Destination { host, port }: &Destination, is_secure: bool) -> String {
     let usual = if is_secure { 443 } else { 80 };
     if *port == usual { host.to_string() } else { format!("{host}:{port}") }
 }
 
-/// The head of the request as it goes on. It may have secrets in it.
+/// Head of the request as it is sent. It may contain secrets.
 pub(super) fn request(head: &RequestHead, outgoing: &Outgoing<'_, '_>) -> Zeroizing<Vec<u8>> {
     let filling = &outgoing.filling;
-    // With room for all of it: what grows leaves its old self behind.
+    // The buffer has room for everything: growing would leave a copy of the secrets in freed memory.
     let filled: usize =
         filling.headers.iter().flatten().map(|(name, value)| name.len() + value.len() + 4).sum();
     let query = filling.query.as_ref().map_or(0, |query| query.len());
@@ -155,7 +155,7 @@ pub(super) fn request(head: &RequestHead, outgoing: &Outgoing<'_, '_>) -> Zeroiz
         out.extend_from_slice(part.as_bytes());
     }
     out.extend_from_slice(b"\r\n");
-    // What introduces this host to a proxy is not for a run to say.
+    // A run may not send headers that introduce this host to a proxy.
     let goes_on = |name: &[u8]| outgoing.proxy.as_ref().is_none_or(|proxy| !proxy.says(name));
     match &filling.headers {
         Some(headers) => {
@@ -179,7 +179,7 @@ pub(super) fn request(head: &RequestHead, outgoing: &Outgoing<'_, '_>) -> Zeroiz
         }
         (BodyLength::UntilClose, None) => {}
     }
-    // The proxy keeps to itself what it is told of who asks.
+    // The introduction is for the proxy alone: `Connection` names its headers, so the proxy doesn't forward them.
     let between = outgoing.proxy.as_ref().map(Introduction::names).unwrap_or_default();
     let between = between.iter().flat_map(|name| [", ", *name]).collect::<String>();
     put(&mut out, b"connection", format!("close{between}").as_bytes());
@@ -193,18 +193,18 @@ fn put(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     }
 }
 
-/// How an answer's body goes on to the client.
+/// Framing of an answer's body towards the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
-    /// As long as was said before.
+    /// By `Content-Length`.
     Length,
     Chunks,
-    /// Until the connection is closed: an old client can't be sent chunks, and of what ends with a connection it is told by the end
-    /// of its own.
+    /// Until the connection is closed: for HTTP/1.0 clients, which understand no chunks, and for answers that end with their
+    /// connection.
     Close,
 }
 
-/// Passes an answer back to its end.
+/// Forwards an answer to its end.
 async fn pass_back<S>(
     client: &mut Client<S>,
     (head, answer, mut guard): (&RequestHead, &ResponseHead, Option<Guard<'_>>),
@@ -230,7 +230,7 @@ where
         count(run, &passage.received, used as u64, WebRun::may_receive).map_err(|_| cut("bytes_used_up"))?;
         let is_done = incoming.is_done();
         let mut out = match (&mut guard, framing) {
-            // Chunks pass as they came.
+            // Chunks are forwarded as they came.
             (None, Framing::Chunks) => upstream.inbox[..used].to_vec(),
             (None, _) => payload,
             (Some(guard), _) => {
@@ -265,7 +265,7 @@ where
     }
 }
 
-/// The head of the answer as it goes on.
+/// Head of the answer as it is forwarded.
 fn head_back(head: &RequestHead, answer: &ResponseHead, (framing, keeps_alive): (Framing, bool)) -> Vec<u8> {
     let (status, is_empty) = (answer.status, head.method == "HEAD");
     let mut out = Vec::with_capacity(1024);
@@ -284,7 +284,7 @@ fn head_back(head: &RequestHead, answer: &ResponseHead, (framing, keeps_alive): 
     out
 }
 
-/// Payload as it is sent.
+/// Payload in the framing that is sent.
 fn framed(payload: Vec<u8>, framing: Framing) -> Vec<u8> {
     if framing != Framing::Chunks || payload.is_empty() {
         return payload;
@@ -292,9 +292,9 @@ fn framed(payload: Vec<u8>, framing: Framing) -> Vec<u8> {
     [format!("{:x}\r\n", payload.len()).as_bytes(), &payload, b"\r\n"].concat()
 }
 
-/// How far the body of an answer has come.
+/// Progress of an answer's body.
 enum Incoming {
-    /// So many bytes are still to come.
+    /// Number of bytes still to come.
     Exact(u64),
     Chunked(Chunks),
     UntilClose,
@@ -311,7 +311,7 @@ impl Incoming {
         }
     }
 
-    /// What of these bytes is payload, and how many of them belong to the body.
+    /// Returns the payload in these bytes, and the number of bytes that belong to the body.
     fn take(&mut self, bytes: &[u8]) -> Result<(Vec<u8>, usize), Malformed> {
         match self {
             Self::Exact(left) => {

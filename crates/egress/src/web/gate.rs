@@ -1,4 +1,4 @@
-//! Who comes in by the sockets of one run.
+//! Serves the connections that come through the sockets of one run.
 
 use super::fetch::{self, Order};
 use super::passage::Passage;
@@ -16,18 +16,18 @@ use std::sync::Arc;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Semaphore;
 
-/// What all connections of a run share.
+/// State that all connections of a run share.
 pub(crate) struct Gate {
     pub(super) run: Arc<WebRun>,
     pub(super) names: Rc<Names>,
     pub(super) trust: Rc<Trust>,
-    /// Of refusals.
+    /// Rate limit for refusals.
     pub(super) pace: Pace,
-    /// Of those who are let through.
+    /// Rate limit for allowed requests and tunnels.
     pub(super) passages: Pace,
-    /// For bodies that are held.
+    /// Memory quota for bodies that are held.
     pub(super) room: Room,
-    /// For pages that the host fetches.
+    /// Limit on concurrent fetches by the host.
     pub(super) fetching: Semaphore,
 }
 
@@ -47,7 +47,7 @@ impl Gate {
         }
     }
 
-    /// Answers everything that comes by one connection, until it is closed.
+    /// Answers all requests of one connection until it is closed.
     async fn serve<S: Socket>(&self, stream: S) {
         let mut client = Client::new(stream, self.run.limits.times);
         loop {
@@ -57,7 +57,7 @@ impl Gate {
                     return Passage::begin(self).connect(client, &head, &target).await;
                 }
                 Ok((head, target)) => Passage::begin(self).forward(&mut client, &head, &target).await,
-                // Nobody has asked for anything.
+                // The client closed the connection without a request.
                 Err(Stop::Gone) => break,
                 Err(Stop::Faulty(fault)) => {
                     Passage::begin(self).refuse(&mut client, fault.into(), (false, true)).await

@@ -1,17 +1,17 @@
-//! Looks at what comes back of a request in which something was filled in: none of that may reach whoever has sent it.
+//! Scans the answer to a request with injected credentials: none of them may come back to the client.
 
 use crate::credential::Injected;
 use crate::echo::{MOST_HELD, Watch};
 use zeroize::Zeroizing;
 
-/// Holds back what could be the beginning of it.
+/// Scanner that holds back bytes that could be the beginning of a secret.
 pub(super) struct Guard<'f> {
     watches: Vec<Watch<'f>>,
-    /// It may be most of a secret.
+    /// Held bytes, which may be most of a secret.
     held: Zeroizing<Vec<u8>>,
 }
 
-/// It has come back, or too much would have to be held.
+/// A secret has come back, or too many bytes would have to be held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Repeated;
 
@@ -23,13 +23,13 @@ impl<'f> Guard<'f> {
         Self { watches, held: Zeroizing::default() }
     }
 
-    /// Takes bytes that follow those before, and gives what may go on.
+    /// Takes the next bytes and returns those that may be forwarded.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Repeated> {
         let mut hold = 0;
         for watch in &mut self.watches {
             hold = watch.see(bytes).ok_or(Repeated)?.max(hold);
         }
-        // What was held before these bytes doesn't end with them.
+        // None of the bytes held earlier can be released yet.
         if hold > bytes.len() && self.held.len() > MOST_HELD {
             return Err(Repeated);
         }
@@ -38,8 +38,8 @@ impl<'f> Guard<'f> {
         Ok(self.held.drain(..free).collect())
     }
 
-    /// What was held, once nothing follows: it was only like the beginning. Or it was more than that, and whoever has answered
-    /// has cut it.
+    /// Returns the held bytes once nothing follows: they only looked like the beginning of a secret. Fails if they contain one
+    /// whose end the host has cut off.
     pub(super) fn end(mut self) -> Result<Vec<u8>, Repeated> {
         if self.watches.iter().any(Watch::ends_within) {
             return Err(Repeated);

@@ -1,5 +1,5 @@
-//! A connection that is looked into: to the client it is the host that it asked for, and each request in it is decided, recorded
-//! and passed on by itself.
+//! TLS interception: towards the client, the proxy poses as the requested host. It decides about each request inside, records
+//! it and forwards it.
 
 use super::decision::Way;
 use super::opening::{self, Opening};
@@ -13,13 +13,12 @@ use std::io::{self, Cursor};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 
-/// Why one ended before anything could be asked in it.
+/// Reason why an intercepted connection ended before its first request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// As a tunnel ends.
+    /// A reason for which any tunnel can end.
     Tunnel(tunnel::End),
-    /// The client speaks TLS, and doesn't come to terms with whoever looks into it: by its version, its ciphers, or for whatever else
-    /// is not a question of trust.
+    /// The TLS handshake with the client failed for another reason than trust, such as its version or its ciphers.
     Handshake,
 }
 
@@ -33,7 +32,7 @@ impl End {
         }
     }
 
-    /// Of what has kept a client from ending its handshake: what it says of the certificate that it was shown, and what it doesn't.
+    /// Maps a failed handshake to its reason. Certificate alerts mean that the client does not trust the authority of the run.
     fn of_handshake(error: &io::Error) -> Self {
         use AlertDescription as Alert;
         let said = error.get_ref().and_then(|source| source.downcast_ref::<rustls::Error>());
@@ -47,7 +46,7 @@ impl End {
                 | Alert::CertificateRevoked,
             )) => tunnel::End::NoTrust.into(),
             Some(_) => Self::Handshake,
-            // It has hung up without a word, or its connection is gone.
+            // The client hung up without an alert, or its connection is gone.
             None => tunnel::End::Broken.into(),
         }
     }
@@ -59,7 +58,7 @@ impl From<tunnel::End> for End {
     }
 }
 
-/// Answers what comes through a tunnel that the client believes to be open, until it is closed.
+/// Answers the requests in an intercepted tunnel until it is closed.
 pub(super) async fn run<S>(
     client: Client<S>,
     destination: &Destination,
@@ -77,7 +76,7 @@ where
     let stream = tokio::io::join(Cursor::new(early).chain(from), to);
     match opening {
         Opening::Tls { server_name, .. } => {
-            // The host shows itself as the tunnel's host, whether or not the client names that.
+            // The proxy poses as the tunnel's host, whether or not the client sends its name.
             let judged = tunnel::judge_name(server_name.as_deref(), destination, false);
             passage.tls_name = server_name;
             judged?;
@@ -89,7 +88,7 @@ where
             serve(Client::new(stream, times), (destination, true), passage).await;
             Ok(())
         }
-        // Some clients use a tunnel for plain HTTP as well.
+        // Some clients send plain HTTP through a tunnel.
         Opening::Plain | Opening::Nothing | Opening::Upgrade { .. } => {
             serve(Client::new(stream, times), (destination, false), passage).await;
             Ok(())

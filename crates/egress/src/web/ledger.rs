@@ -1,31 +1,32 @@
-//! Where it is written down who was let through.
+//! Audit records of requests and tunnels.
 
 use crate::inference::ledger::Written;
 use belljar_contract::audit::FoldedRecords;
 use belljar_contract::egress::{PassageBegun, PassageRecord};
 
-/// Takes one record for each who wanted to get through; and before that, for each who is let, one that they are.
+/// Takes one record of each request or tunnel; and for an allowed one another record before it begins.
 pub trait WebLedger: Send + Sync {
-    /// Takes the record of a passage that begins when this is on the disk, and not at all if it isn't.
+    /// Takes the record of an allowed request or tunnel. It begins once the record is on the disk, and not at all if writing
+    /// fails.
     fn begin(&self, record: PassageBegun) -> Written;
 
-    /// Takes a record, without waiting for a disk. What was taken is written down, or the ledger isn't sound any more.
+    /// Takes a record without waiting for the disk. Either it is written, or the ledger stops being sound.
     fn record(&self, record: PassageRecord);
 
-    /// Takes note of a record that is not written by itself: it repeats another one, and [`WebLedger::record_folded`] tells how many
-    /// did.
+    /// Counts a record that is not written by itself because it repeats another one. [`WebLedger::record_folded`] reports how
+    /// many did.
     fn count(&self, record: &PassageRecord) {
         let _ = record;
     }
 
-    /// Takes the record of those that were counted.
+    /// Takes the record that stands for the counted ones.
     fn record_folded(&self, folded: FoldedRecords) {
         let _ = folded;
     }
 
-    /// Whether what it takes is written down. If not, nobody is let through.
+    /// Returns true if records are written. If not, nothing is allowed.
     fn is_sound(&self) -> bool;
 
-    /// Notes that records are missing, as the run's proxy could not be ended: the ledger isn't sound any more.
+    /// Notes that records are missing, because the run's proxy could not be stopped: the ledger isn't sound any more.
     fn lose(&self) {}
 }

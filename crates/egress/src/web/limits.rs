@@ -1,28 +1,28 @@
-//! How much goes through, and for how long anything is waited for.
+//! Size, rate and time limits of a run's web hatch.
 
 use crate::audit_quota::AuditLimits;
 use crate::http1::limits::Times;
 use std::time::Duration;
 
-/// Of one run.
+/// Limits of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebLimits {
-    /// For heads, connections and whatever stands still. `call` is how long one passage may take in all.
+    /// Time limits for heads, connections and idle streams. `call` is the limit of one request or tunnel.
     pub times: Times,
-    /// How long it is waited until somebody says where a name leads.
+    /// Time limit for a name lookup.
     pub names: Duration,
-    /// Bytes that one run may send, and as many that it may receive.
+    /// Maximum number of bytes that one run may send, and that it may receive.
     pub bytes: u64,
-    /// So many may be let through at once, and so many each second then. Others wait.
+    /// Rate limit of allowed requests and tunnels: burst, and number per second. Others wait.
     pub passages: (u32, u32),
-    /// How much of it may be recorded.
+    /// Limits on what a run may write to the audit log.
     pub audit: AuditLimits,
 }
 
-/// What one direction of a tunnel holds of what passes; what comes in larger pieces stays in the kernel.
+/// Buffer size of each direction of a tunnel, in bytes. Backpressure leaves the rest in the kernel.
 pub(crate) const ROOM: usize = 16 << 10;
 
-/// The longest ClientHello that is read, with the heads of its records.
+/// Maximum size of a ClientHello with the headers of its records, in bytes.
 pub(crate) const CLIENT_HELLO_BYTES: usize = 64 << 10;
 
 impl Default for WebLimits {

@@ -1,40 +1,40 @@
-//! The policy that counts at a time. It may be replaced while tunnels are open: those that it does not allow any more end.
+//! Policy in force. It may be replaced while tunnels are open: tunnels that the new policy denies are closed.
 
 use super::config::WebConfig;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::watch;
 
-/// A policy, and the next one.
+/// Policy in force, with its replacements.
 #[derive(Debug)]
 pub struct LivePolicy {
     current: watch::Sender<Arc<Generation>>,
-    /// Those that follow it.
+    /// Policies that are derived from it.
     derived: Mutex<Vec<Derived>>,
 }
 
-/// What a policy that follows another one makes of it.
+/// Function that derives a policy from another one.
 type Change = Arc<dyn Fn(WebConfig) -> WebConfig + Send + Sync>;
 
-/// A policy that follows another one, for as long as somebody has it.
+/// Derived policy. It is updated for as long as something holds it.
 struct Derived {
     policy: Weak<LivePolicy>,
     change: Change,
 }
 
-/// One of them.
+/// One version of the policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generation {
-    /// Which, counted from 1.
+    /// Version number, from 1.
     pub number: u64,
-    /// What it says.
+    /// Configuration of this version.
     pub config: WebConfig,
 }
 
 // === impl LivePolicy ===
 
 impl LivePolicy {
-    /// The first one.
+    /// Creates the first version.
     pub fn new(config: impl Into<WebConfig>) -> Self {
         Self::of(Generation { number: 1, config: config.into() })
     }
@@ -44,10 +44,11 @@ impl LivePolicy {
         Self { current, derived: Mutex::default() }
     }
 
-    /// One that is always what is made of this one, and has its numbers: when this one is replaced, that one is by then, too.
+    /// Returns a policy that is always derived from this one and has its version numbers. It is replaced together with this
+    /// one.
     #[must_use]
     pub fn derive(&self, change: impl Fn(WebConfig) -> WebConfig + Send + Sync + 'static) -> Arc<Self> {
-        // Under the lock: what is replaced meanwhile is replaced there, too.
+        // The lock is held, so a replacement meanwhile reaches the derived policy, too.
         let mut derived = self.locked();
         let policy = Arc::new(Self::of(made(&self.current.borrow(), &change)));
         derived.retain(|derived| derived.policy.strong_count() > 0);
@@ -59,12 +60,12 @@ impl LivePolicy {
         self.derived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// That which counts.
+    /// Returns the version in force.
     pub fn current(&self) -> Arc<Generation> {
         Arc::clone(&self.current.borrow())
     }
 
-    /// Has another one count from now on. Its number; one that says the same is the same.
+    /// Replaces the policy and returns the version number. An equal policy is no new version.
     pub fn replace(&self, config: impl Into<WebConfig>) -> u64 {
         let config = config.into();
         let derived = self.locked();
@@ -94,7 +95,7 @@ impl LivePolicy {
         });
     }
 
-    /// Hears of each that comes after the one that counts now.
+    /// Subscribes to all versions after the current one.
     pub(crate) fn hear(&self) -> watch::Receiver<Arc<Generation>> {
         self.current.subscribe()
     }

@@ -1,8 +1,8 @@
-//! The first bytes that a client sends through a tunnel: a ClientHello of TLS, another protocol, or neither.
+//! First bytes that a client sends through a tunnel: a TLS ClientHello, another protocol, or neither.
 //!
-//! A server must not find another server name (SNI) in these bytes than the one found here. So TLS has one form: handshake
-//! records alone, with a whole ClientHello in them and nothing behind it. Whatever else some TLS server accepts first is malformed:
-//! alerts and ChangeCipherSpec before the hello, unknown record versions, DTLS, hellos of SSL 2, empty records.
+//! A server must not find another server name (SNI) in these bytes than the proxy does. So TLS has exactly one accepted form:
+//! handshake records that hold one whole ClientHello and nothing else. Everything else that some TLS server accepts first is
+//! malformed: alerts and ChangeCipherSpec before the ClientHello, unknown record versions, DTLS, SSL 2 hellos, empty records.
 
 mod client_hello;
 mod prefix;
@@ -15,30 +15,30 @@ use bytes::BytesMut;
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How a tunnel begins.
+/// First bytes of a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// More bytes are needed to tell.
+    /// More bytes are needed for a decision.
     Incomplete,
-    /// The client has closed its side without a byte.
+    /// The client has closed its side without sending a byte.
     Nothing,
-    /// A whole ClientHello in records of so many bytes, with its server name in lower case.
+    /// Complete ClientHello, with the length of its records and its server name in lower case.
     Tls { server_name: Option<String>, bytes: usize },
-    /// A request of another protocol to go on with TLS, this long. What follows it is an opening of its own.
+    /// STARTTLS-like request of another protocol, with its length. The bytes after it are an opening of their own.
     Upgrade { bytes: usize },
     /// Another protocol: no TLS server takes these bytes for the beginning of a handshake.
     Plain,
-    /// A TLS server may take these bytes for the beginning of a handshake, and they are no well-formed ClientHello.
+    /// Bytes that a TLS server may take for the beginning of a handshake, but no well-formed ClientHello.
     Malformed,
 }
 
-/// Judges the first bytes as they arrive. Each byte is read once, however finely the stream is cut.
+/// Parses the first bytes as they arrive. Each byte is parsed once, even if the stream comes byte by byte.
 #[derive(Default)]
 pub(crate) struct OpeningReader {
     records: Reader,
 }
 
-/// Reads behind what is there until it is known how the tunnel begins. `tell` is called each time that bytes have arrived.
+/// Reads into the buffer until the opening is known. Calls `tell` each time bytes have arrived.
 pub(super) async fn read<R: AsyncRead + Unpin>(
     from: &mut R,
     buffer: &mut BytesMut,
@@ -62,7 +62,7 @@ pub(super) async fn read<R: AsyncRead + Unpin>(
 // === impl OpeningReader ===
 
 impl OpeningReader {
-    /// How the tunnel begins, once `all` are the bytes that have arrived; those of earlier calls are the first among them.
+    /// Returns the opening. `all` holds all bytes so far, including those of earlier calls.
     pub(crate) fn read(&mut self, all: &[u8]) -> Opening {
         match all {
             [] | [HANDSHAKE] => Opening::Incomplete,
@@ -71,12 +71,12 @@ impl OpeningReader {
         }
     }
 
-    /// How a tunnel begins whose client sends these bytes and no more.
+    /// Returns the opening of a client that sends these bytes and then closes its side.
     fn at_end(all: &[u8]) -> Opening {
         match all {
             [] => Opening::Nothing,
             [HANDSHAKE] | [HANDSHAKE, client_hello::MAJOR, ..] => Opening::Malformed,
-            // Too short for what it may have become.
+            // Too short to be anything else.
             _ => Opening::Plain,
         }
     }

@@ -1,6 +1,6 @@
-//! Headers by which a request names another resource than its own: where something is copied to, or from.
+//! Headers that name another resource than the request's own: the target or the source of a copy.
 //!
-//! A server follows them without a further request, so the policy decides on them with the request.
+//! A server follows them without a further request. So the policy decides about them together with the request.
 
 use super::decision;
 use super::refusal::Refusal;
@@ -8,11 +8,11 @@ use crate::http1::Headers;
 use belljar_policy::egress::Destination;
 use std::str;
 
-/// Where `COPY` and `MOVE` write to (RFC 4918 §10.3): a URL, or a path.
+/// Target of `COPY` and `MOVE` (RFC 4918 §10.3): a URL or a path.
 const DESTINATION: &[u8] = b"destination";
 
-/// Words in names of headers by which stores of objects read from elsewhere: `x-amz-copy-source`, `x-ms-rename-source`,
-/// `x-copy-from`, and Swift's, whose objects consist of others; and by which Vault puts something before the path.
+/// Parts of header names by which object stores read from elsewhere: `x-amz-copy-source`, `x-ms-rename-source`, `x-copy-from`,
+/// and Swift's manifests, whose objects consist of other objects. Vault's header puts a prefix before the path.
 const SOURCES: &[&[u8]] = &[
     b"copy-source",
     b"rename-source",
@@ -23,8 +23,8 @@ const SOURCES: &[&[u8]] = &[
     b"vault-namespace",
 ];
 
-/// Checks the headers of a request that is allowed at `destination`. `is_about_paths`: no rule allows all paths there.
-/// `is_allowed`: whether the request's method is allowed at a path there.
+/// Checks the headers of a request that is allowed at `destination`. `is_about_paths` is true if no rule allows all paths
+/// there. `is_allowed` returns true if the rules allow the request's method at a path there.
 pub(super) fn check(
     headers: &Headers,
     (destination, is_about_paths): (&Destination, bool),
@@ -42,18 +42,18 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether a header of that name, in lower case, names what a server reads instead of the request's own resource.
+/// Returns true if a header of that lower-case name names what a server reads instead of the request's own resource.
 pub(super) fn names_source(name: &[u8]) -> bool {
     SOURCES.iter().any(|source| name.windows(source.len()).any(|part| part == *source))
 }
 
-/// Whether a URL or a path leads to the same host, to an allowed path.
+/// Returns true if a URL or a path leads to the same host, to an allowed path.
 fn is_there(value: &[u8], destination: &Destination, is_allowed: impl Fn(&str) -> bool) -> bool {
     let Ok(value) = str::from_utf8(value) else { return false };
     let scheme = ["http://", "https://"]
         .into_iter()
         .find(|scheme| value.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme)));
-    // `//other/x` is at another host; the policy has no such path, and where paths don't count it is looked at here.
+    // `//other/x` is on another host. The policy has no such path; where rules don't limit paths, this check finds it.
     let Some(scheme) = scheme else { return !value.starts_with("//") && is_allowed(value) };
     let rest = value.get(scheme.len()..).unwrap_or_default();
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -93,7 +93,7 @@ mod tests {
             "X-Object-Manifest: a/b",
         ] {
             assert_eq!(checked(header, true), Err("other_resource_not_allowed"), "{header}");
-            // The control: where a rule allows all paths of the host.
+            // Control: a rule that allows all paths of the host.
             assert_eq!(checked(header, false), Ok(()), "{header}");
         }
         for header in [

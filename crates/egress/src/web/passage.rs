@@ -1,4 +1,4 @@
-//! One who wants to get through, from the head of what they ask to the record of what became of it.
+//! One request or tunnel, from its head to its audit record.
 
 mod fetched;
 mod kept_out;
@@ -35,54 +35,54 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-/// Somebody on their way. However it ends, it is written down.
+/// Request or tunnel under way. It is recorded however it ends.
 pub(super) struct Passage<'g> {
     pub(super) gate: &'g Gate,
-    /// The policy that decides, and those that come after it.
+    /// Policy versions: the one that decides, and later ones.
     pub(super) policy: watch::Receiver<Arc<Generation>>,
     passage_id: PassageId,
     started_at: Timestamp,
     since: Instant,
-    /// The one that has decided.
+    /// Version that has decided.
     generation: Arc<Generation>,
     asked: Option<Asked>,
-    /// Where that leads.
+    /// Destination of the request.
     destination: Option<Destination>,
-    /// Of a request: its method, and its path with the query.
+    /// Method, and path with the query; `None` for a tunnel.
     request: Option<(String, String)>,
-    /// Whether it says more than its head.
+    /// True if the request has a body.
     has_content: bool,
     rule: Option<u64>,
     credentials: Vec<String>,
     address: Option<IpAddr>,
-    /// Whether a proxy has resolved the name, so that there is no address to be looked at.
+    /// True if an upstream proxy has resolved the name, so that there is no address to check.
     is_named_elsewhere: bool,
     pub(super) tls_name: Option<String>,
     status: Option<u16>,
-    /// Counted where bytes pass, so that they are told also of one whose run ends under it.
+    /// Counted as bytes pass, so that the record has them even if the run ends meanwhile.
     pub(super) sent: Rc<Cell<u64>>,
     pub(super) received: Rc<Cell<u64>>,
     outcome: PassageOutcome,
-    /// Whether it stands in the audit that they are let through.
+    /// True if the audit log has the record that it was allowed.
     has_begun: bool,
 }
 
-/// A connection to where a request wants to get to.
+/// Connection to the destination of a request.
 struct Opened<'g> {
     connection: Connection,
     filling: Filling<'g>,
     destination: Destination,
-    /// Of a connection to a proxy that is asked for the whole URL.
+    /// Introduction to an upstream proxy that is asked for the whole URL.
     proxy: Option<Introduction>,
 }
 
-/// What is recorded of one whose run has ended under it.
+/// Code that is recorded if the run ends meanwhile.
 const CUT_OFF: &str = "cut_off";
 
 // === impl Passage ===
 
 impl<'g> Passage<'g> {
-    /// One whose head is there.
+    /// Begins with the head of a request.
     pub(super) fn begin(gate: &'g Gate) -> Self {
         let mut policy = gate.run.policy.hear();
         let generation = Arc::clone(&policy.borrow_and_update());
@@ -110,7 +110,7 @@ impl<'g> Passage<'g> {
         }
     }
 
-    /// Opens a tunnel, or a connection that is looked into, and is back when it is closed.
+    /// Opens a tunnel or an intercepted connection. Returns when it is closed.
     pub(super) async fn connect<S>(mut self, mut client: Client<S>, head: &RequestHead, target: &Target)
     where
         S: Socket,
@@ -143,7 +143,7 @@ impl<'g> Passage<'g> {
         self.outcome = ended.map_or_else(|end| failed(end.code()), |()| PassageOutcome::Completed);
     }
 
-    /// Passes on a request for a whole URL. False if no other can follow.
+    /// Forwards a request for a whole URL. Returns false if no other request can follow.
     pub(super) async fn forward<S>(self, client: &mut Client<S>, head: &RequestHead, target: &Target) -> bool
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -151,7 +151,7 @@ impl<'g> Passage<'g> {
         self.pass(client, head, Way::Proxied(target)).await
     }
 
-    /// Passes one request on. False if no other can follow.
+    /// Forwards one request. Returns false if no other request can follow.
     pub(super) async fn pass<S>(mut self, client: &mut Client<S>, head: &RequestHead, way: Way<'_>) -> bool
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -160,7 +160,7 @@ impl<'g> Passage<'g> {
         let Opened { connection, filling, destination, proxy } = match self.open(client, head, way).await {
             Ok(opened) => opened,
             Err(refusal) => {
-                // Whoever says what can't be read in one way is not listened to any further.
+                // After a request that is not unambiguous, nothing further is read from the connection.
                 let is_clear = head.body == BodyLength::Exact(0) && refusal.status() != 400;
                 let keeps_alive = head.keeps_alive && is_clear;
                 return self.refuse(client, refusal, (keeps_alive, has_body)).await;
@@ -187,7 +187,7 @@ impl<'g> Passage<'g> {
         }
     }
 
-    /// A connection to where a request wants to get to, and what is filled in there.
+    /// Connects to the destination of a request, and injects its credentials.
     async fn open<S>(
         &mut self,
         client: &mut Client<S>,
@@ -208,7 +208,7 @@ impl<'g> Passage<'g> {
         if !way.is_secure() {
             return Ok(Opened { connection: Connection::of(dialed), filling, destination, proxy });
         }
-        // What comes before TLS has begun is of nobody who is known.
+        // Bytes before the TLS handshake come from an unauthenticated sender.
         if !dialed.early.is_empty() {
             return Err(Refusal::BadAnswer { host: destination.host.to_string() });
         }
@@ -222,7 +222,7 @@ impl<'g> Passage<'g> {
         Ok(Opened { connection, filling, destination, proxy: None })
     }
 
-    /// Whether that is allowed; what was asked for is known for the record from here on.
+    /// Decides about the request, and notes for the record what was requested.
     fn decide(&mut self, head: &RequestHead, way: Way<'_>) -> Result<Allowed<Destination>, Refusal> {
         let found = decision::destination(head, way)?;
         let path = (!head.path.is_empty()).then(|| Excerpt::of(&head.path));
@@ -251,7 +251,7 @@ impl<'g> Passage<'g> {
         Ok(allowed)
     }
 
-    /// Holds what a header names besides the request's own resource to the host and the paths of the rules.
+    /// Checks that headers which name other resources stay within the host and the paths of the rules.
     fn check_other_resource(
         &self,
         head: &RequestHead,
@@ -272,8 +272,8 @@ impl<'g> Passage<'g> {
         }
     }
 
-    /// Rules about what is said inside can't be held by who doesn't hear it. Each who is looked into is recorded, and so there are
-    /// only so many.
+    /// Fails if rules require interception and the run has no authority. Each intercepted connection is recorded, so the rate
+    /// limits apply.
     async fn can_look_into(&self, allowed: &Allowed<Destination>) -> Result<(), Refusal> {
         self.can_be_recorded()?;
         self.gate.passages.wait().await;
@@ -284,8 +284,7 @@ impl<'g> Passage<'g> {
         }
     }
 
-    /// A connection to where they want to get to, once it is on the disk that they are let through: before that, not even a
-    /// name is asked for.
+    /// Connects to the destination once the record of the approval is on the disk. Before that, not even a name is resolved.
     async fn reach(&mut self, allowed: Allowed<Destination>, wants: Wants) -> Result<Reached, Refusal> {
         let gate = self.gate;
         self.can_be_recorded()?;
@@ -316,7 +315,7 @@ impl<'g> Passage<'g> {
         Ok(reached)
     }
 
-    /// Whether there is a place for their records, on the disk and in the run's quota.
+    /// Fails if the ledger is not sound or the run's audit quota is used up.
     fn can_be_recorded(&self) -> Result<(), Refusal> {
         match (self.gate.run.ledger.is_sound(), self.gate.run.audit.has_left()) {
             (false, _) => Err(Refusal::NotRecorded),
@@ -325,7 +324,7 @@ impl<'g> Passage<'g> {
         }
     }
 
-    /// Whether it is on the disk that they are let through.
+    /// Writes the record that the request is allowed. Returns true once it is on the disk.
     async fn recorded(&mut self, rule: u64) -> bool {
         let Some(asked) = self.asked.clone() else { return false };
         let begun = PassageBegun {
@@ -343,10 +342,10 @@ impl<'g> Passage<'g> {
         self.gate.run.ledger.begin(begun).await
     }
 
-    /// Has a record written, or counted where nothing was let through and it repeats the one before.
+    /// Writes a record. A denial that repeats the one before is only counted.
     fn enter(&self, record: PassageRecord) {
         let run = &self.gate.run;
-        // What a denial has in common with another one. That can always be written.
+        // Part that equal denials have in common. It can always be serialized.
         let key = || {
             let common = (&record.asked, &record.outcome, record.rule, record.generation);
             serde_json::to_string(&common).unwrap_or_default()
@@ -361,7 +360,7 @@ impl<'g> Passage<'g> {
         }
     }
 
-    /// Says why they aren't let through. Whether another request may follow.
+    /// Answers with the reason of the refusal. Returns true if another request may follow.
     pub(super) async fn refuse<S>(
         &mut self,
         client: &mut Client<S>,
@@ -375,7 +374,7 @@ impl<'g> Passage<'g> {
         self.tell(client, &refusal, (keeps_alive, has_body)).await
     }
 
-    /// Takes down why they aren't let through.
+    /// Notes the reason of the refusal for the record.
     fn note(&mut self, refusal: &Refusal) {
         self.note_kept_out(refusal);
         let reason = ReasonCode::of(refusal.recorded_code());
@@ -400,12 +399,13 @@ impl<'g> Passage<'g> {
         client.send(&answer::refused(refusal, keeps_alive, has_body)).await.is_ok() && keeps_alive
     }
 
-    /// Whether the policy that counts now still lets them through, to where they are, with what was filled in.
+    /// Returns true if the current policy still allows this request or tunnel, at its address and with its injected
+    /// credentials.
     pub(super) fn is_still_allowed(&self, destination: &Destination) -> bool {
         self.still_allowed(destination).is_some()
     }
 
-    /// How the policy that counts now lets them through, if it does.
+    /// Returns the decision of the current policy, if it still allows this request or tunnel.
     pub(super) fn still_allowed(&self, destination: &Destination) -> Option<Allowed<Destination>> {
         let generation = Arc::clone(&self.policy.borrow());
         let allowed = generation.config.policy.decide(destination.clone(), self.wanted()).ok()?;
@@ -420,7 +420,7 @@ impl<'g> Passage<'g> {
                 let own = is_of_this_machine(address).then_some(address);
                 allowed.clone().vet(&[address], own.as_slice()).is_ok()
             }
-            // By another proxy than that, or by none, it would be somewhere else.
+            // With another upstream proxy, or with none, the name could lead elsewhere.
             None => self.is_named_elsewhere && self.generation.config.through == generation.config.through,
         };
         (!is_blind && is_filled && leads_there && may_say_that).then_some(allowed)

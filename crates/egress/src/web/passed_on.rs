@@ -1,10 +1,10 @@
-//! Which headers of a request or an answer go on.
+//! Filters the headers of requests and answers before they are forwarded.
 
 use crate::http1::Headers;
 use std::collections::HashSet;
 
-/// What is between two ends of one connection, and goes no further (RFC 9110 §7.6.1); and what is said of who asks, or of what
-/// else is meant than what is asked for, which would be heard behind a decision that has not heard it.
+/// Hop-by-hop headers (RFC 9110 §7.6.1), and headers that state the client's identity or override the request's target. The
+/// server would act on those although the policy did not decide about them.
 const NOT_PASSED_ON: &[&str] = &[
     "connection",
     "expect",
@@ -34,11 +34,12 @@ const NOT_PASSED_ON: &[&str] = &[
     "true-client-ip",
 ];
 
-/// All that begin so say who asks.
+/// Prefix of headers that state the client's identity.
 const FORWARDED: &[u8] = b"x-forwarded-";
 
-/// Words of what a request asks for, and of where a server's own paths begin. A header with one of them in its name says what else is
-/// meant: `x-original-url`, `x-tunneled-method`, `x-invoke-path`, `request-uri`, `x-script-name`, `x-originalurl`.
+/// Words for what a request asks for, and for the base of a server's own paths. A header with one of them in its name overrides
+/// the request's target: `x-original-url`, `x-tunneled-method`, `x-invoke-path`, `request-uri`, `x-script-name`,
+/// `x-originalurl`.
 const ASKED: [&[u8]; 17] = [
     b"authority",
     b"base",
@@ -59,7 +60,7 @@ const ASKED: [&[u8]; 17] = [
     b"vhost",
 ];
 
-/// Words of it that harmless headers have, too: it takes one of [`OTHERS`] beside them.
+/// Words of that kind that harmless headers have, too. They count only together with one of [`OTHERS`].
 const ASKED_AMONG_OTHERS: [&[u8]; 11] = [
     b"destination",
     b"destinationurl",
@@ -74,7 +75,7 @@ const ASKED_AMONG_OTHERS: [&[u8]; 11] = [
     b"route",
 ];
 
-/// Words of what is in place of it.
+/// Words that mark a replacement for the request's own target.
 const OTHERS: [&[u8]; 23] = [
     b"actual",
     b"app",
@@ -101,10 +102,10 @@ const OTHERS: [&[u8]; 23] = [
     b"upstream",
 ];
 
-/// Words of who asks, as a server in front of another one says it.
+/// Words for the client's identity, as a front server reports it to the one behind it.
 const ASKING: [&[u8]; 4] = [b"authenticated", b"clientip", b"remote", b"webauth"];
 
-/// Pairs of such words.
+/// Pairs of words that together mean the client's identity.
 const ASKING_TOGETHER: [[&[u8]; 2]; 7] = [
     [b"auth", b"request"],
     [b"client", b"cert"],
@@ -115,11 +116,11 @@ const ASKING_TOGETHER: [[&[u8]; 2]; 7] = [
     [b"tls", b"client"],
 ];
 
-/// What browsers ask before a request of another origin; it is about that request.
+/// Prefix of CORS preflight headers. They are about the browser's next request.
 const PREFLIGHT: &[u8] = b"access-control-";
 
-/// Those that go on: none that is about a connection, and none that `Connection` says is. A name with `_` in it would be the same
-/// as one with `-` to some.
+/// Returns the headers that are forwarded: no hop-by-hop headers, and none that `Connection` names. A name with `_` is dropped,
+/// because some servers treat it as one with `-`.
 pub(super) fn passed_on(headers: &Headers) -> impl Iterator<Item = (&[u8], &[u8])> {
     let of_connection: HashSet<Vec<u8>> = headers
         .all("connection")
@@ -129,22 +130,23 @@ pub(super) fn passed_on(headers: &Headers) -> impl Iterator<Item = (&[u8], &[u8]
     headers.iter().filter(move |(name, _)| may_pass(name) && !of_connection.contains(*name))
 }
 
-/// Whether a header of that name, in lower case, ever goes on.
+/// Returns true if a header of that lower-case name may be forwarded.
 pub(super) fn may_pass(name: &[u8]) -> bool {
     let is_kept_back = NOT_PASSED_ON.iter().any(|other| other.as_bytes() == name);
     let is_about_connection = is_kept_back || name.starts_with(FORWARDED) || says_who_asks(name);
     !is_about_connection && !name.contains(&b'_') && !is_override(name)
 }
 
-/// Whether a header of that name says who asks: the server trusts the host's address, and would believe it.
+/// Returns true if a header of that name states the client's identity. The server trusts the host's address and would believe
+/// it.
 fn says_who_asks(name: &[u8]) -> bool {
     let has = |wanted: &[u8]| name.split(|byte| *byte == b'-').any(|word| word == wanted);
     ASKING.iter().any(|word| has(word))
         || ASKING_TOGETHER.iter().any(|pair| pair.iter().all(|word| has(word)))
 }
 
-/// Whether a header of that name says what else is meant than what is asked for: servers and frameworks have many, which no list of
-/// names is complete of.
+/// Returns true if a header of that name overrides the request's target. Servers and frameworks have so many of them that no
+/// list of names is complete.
 fn is_override(name: &[u8]) -> bool {
     if name.starts_with(PREFLIGHT) {
         return false;

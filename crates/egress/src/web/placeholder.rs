@@ -1,18 +1,18 @@
-//! `belljar:cred:NAME`: what a sandbox has in the place of a credential.
+//! `belljar:cred:NAME`: the placeholder that a sandbox has in place of a credential.
 
-/// What every one begins with, and nothing else does that a program would send.
+/// Parts that every placeholder begins with, and that nothing else does which a program would send.
 const BEGIN: [&[u8]; 2] = [b"belljar", b"cred"];
 
-/// A piece of a text.
+/// Piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'t> {
-    /// As it is.
+    /// Plain text.
     Text(&'t [u8]),
-    /// A placeholder, by its name; which may be none that there is, or empty.
+    /// Placeholder, by its name. The name may be unknown or empty.
     Placeholder(&'t str),
 }
 
-/// The pieces of a text, in their order.
+/// Splits a text into its pieces, in order.
 pub(super) fn pieces(text: &[u8]) -> Vec<Piece<'_>> {
     let (mut all, mut rest, mut from) = (Vec::new(), text, 0);
     while let Some(found) = memchr::memmem::find(&rest[from..], BEGIN[0]).map(|at| from + at) {
@@ -33,12 +33,12 @@ pub(super) fn pieces(text: &[u8]) -> Vec<Piece<'_>> {
     all
 }
 
-/// Whether there is any in it.
+/// Returns true if the text has a placeholder.
 pub(super) fn is_in(text: &[u8]) -> bool {
     first(text).is_some()
 }
 
-/// The first in it, as it may be told to whoever sent it.
+/// Returns the first placeholder, in the form that may be shown to the client.
 pub(super) fn first(text: &[u8]) -> Option<String> {
     pieces(text).into_iter().find_map(|piece| match piece {
         Piece::Placeholder(name) => Some(format!("belljar:cred:{name}")),
@@ -46,7 +46,7 @@ pub(super) fn first(text: &[u8]) -> Option<String> {
     })
 }
 
-/// One that a text begins with: its name, and how long all of it is. In an address its colons may be encoded.
+/// Returns the name and the length of the placeholder that the text begins with. In a URL its colons may be percent-encoded.
 fn placeholder(text: &[u8]) -> Option<(&str, usize)> {
     let mut rest = text;
     for part in BEGIN {

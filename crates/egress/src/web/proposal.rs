@@ -1,7 +1,7 @@
-//! The smallest policy for what a run has tried, from what was recorded of it: for whoever writes a policy.
+//! Proposes the smallest policy for what a run has tried, from its audit records. It is for the author of a policy.
 //!
-//! Nobody is let out by it, nothing is dialed and no name is resolved. What was tried is what somebody in a sandbox wanted,
-//! not what they should get: it is a proposal.
+//! A proposal allows nothing by itself: nothing is dialed and no name is resolved. It reports what programs in a sandbox tried,
+//! not what they should be allowed.
 
 mod text;
 
@@ -15,58 +15,58 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// What a run has tried, as its records come.
+/// Attempts of a run, collected from its records.
 #[derive(Debug, Default)]
 pub struct Tried {
     places: BTreeMap<(String, u16), Place>,
-    /// Let through, and what became of it isn't known yet.
+    /// Allowed requests and tunnels whose result isn't known yet.
     begun: Vec<(PassageId, Asked)>,
     unreadable: u64,
     unlisted: u64,
 }
 
-/// A policy for it, and what of it no policy is proposed for.
+/// Proposed policy, and attempts that no policy is proposed for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Proposal {
     /// The rules, by host and port.
     pub rules: Vec<ProposedRule>,
-    /// What is not proposed.
+    /// Attempts that no rule is proposed for.
     pub not_proposed: Vec<NotProposed>,
-    /// How many requests could not be read: they ask for no host.
+    /// Number of requests that could not be read and name no host.
     pub unreadable: u64,
-    /// How many more were there, beyond so many places and methods as anybody reads.
+    /// Number of further attempts, beyond the maximum number of hosts, ports and methods.
     pub unlisted: u64,
     #[serde(skip)]
     policy: EgressPolicy,
 }
 
-/// A rule, in the words of a policy.
+/// A rule, in the terms of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProposedRule {
     /// The host.
     pub host: String,
     /// The ports.
     pub ports: Vec<u16>,
-    /// The methods of plain HTTP; empty where there were tunnels, in which anything may be said.
+    /// The methods of plain HTTP; empty if there were tunnels, in which any method may be used.
     pub methods: Vec<String>,
-    /// Where it leads besides the open internet.
+    /// Networks outside the public internet that the host's name leads to.
     pub networks: Vec<String>,
 }
 
-/// A place to which no rule is proposed.
+/// A host and port that no rule is proposed for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct NotProposed {
     /// The host.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Why: a stable code.
+    /// Stable code of the reason.
     pub reason: String,
-    /// The same in words.
+    /// The reason in words.
     pub detail: &'static str,
 }
 
-/// What was wanted at one port of one host.
+/// Attempts at one port of one host.
 #[derive(Debug)]
 struct Place {
     host: Host,
@@ -76,14 +76,14 @@ struct Place {
     refused: BTreeSet<String>,
 }
 
-/// A sandbox may try as many as it likes; nobody reads more than these.
+/// Maximum number of listed hosts and ports, and of methods at each. A sandbox may try any number.
 const MOST_PLACES: usize = 256;
 const MOST_METHODS: usize = 16;
 
 const TUNNEL: &str = "CONNECT";
 const NO_METHOD_OF_RULES: &str = "method_not_nameable";
 
-/// Codes of what no rule allows, and what is said of them.
+/// Codes of denials that no rule can allow, with their explanation.
 const HOPELESS: [(&str, &str); 9] = [
     (AddressClass::LinkLocal.code(), NO_RULE),
     (AddressClass::Metadata.code(), NO_RULE),
@@ -98,7 +98,7 @@ const HOPELESS: [(&str, &str); 9] = [
 
 const NO_RULE: &str = "no rule may lead there";
 
-/// Codes of names that lead into the house: who grants that has to say where.
+/// Codes of names that lead into a private network: the rule has to name the network.
 const IN_THE_HOUSE: [&str; 5] = [
     AddressClass::Loopback.code(),
     AddressClass::Private.code(),
@@ -113,12 +113,12 @@ const NETWORK_NEEDED: &str =
 // === impl Tried ===
 
 impl Tried {
-    /// Takes the record of one who was about to be let through.
+    /// Takes the record of a request or tunnel that was about to begin.
     pub fn begin(&mut self, record: PassageBegun) {
         self.begun.push((record.passage_id, record.asked));
     }
 
-    /// Takes the record of what became of somebody.
+    /// Takes the record of how a request or tunnel ended.
     pub fn end(&mut self, record: &PassageRecord) {
         self.begun.retain(|(begun, _)| *begun != record.passage_id);
         let Some(asked) = &record.asked else {
@@ -151,9 +151,9 @@ impl Tried {
         self.unlisted += u64::from(!is_taken);
     }
 
-    /// The proposal.
+    /// Returns the proposal.
     pub fn propose(mut self) -> Proposal {
-        // Whoever was let through and of whom nothing more is known has tried it, too.
+        // A request that was allowed and has no further record was tried, too.
         for (_, asked) in std::mem::take(&mut self.begun) {
             self.take(&asked, None, None);
         }
@@ -163,7 +163,7 @@ impl Tried {
             let refused = place.refused.iter();
             not_proposed.extend(refused.map(|reason| NotProposed::of(&host, port, reason)));
             let Some(rule) = place.rule(port) else { continue };
-            // Places come by host.
+            // Places are sorted by host.
             match rules
                 .iter_mut()
                 .rev()
@@ -197,11 +197,11 @@ impl Place {
         }
     }
 
-    /// Takes one attempt. False if there are too many methods already.
+    /// Adds one attempt. Returns false if there are too many methods already.
     fn take(&mut self, method: &str, code: Option<&str>, leads_to: Option<IpAddr>) -> bool {
         let class = leads_to.map(AddressClass::of);
         let of_address = class.filter(|class| !class.may_be_granted()).map(AddressClass::code);
-        // Where an address is known, nobody has to be told which one to name.
+        // If an address is known, the rule can name its network.
         let is_refusal = |code: &&str| {
             HOPELESS.iter().any(|(hopeless, _)| hopeless == code)
                 || (leads_to.is_none() && IN_THE_HOUSE.contains(code))
@@ -226,7 +226,7 @@ impl Place {
         has_room
     }
 
-    /// The rule for it. In a tunnel anybody may say anything: one that names methods would not allow it.
+    /// Returns the rule for this place. A tunnel may carry any method, so a rule that names methods would not allow it.
     fn rule(self, port: u16) -> Option<Rule> {
         if !self.has_tunnels && self.methods.is_empty() {
             return None;
@@ -238,7 +238,7 @@ impl Place {
     }
 }
 
-/// Whether a policy can name it, and it was recorded as a whole.
+/// Returns true if a policy can name the method, and the record has all of it.
 fn is_method_of_rules(method: &str) -> bool {
     (1..Excerpt::LONGEST_BYTES).contains(&method.len())
         && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
@@ -247,7 +247,7 @@ fn is_method_of_rules(method: &str) -> bool {
 // === impl Proposal ===
 
 impl Proposal {
-    /// The rules as the policy that they are.
+    /// Returns the rules as a policy.
     pub fn policy(&self) -> &EgressPolicy {
         &self.policy
     }

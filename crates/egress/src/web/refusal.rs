@@ -1,4 +1,4 @@
-//! What somebody is told who isn't let through.
+//! Refusals, as the client of the proxy gets them.
 
 use crate::client::Fault;
 use crate::http1::Malformed;
@@ -6,8 +6,8 @@ use crate::upstream::{ConnectError, DialAllowedError};
 use belljar_contract::egress::UNREACHED;
 use belljar_policy::egress::{Denied, DenyReason, Host, InvalidHost};
 
-/// Why somebody isn't let through. What it says is for whoever is in the sandbox: nothing of the rules, and nothing of where
-/// names lead.
+/// Reason why a request or tunnel is refused. The text is for programs in the sandbox: it reveals nothing about the rules or
+/// about where names lead.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("malformed request: {0}")]
@@ -74,7 +74,7 @@ pub(crate) enum Refusal {
     NotRecorded,
 }
 
-/// What whoever was denied may know of the reason, beside that it is one.
+/// Part of the denial's reason that the client may know, if there is any.
 fn because(reason: DenyReason) -> &'static str {
     match reason {
         DenyReason::NameSaysTooMuch => ": its name is longer, or says more, than one may that no rule names",
@@ -122,7 +122,7 @@ impl Refusal {
         }
     }
 
-    /// The stable code that whoever is inside is told.
+    /// Stable code that the client gets.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "malformed_request",
@@ -164,7 +164,7 @@ impl Refusal {
         }
     }
 
-    /// The stable code that is recorded.
+    /// Stable code that is recorded.
     pub(crate) fn recorded_code(&self) -> &'static str {
         match self {
             Self::Denied(denied) => denied.reason.code(),
@@ -200,8 +200,8 @@ impl Refusal {
         }
     }
 
-    /// Whether it keeps a run from a destination that it wants: by the rules, by a proxy behind this one, or because nothing there is
-    /// reached. What a run has used up, and what can't be read, does not.
+    /// Returns true if the run wanted a destination and did not reach it: denied by its rules, refused by an upstream proxy, or
+    /// unreachable. Used-up quotas and unreadable requests don't count.
     pub(crate) fn keeps_out(&self) -> bool {
         match self {
             Self::Denied(_)
@@ -213,7 +213,8 @@ impl Refusal {
         }
     }
 
-    /// The smallest rule that would allow it, if it takes one and whoever asked may know of it: not where a name leads.
+    /// Returns the smallest rule that would allow the request, if there is one and the client may know it. It may not learn
+    /// where a name leads.
     pub(crate) fn needed(&self) -> Option<&str> {
         let Self::Denied(denied) = self else { return None };
         let is_plain = matches!(denied.destination.host, Host::Address(_));

@@ -1,4 +1,4 @@
-//! What one run may reach, and what it was denied.
+//! State of one run's web hatch: its policy, its limits and its denials.
 
 use super::asked_names::AskedNames;
 use super::authority::Authority;
@@ -15,68 +15,69 @@ use jiff::Timestamp;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A run, as its proxy knows it. Which run asks is known by the socket that it comes in by.
+/// One run, as its proxy sees it. The socket of a connection identifies the run.
 pub struct WebRun {
-    /// Which.
+    /// Id of the run.
     pub run_id: RunId,
-    /// What it may reach.
+    /// Policy in force.
     pub policy: Arc<LivePolicy>,
-    /// How much, and for how long.
+    /// Size, rate and time limits.
     pub limits: WebLimits,
-    /// Where it is written down.
+    /// Ledger for audit records.
     pub ledger: Arc<dyn WebLedger>,
-    /// For which task and job it is.
+    /// Task and job of the run.
     pub(super) owner: RunOwner,
-    /// Who shows itself to the run for others, where rules have connections looked into.
+    /// Certificate authority for TLS interception, if rules require it.
     pub(super) authority: Option<Arc<Authority>>,
     pub(super) asked_names: AskedNames,
-    /// How much is recorded of it.
+    /// Quota of audit records.
     pub(super) audit: AuditQuota,
     spent: Spent,
     denials: Mutex<Denials>,
-    /// What rules have filled in for it so far: none of that may come back, by whichever rule it is asked for.
+    /// Credentials that were injected so far. None may come back in an answer, whichever rule allows the request.
     filled_in: Mutex<Vec<Arc<Injected>>>,
 }
 
-/// What a run wanted and did not get, for reports.
+/// Destinations that a run did not reach, for reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Denials {
-    /// Each destination once, in the order in which they were asked for.
+    /// Each destination once, in the order of the first requests.
     pub listed: Vec<Denial>,
-    /// How many more there were.
+    /// Number of further failed requests, to destinations that are not listed.
     pub unlisted: u64,
 }
 
 /// A destination that was denied or not reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// Where somebody wanted to get to.
+    /// Destination of the request.
     pub destination: Destination,
-    /// Why not: a stable code.
+    /// Stable code of the reason.
     pub reason: &'static str,
-    /// The smallest rule that would allow it; nothing where no rule would.
+    /// The smallest rule that would allow it; `None` if no rule could.
     pub needed: Option<String>,
-    /// When it was asked for in vain for the last time.
+    /// Time of the latest failed request.
     pub last_at: Timestamp,
 }
 
-/// Bytes, both ways.
+/// Bytes in both directions.
 #[derive(Debug, Default)]
 struct Spent {
     sent: AtomicU64,
     received: AtomicU64,
 }
 
-/// So many destinations are listed.
+/// Maximum number of listed destinations.
 const MOST_LISTED: usize = 100;
 
-/// So many values that were filled in are looked for, the latest ones: a credential may change while a run goes on.
+/// Maximum number of injected values that answers are scanned for; the latest are kept. A credential may change while a run
+/// goes on.
 const MOST_FILLED_IN: usize = 64;
 
 // === impl WebRun ===
 
 impl WebRun {
-    /// A run that has reached nothing yet.
+    /// Creates a run that has reached nothing yet.
     pub fn new(
         run_id: RunId,
         policy: Arc<LivePolicy>,
@@ -101,32 +102,32 @@ impl WebRun {
         }
     }
 
-    /// Has connections looked into, where rules want it, as this authority: the run trusts it.
+    /// Enables TLS interception by this authority, which the run trusts.
     #[must_use]
     pub fn inspecting_as(self, authority: Arc<Authority>) -> Self {
         Self { authority: Some(authority), ..self }
     }
 
-    /// Says for which task and job it is.
+    /// Sets the task and the job of the run.
     #[must_use]
     pub fn owned_by(self, owner: RunOwner) -> Self {
         Self { owner, ..self }
     }
 
-    /// Has records that were only counted so far written as one. Called when the run has ended.
+    /// Writes the counted records as one. Called when the run has ended.
     pub fn flush_audit(&self) {
         if let Some(folded) = self.audit.flush(&self.run_id) {
             self.ledger.record_folded(folded);
         }
     }
 
-    /// What it was denied so far.
+    /// Returns the denials so far.
     pub fn denials(&self) -> Denials {
         self.locked().clone()
     }
 
-    /// Notes what it wanted and did not get. A destination is listed once, with its first reason; a denial goes before a reason that
-    /// may be over in a moment.
+    /// Notes a destination that was not reached. It is listed once, with its first reason; a denial replaces a reason that may
+    /// be temporary.
     pub(super) fn keep_out(&self, denial: Denial) {
         let mut denials = self.locked();
         let is_full = denials.listed.len() >= MOST_LISTED;
@@ -144,13 +145,13 @@ impl WebRun {
         }
     }
 
-    /// Notes that it has reached a destination: that it could not a moment ago is over.
+    /// Notes that a destination was reached. An earlier entry that it was unreachable is removed.
     pub(super) fn reached(&self, destination: &Destination) {
         let is_over = |denial: &Denial| denial.is_unreached() && denial.destination == *destination;
         self.locked().listed.retain(|denial| !is_over(denial));
     }
 
-    /// Notes what is filled in for it.
+    /// Notes an injected credential.
     pub(super) fn fill_in(&self, injected: &Arc<Injected>) {
         let mut all = self.filled_in.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|known| known.secret.expose() != injected.secret.expose());
@@ -159,23 +160,23 @@ impl WebRun {
         all.push(Arc::clone(injected));
     }
 
-    /// What was filled in for it so far.
+    /// Returns the credentials that were injected so far.
     pub(super) fn filled_in(&self) -> Vec<Arc<Injected>> {
         self.filled_in.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts bytes; whether there may be more.
+    /// Counts sent bytes. Returns true while the limit is not exceeded.
     pub(crate) fn may_send(&self, bytes: u64) -> bool {
         self.spent.sent.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= self.limits.bytes
     }
 
-    /// The same the other way.
+    /// Counts received bytes. Returns true while the limit is not exceeded.
     pub(crate) fn may_receive(&self, bytes: u64) -> bool {
         self.spent.received.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= self.limits.bytes
     }
 
     fn locked(&self) -> MutexGuard<'_, Denials> {
-        // Nothing in there is ever half done.
+        // No panic can leave the value half changed.
         self.denials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -183,7 +184,7 @@ impl WebRun {
 // === impl Denial ===
 
 impl Denial {
-    /// Whether the rules allow it, and it was not reached.
+    /// Returns true if the rules allow the destination and it was not reached.
     fn is_unreached(&self) -> bool {
         UNREACHED.contains(&self.reason)
     }

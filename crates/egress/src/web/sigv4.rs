@@ -1,17 +1,17 @@
-//! Requests signed with a key that whoever sends them doesn't have (AWS Signature Version 4).
+//! Signs requests with an AWS key that the client doesn't have (AWS Signature Version 4).
 //!
-//! The client signs with a placeholder for a key. What it says of day, region, service and signed headers is taken from its own
-//! signature, and signed anew.
+//! The client signs with a placeholder key. Day, region, service and signed headers are taken from its signature; then the
+//! request is signed anew.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use zeroize::Zeroizing;
 
-/// What a client's signature says, but for the signature.
+/// Parts of a client's signature, without the signature itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim<'h> {
-    /// The key that it was made with: a placeholder.
+    /// Key id, which is a placeholder.
     pub(super) key_id: &'h str,
     /// `20261124`
     date: &'h str,
@@ -20,24 +20,24 @@ pub(super) struct Claim<'h> {
     signed_headers: Vec<&'h str>,
 }
 
-/// A request as it goes out, but for its signature.
+/// Request as it is sent, without its signature.
 pub(super) struct Request<'r> {
     pub(super) method: &'r str,
     pub(super) path: &'r str,
     pub(super) query: Option<&'r str>,
-    /// All headers, `host` included, their names in lower case.
+    /// All headers, `host` included, by lower-case name.
     pub(super) headers: &'r [(Vec<u8>, Zeroizing<Vec<u8>>)],
-    /// The digest of the body in hexadecimal, or what stands for it.
+    /// Digest of the body in hexadecimal, or the value that stands for it.
     pub(super) payload: &'r str,
 }
 
-/// The one way of signing that is known here.
+/// The only supported algorithm.
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
 // === impl Claim ===
 
 impl<'h> Claim<'h> {
-    /// Reads the value of an `authorization` header, if it is of this kind. Nothing if it is malformed.
+    /// Parses the value of an `authorization` header. Returns `None` if it is of another kind or malformed.
     pub(super) fn parse(value: &'h str) -> Option<Self> {
         let rest = value.strip_prefix(ALGORITHM)?.strip_prefix(' ')?;
         let member =
@@ -61,18 +61,18 @@ impl<'h> Claim<'h> {
         })
     }
 
-    /// Whether it is for one of these services, in one of these regions; all of them, if there are none.
+    /// Returns true if the signature is for one of these services and regions. An empty list of regions means all.
     pub(super) fn is_for(&self, services: &[String], regions: &[String]) -> bool {
         let is_one = |all: &[String], one: &str| all.iter().any(|known| known == one);
         is_one(services, self.service) && (regions.is_empty() || is_one(regions, self.region))
     }
 
-    /// Whether that header is among the signed ones.
+    /// Returns true if that header is among the signed ones.
     pub(super) fn signs(&self, name: &str) -> bool {
         self.signed_headers.contains(&name)
     }
 
-    /// The value of `authorization` for that request; nothing if a header isn't there that was signed.
+    /// Returns the value of `authorization` for that request; `None` if a signed header is missing.
     pub(super) fn sign(
         &self,
         request: &Request<'_>,
@@ -106,9 +106,9 @@ impl<'h> Claim<'h> {
         Some(value)
     }
 
-    /// What is signed in the end, by its digest.
+    /// Returns the canonical request, whose digest is signed.
     fn canonical(&self, request: &Request<'_>, names: &[&str]) -> Option<Zeroizing<Vec<u8>>> {
-        // Only the store of objects takes a path as it is.
+        // Only S3 takes a path as it is.
         let path = match self.service {
             "s3" | "s3express" => request.path.to_owned(),
             _ => encoded(request.path.as_bytes(), b"/"),
@@ -133,7 +133,7 @@ impl<'h> Claim<'h> {
 // === impl Request ===
 
 impl Request<'_> {
-    /// All values of a header, as they are signed: nothing but single spaces between words.
+    /// Returns all values of a header as they are signed: with single spaces between words.
     fn value(&self, name: &str) -> Option<Vec<u8>> {
         let mut values = self.headers.iter().filter(|(own, _)| own == name.as_bytes()).peekable();
         values.peek()?;
@@ -147,7 +147,7 @@ impl Request<'_> {
     }
 }
 
-/// The parameters by name and value, each encoded in one way.
+/// Canonical query string: each parameter's name and value in one encoding.
 fn canonical_query(query: Option<&str>) -> String {
     let Some(query) = query.filter(|query| !query.is_empty()) else { return String::new() };
     let mut pairs: Vec<(String, String)> = query
@@ -161,15 +161,15 @@ fn canonical_query(query: Option<&str>) -> String {
     pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
 }
 
-/// Encoded as little as may be (RFC 3986 §2.3).
+/// Percent-encodes all but unreserved characters (RFC 3986 §2.3).
 pub(crate) fn encoded(text: &[u8], besides: &[u8]) -> String {
-    // It may be a secret, and what grows leaves its old self behind.
+    // The text may be a secret: a buffer that grows would leave a copy in freed memory.
     let mut out = String::with_capacity(3 * text.len());
     for byte in text {
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || besides.contains(byte);
         match is_plain {
             true => out.push(char::from(*byte)),
-            // Writing to a text doesn't fail.
+            // Writing to a `String` can't fail.
             false => drop(write!(out, "%{byte:02X}")),
         }
     }
@@ -194,7 +194,7 @@ fn authenticated(key: &[u8], text: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     Some(Zeroizing::new(code.finalize().into_bytes().to_vec()))
 }
 
-/// The digest of a body.
+/// Returns the digest of a body.
 pub(super) fn digest(body: &[u8]) -> String {
     hex(&Sha256::digest(body))
 }
@@ -211,7 +211,7 @@ mod tests {
         (name.into(), Zeroizing::new(value.into()))
     }
 
-    /// The examples that AWS gives of a request for a list of users, and of one to its store.
+    /// The examples in AWS's documentation: a request for a list of users, and one to S3.
     #[test]
     fn the_examples_of_whoever_has_made_it_are_met() {
         let key = b"wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";

@@ -1,4 +1,4 @@
-//! A tunnel: bytes both ways, until either end has closed it or it may not go on.
+//! Tunnel: forwards bytes in both directions until either end closes it or it is no longer allowed.
 
 use self::handshake::Handshake;
 use self::socket::Socket;
@@ -22,32 +22,32 @@ mod handshake;
 pub(super) mod socket;
 mod splice;
 
-/// Why one ended that neither end has closed.
+/// Reason why a tunnel ended that neither end has closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Its ClientHello named another server (SNI) than the tunnel's host.
+    /// The ClientHello named another server (SNI) than the tunnel's host.
     OtherName,
-    /// Its ClientHello named no server, and the rules want one.
+    /// The ClientHello named no server, and the rules require a name.
     NoName,
-    /// It began with bytes that a TLS server may accept, and that are no well-formed ClientHello.
+    /// The tunnel began with bytes that a TLS server may accept, but with no well-formed ClientHello.
     BrokenTls,
-    /// It began with another protocol, and the rules want TLS.
+    /// The tunnel began with another protocol, and the rules require TLS.
     NoTls,
-    /// The client doesn't trust whoever looks into it.
+    /// The client doesn't trust the run's interception authority.
     NoTrust,
-    /// Nothing came for too long.
+    /// The idle timeout was exceeded.
     Idle,
-    /// It was open for as long as any may be.
+    /// The maximum duration of a tunnel was reached.
     TooLong,
-    /// The run has sent or received as much as it may.
+    /// The run's byte limit was reached.
     Spent,
-    /// The policy doesn't allow it any more.
+    /// The current policy doesn't allow the tunnel any more.
     Policy,
-    /// An end is gone without having closed.
+    /// One end was lost without closing the connection.
     Broken,
 }
 
-/// What both directions share.
+/// State that both directions share.
 struct Shared<'p> {
     run: &'p WebRun,
     last: Cell<Instant>,
@@ -56,25 +56,25 @@ struct Shared<'p> {
     handshake: Handshake,
 }
 
-/// How the tunnel has to begin, and where the server name of its ClientHello is noted.
+/// Requirements for the tunnel's opening, and the place where the server name of its ClientHello is noted.
 struct Start<'p> {
     destination: &'p Destination,
-    /// What the rules want that count now.
+    /// Requirements of the current rules.
     rules: &'p Cell<TunnelStart>,
     begun: &'p Cell<Begun>,
     tls_name: &'p RefCell<Option<String>>,
 }
 
-/// How it has begun so far.
+/// Opening of the tunnel so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Begun {
-    /// Whether something else than TLS has passed.
+    /// True if something else than TLS has passed.
     is_plain: bool,
-    /// Whether a ClientHello to a named host has named none.
+    /// True if a ClientHello to a named host had no server name.
     is_unnamed: bool,
 }
 
-/// One of them.
+/// One direction of a tunnel.
 struct Direction<'s> {
     shared: &'s Shared<'s>,
     counter: &'s Cell<u64>,
@@ -100,7 +100,7 @@ impl End {
     }
 }
 
-/// Passes bytes on until it ends.
+/// Forwards bytes until the tunnel ends.
 pub(super) async fn run<S>(
     client: Client<S>,
     mut dialed: Dialed,
@@ -137,12 +137,12 @@ where
         tokio::pin!(total);
         loop {
             tokio::select! {
-                // What may end it first: bytes that never stop would keep it from being looked at.
+                // Policy changes come first: bytes that never stop would keep them from being checked.
                 biased;
-                // Whoever replaces policies is there for as long as the run.
+                // The sender of policies lives as long as the run.
                 Ok(()) = policy.changed() => {
                     policy.borrow_and_update();
-                    // One that has not begun yet begins by these rules.
+                    // A tunnel that has not begun yet begins by the new rules.
                     match passage.still_allowed(destination) {
                         Some(allowed) if begun.get().is_allowed(allowed.tunnel_start()) => {
                             rules.set(allowed.tunnel_start());
@@ -160,7 +160,7 @@ where
     ended
 }
 
-/// From the sandbox to the outside. The opening is judged before any of it is sent.
+/// Direction from the sandbox to the outside. The opening is checked before any of it is sent.
 async fn out<S: Socket>(
     (mut from, mut to): (S::From<'_>, ToOutside<'_>),
     mut early: BytesMut,
@@ -202,7 +202,7 @@ async fn out<S: Socket>(
     direction.pass::<S, TcpStream>(from, to, early).await
 }
 
-/// From the outside to the sandbox. What the server answers to a ClientHello is looked at as it passes.
+/// Direction from the outside to the sandbox. The server's answer to a ClientHello is parsed as it passes.
 async fn back<S: Socket>(
     (mut from, mut to): (FromOutside<'_>, S::Into<'_>),
     mut buffer: BytesMut,
@@ -224,8 +224,8 @@ async fn back<S: Socket>(
     direction.pass::<TcpStream, S>(from, to, buffer).await
 }
 
-/// Judges the server name of a ClientHello in a tunnel to that destination. A ClientHello can't name an address: a tunnel to one has
-/// no server name, or the address as text.
+/// Checks the server name of a ClientHello in a tunnel to that destination. SNI can't name an address: a tunnel to an address
+/// has no server name, or the address as text.
 pub(super) fn judge_name(
     server_name: Option<&str>,
     destination: &Destination,
@@ -243,7 +243,7 @@ pub(super) fn judge_name(
 // === impl Start ===
 
 impl Start<'_> {
-    /// Notes the server name of a ClientHello, and judges it.
+    /// Notes and checks the server name of a ClientHello.
     fn judge(&self, server_name: Option<String>) -> Result<(), End> {
         let needs_name = self.rules.get().needs_server_name;
         let judged = judge_name(server_name.as_deref(), self.destination, needs_name);
@@ -253,7 +253,7 @@ impl Start<'_> {
         judged
     }
 
-    /// Notes how the tunnel begins.
+    /// Notes something about the opening.
     fn note(&self, change: impl FnOnce(&mut Begun)) {
         let mut begun = self.begun.get();
         change(&mut begun);
@@ -264,7 +264,7 @@ impl Start<'_> {
 // === impl Begun ===
 
 impl Begun {
-    /// Whether a tunnel may begin like that by those rules.
+    /// Returns true if those rules allow this opening.
     fn is_allowed(self, rules: TunnelStart) -> bool {
         let lacks_tls = self.is_plain && rules.needs_tls;
         let lacks_name = self.is_unnamed && rules.needs_server_name;
@@ -275,7 +275,7 @@ impl Begun {
 // === impl Direction ===
 
 impl Direction<'_> {
-    /// Passes on what has come already and what comes, until there is no more.
+    /// Forwards the buffered bytes and everything that follows, until the end.
     async fn pass<R: Socket, W: Socket>(
         &self,
         mut from: R::From<'_>,
@@ -287,7 +287,7 @@ impl Direction<'_> {
             if !buffer.is_empty() {
                 self.send(&buffer, &mut to).await?;
             }
-            // Whoever fills a buffer has more to say.
+            // A sender that fills the buffer has more to send.
             if splices && buffer.len() >= ROOM {
                 match splice::run(from.as_ref(), to.as_ref(), |bytes| self.note(bytes)).await? {
                     Moved::All => break,
@@ -307,13 +307,13 @@ impl Direction<'_> {
         to.shutdown().await.map_err(|_| End::Broken)
     }
 
-    /// Passes bytes on, if they still may.
+    /// Sends bytes, if the byte limit allows it.
     async fn send<W: AsyncWrite + Unpin>(&self, bytes: &[u8], to: &mut W) -> Result<(), End> {
         self.note(bytes.len())?;
         to.write_all(bytes).await.map_err(|_| End::Broken)
     }
 
-    /// Bytes that have come, and go on if they still may.
+    /// Counts bytes. Fails if they exceed the byte limit.
     fn note(&self, bytes: usize) -> Result<(), End> {
         let bytes = bytes as u64;
         self.shared.moves();
@@ -337,7 +337,7 @@ impl Shared<'_> {
         self.last.set(Instant::now());
     }
 
-    /// Returns when nothing has moved for so long.
+    /// Returns once nothing has moved for that long.
     async fn idle(&self, patience: Duration) {
         loop {
             let left = patience.saturating_sub(self.last.get().elapsed());

@@ -1,4 +1,4 @@
-//! Calls that the host makes of the interfaces that the configuration names.
+//! Tests of calls that the host makes of configured APIs.
 
 use crate::tls::authority::{Authority, NOW};
 use crate::web::house::{House, UP, config, leads, outcome};
@@ -130,7 +130,7 @@ fn what_the_connection_is_not_for_is_refused_and_recorded() {
     assert_eq!(rig.house.upstream.connections(), 0);
     let ended = rig.house.ledger.ended();
     assert!(ended.iter().all(|record| outcome(record).starts_with("denied: ")) && ended.len() == count);
-    // The control.
+    // Control.
     assert!(rig.call("GET", "/x").is_ok());
 }
 
@@ -196,7 +196,7 @@ fn an_answer_that_tells_the_credential_is_none_and_without_records_there_is_no_c
         assert!(!error.is_refusal());
     }
     std::fs::remove_file(rig.folder.path().join("key")).unwrap();
-    // A moment ago it was there.
+    // The credential existed a moment ago and may be cached.
     let is_gone = || rig.call("GET", "/x").is_err_and(|error| error.code() == "credential_unavailable");
     belljar_testkit::wait::until(is_gone);
     let before = rig.house.upstream.connections();

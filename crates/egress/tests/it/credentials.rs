@@ -1,4 +1,4 @@
-//! What the host injects comes back to nobody.
+//! Tests that injected credentials never come back to a sandbox.
 
 use crate::rig::{CHAT, KEY, Rig};
 use base64::Engine as _;
@@ -14,11 +14,11 @@ fn stream() -> Value {
     json!({"model": "small", "stream": true})
 }
 
-/// Every way of writing it that a scan would find.
+/// Returns true if the bytes contain the key in any form that a scan would find.
 fn holds_the_key(bytes: &[u8]) -> bool {
     let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
     let text = String::from_utf8_lossy(bytes);
-    // In base64, what stands inside whatever surrounds it.
+    // In base64, the part that doesn't depend on its surroundings.
     let core = ["c2staG9zdC00ZjlhQjd6S2Q4MlFtWDAx", "staG9zdC00ZjlhQjd6S2Q4", "ay1ob3N0LTRmOWFCN3pLZDgyUW1Y"];
     text.contains(&KEY[..12])
         || text.contains(&hex[..24])
@@ -33,7 +33,7 @@ fn an_upstream_that_repeats_a_request_in_its_error_is_not_repeated() {
     assert_eq!((answer.status, &answer.json()["error"]["code"]), (502, &json!("provider_answer_withheld")));
     assert!(!holds_the_key(&answer.bytes), "{answer:?}");
     assert_eq!(rig.book.only().upstream_status, Some(400));
-    // An error without it goes on as it is.
+    // An error without the key is forwarded unchanged.
     let rig = Rig::new(Script::always(Answer::rate_limited(7)));
     let answer = rig.post(CHAT, "", &json!({"model": "small"}));
     assert_eq!(answer.status, 429);
@@ -58,7 +58,7 @@ fn credential_is_not_shown_to_another_user_who_listens_where_a_provider_was() {
         assert_eq!(answer.json()["error"]["code"], "provider_of_other_user", "{answer:?}");
         assert!(answer.body.contains("`user`"), "{answer:?}");
         assert_eq!(heard.recv().unwrap(), "", "{at}");
-        // The controls: the server of a user who is named, and of any.
+        // Controls: the server of a named user, and of any user.
         for user in [ServerUser::Also(UNKNOWN_USER), ServerUser::Any] {
             call(&upstream.clone().served_by(user).unwrap());
             assert!(heard.recv().unwrap().contains(KEY), "{at}: {user:?}");
@@ -77,7 +77,7 @@ fn an_answer_with_it_is_cut_off_before_it_however_it_is_cut_into_pieces() {
         (vec!["it is ", KEY, " now"], vec![]),
         (vec!["it is ", KEY, " now"], vec![1]),
         (vec!["it is ", KEY, " now"], vec![3, 5, 2]),
-        // Cut in two, it stands in neither event, and is said all the same.
+        // Split in two, the key is in neither event, but the stream spells it.
         (vec!["it is ", first, second, " now"], vec![]),
         (letters, vec![]),
     ] {
@@ -90,11 +90,11 @@ fn an_answer_with_it_is_cut_off_before_it_however_it_is_cut_into_pieces() {
         assert!(!answer.bytes.ends_with(b"0\r\n\r\n"), "{answer:?}");
         assert!(!holds_the_key(&answer.bytes) && !answer.body.contains(second), "{answer:?}");
         let record = rig.book.only();
-        // It may be noticed before anything was passed on: then it can be said.
+        // If it is noticed before anything was forwarded, the client gets an error.
         let expected = ["failed: credential_echoed", "failed: provider_answer_withheld"];
         assert!(expected.contains(&record.outcome.to_string().as_str()), "{record:?}");
     }
-    // The control: what isn't all of it is passed on, whole.
+    // Control: an incomplete key is forwarded.
     let rig = Rig::new(Script::always(Answer::pieces(&["it is ", first, "not ", second, " now"])));
     let answer = rig.post(CHAT, "", &stream());
     assert!(answer.bytes.ends_with(b"0\r\n\r\n") && answer.body.contains(second), "{answer:?}");
@@ -117,11 +117,11 @@ fn an_answer_that_ends_in_the_middle_of_it_is_cut_before_it() {
         let rig = Rig::new(Script::always(Answer::own(200, &[("X-Request-Id", &KEY[..length])], "{}")));
         assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, 502);
     }
-    // The first half of it tells as much wherever it stands.
+    // The first half reveals as much wherever it stands.
     let cut = format!("{{\"you sent\": \"{}...\"}}", &KEY[..KEY.len() / 2]);
     let rig = Rig::new(Script::always(Answer::own(200, &json, cut)));
     assert!(!rig.post(CHAT, "", &json!({"model": "small"})).body.contains(&KEY[..6]));
-    // The control: so few characters end anything, and what something follows is not the end.
+    // Control: a few characters may end any text, and a cut must be at the end.
     for said in [format!("you sent {}", &KEY[..4]), format!("{{\"you sent\": \"{}\"}}", &KEY[..11])] {
         let rig = Rig::new(Script::always(Answer::own(200, &json, said.clone())));
         assert!(rig.post(CHAT, "", &json!({"model": "small"})).body.ends_with(&said), "{said}");
@@ -138,7 +138,7 @@ fn an_answer_that_can_not_be_looked_at_is_not_passed_on() {
         let asked = rig.server.requests().pop().unwrap();
         assert_eq!(asked.header("accept-encoding"), Some("identity"));
     }
-    // Codings may be named in several lines.
+    // Codings may be in several lines.
     for (codings, status) in
         [(["identity", "gzip"], 502), (["gzip", "identity"], 502), (["identity"; 2], 200)]
     {
@@ -167,7 +167,7 @@ fn answer_that_only_begins_like_it_is_not_held_without_bound() {
         let expected = ["failed: credential_echoed", "failed: provider_answer_withheld"];
         assert!(expected.contains(&record.outcome.to_string().as_str()), "{record:?}");
     }
-    // The control: a little later it shows not to be the credential, and all of it is passed on.
+    // Control: a little later it turns out not to be the credential, and everything is forwarded.
     assert!(answered(40 << 10).0);
 }
 
@@ -218,7 +218,7 @@ fn a_new_key_is_used_without_a_restart_and_a_missing_one_is_said() {
     assert_eq!(call().status, 200);
     std::fs::write(rig.key_file().with_extension("new"), "sk-second-key-of-the-host").unwrap();
     std::fs::rename(rig.key_file().with_extension("new"), rig.key_file()).unwrap();
-    // It is looked at ten times a second.
+    // The file is checked ten times a second.
     let later = || std::thread::sleep(std::time::Duration::from_millis(150));
     later();
     assert_eq!(call().status, 200);

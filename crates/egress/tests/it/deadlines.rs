@@ -1,4 +1,4 @@
-//! Whoever is slow, on either side, is waited for so long and no longer; and others needn't wait for it.
+//! Tests of time limits for slow clients and providers, and that other clients don't wait for them.
 
 use crate::rig::{CHAT, Plan, Rig, read, request};
 use belljar_egress::http1::limits::Times;
@@ -9,10 +9,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Patience for what is to be seen to end; for everything else there is plenty.
+/// Limits that a test waits for, and limits that it never reaches.
 const SHORT: Duration = Duration::from_millis(400);
 const LONG: Duration = Duration::from_secs(60);
-/// Less than that between two bytes.
+/// Pause between two bytes.
 const DRIP: Duration = Duration::from_millis(50);
 
 const PLENTY: Times =
@@ -26,14 +26,14 @@ fn stream() -> Value {
     json!({"model": "small", "stream": true})
 }
 
-/// Sends bytes one by one until the other end has enough, and says what it was told.
+/// Sends bytes one by one until the other end closes, and returns the answer.
 fn drip(rig: &Rig, first: &[u8], byte: u8) -> crate::rig::Answer {
     let mut stream = rig.connect();
     stream.write_all(first).unwrap();
     stream.set_read_timeout(Some(DRIP)).unwrap();
     let (mut told, mut room) = (Vec::new(), [0; 4096]);
     for _ in 0..200 {
-        // Whoever is refused may not be listened to any more.
+        // The proxy may stop reading after a refusal.
         let _ = stream.write_all(&[byte]);
         match stream.read(&mut room) {
             Ok(0) => return told.into(),
@@ -53,7 +53,7 @@ fn a_head_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
     assert_eq!(rig.book.only().outcome.to_string(), "denied: request_timeout");
     let silent = rig.raw(b"POST /v1");
     assert_eq!(silent.status, 408, "{silent:?}");
-    // Who has asked nothing is told nothing.
+    // A client that has requested nothing gets no answer.
     let mut idle = rig.connect();
     assert_eq!(idle.read(&mut [0; 9]).unwrap(), 0);
     assert_eq!(rig.server.connection_count(), 0);
@@ -69,7 +69,7 @@ fn a_body_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
         assert_eq!(rig.raw(first.as_bytes()).status, 408, "{first}");
     }
     assert_eq!(rig.server.connection_count(), 0);
-    // The control.
+    // Control.
     assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, 200);
 }
 
@@ -84,7 +84,7 @@ fn a_provider_that_says_nothing_is_not_waited_for() {
     assert!(answer.status == 200 && !answer.bytes.ends_with(b"0\r\n\r\n"), "{answer:?}");
     assert_eq!(within.book.only().outcome.to_string(), "failed: provider_timeout");
     wait::until(|| within.server.open_connection_count() == 0);
-    // The control: whoever says something now and then may take its time.
+    // Control: a provider that sends something now and then is not idle.
     let slow = rig(times, Answer::pieces(&["a"; 12]).every(Duration::from_millis(100)));
     assert!(slow.post(CHAT, "", &stream()).bytes.ends_with(b"0\r\n\r\n"));
 }

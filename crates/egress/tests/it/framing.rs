@@ -1,4 +1,4 @@
-//! Bytes that two servers could understand in two ways never reach the second.
+//! Tests that ambiguous requests never reach a provider (request smuggling).
 
 use crate::rig::{CHAT, Rig, request};
 use belljar_testkit::models::{Answer, Script};
@@ -9,10 +9,10 @@ fn hello() -> Rig {
     Rig::new(Script::always(Answer::text("hello")))
 }
 
-/// What a smuggler hides behind a first request.
+/// Request that an attacker hides behind another one.
 const HIDDEN: &str = "POST /key/generate HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
 
-/// Ends that another server might see elsewhere; LENGTH is that of the body, MORE that of all that follows.
+/// Headers by which another server might see another end. LENGTH is that of the body, MORE that of all that follows.
 const HEADS: &[&str] = &[
     // More than one length.
     "Content-Length: LENGTH\r\nContent-Length: MORE",
@@ -24,7 +24,7 @@ const HEADS: &[&str] = &[
     "Transfer-Encoding: chunked\r\nContent-Length: LENGTH",
     "Content-Length: LENGTH\r\nTransfer-Encoding: identity",
     "Content-Length: LENGTH\r\nTransfer-Encoding:",
-    // A length that isn't one.
+    // Invalid lengths.
     "Content-Length: +LENGTH",
     "Content-Length: -LENGTH",
     "Content-Length: 0xLENGTH",
@@ -107,7 +107,7 @@ const HEADS: &[&str] = &[
     "Expect: 100-continue\r\nExpect: 100-continue\r\nContent-Length: LENGTH",
 ];
 
-/// Chunks that another server might cut elsewhere; SIZE is that of BODY.
+/// Chunks that another server might split differently; SIZE is that of BODY.
 const CHUNKS: &[&str] = &[
     "SIZE;x=y\r\nBODY\r\n0\r\n\r\n",
     "SIZE;\r\nBODY\r\n0\r\n\r\n",
@@ -143,7 +143,7 @@ const CHUNKS: &[&str] = &[
     "x\r\nBODY\r\n0\r\n\r\n",
 ];
 
-/// Lines that are none of HTTP/1.1's for a server, or say more than a path.
+/// Request lines that are invalid for an origin server, or contain more than a path.
 const LINES: &[&str] = &[
     "POST http://localhost:8080PATH HTTP/1.1",
     "POST //PATH:80 HTTP/1.1 x",
@@ -177,7 +177,7 @@ const LINES: &[&str] = &[
     "POST PATH\rHTTP/1.1",
 ];
 
-/// What says more than it needs to, in one way that everybody understands.
+/// Redundant headers with only one interpretation.
 const HARMLESS: &[&str] = &[
     "Content-Length: LENGTH",
     "content-length:LENGTH",
@@ -232,7 +232,7 @@ fn no_ambiguous_request_reaches_a_provider_nor_anything_hidden_behind_it() {
     }
     assert_eq!((rig.server.request_count(), rig.server.connection_count()), (0, 0));
     assert_eq!(rig.book.records().len(), cases.len(), "one record each");
-    // The control: the same, said in one way.
+    // Control: the same requests, unambiguous.
     let mut allowed = 0;
     for head in HARMLESS {
         let close = if head.contains("Connection") { "" } else { "Connection: close\r\n" };
@@ -267,7 +267,7 @@ fn requests_that_follow_each_other_are_each_judged() {
     assert_eq!(text.matches("HTTP/1.1 200").count(), 2, "{text}");
     assert_eq!(text.matches("HTTP/1.1 404").count(), 1, "{text}");
     assert_eq!(rig.server.request_count(), 2);
-    // By one connection: whoever calls again needn't wait for a new one.
+    // All use one connection: a further call needs no new one.
     assert_eq!(rig.server.connection_count(), 1);
 }
 

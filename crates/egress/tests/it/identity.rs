@@ -1,11 +1,11 @@
-//! Who calls is said by the host, in the head and in the body, whatever the client says.
+//! Tests that the host sets the identity of a caller, in head and body, whatever the client states.
 
 use crate::rig::{CHAT, KEY, Plan, RUN, Rig};
 use belljar_egress::inference::models::ProviderKind;
 use belljar_testkit::models::{Answer, Script};
 use serde_json::json;
 
-/// What somebody inside sends to pass for somebody else.
+/// Headers by which a client pretends to be another one.
 const FORGED: &str = "Authorization: Bearer forged\r\nX-Api-Key: forged\r\nX-LiteLLM-Call-Id: forged\r\n\
                       x-litellm-end-user-id: forged\r\nX-LITELLM-SPEND-LOGS-METADATA: {\"run_id\":\"forged\"}\r\n\
                       x-litellm-tags: forged\r\nx-litellm-timeout: 1\r\nX-Forwarded-For: forged\r\n\

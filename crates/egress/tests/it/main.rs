@@ -1,4 +1,4 @@
-//! The proxies against servers and clients that are as bad as can be.
+//! Tests of the proxies against hostile servers and clients.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 

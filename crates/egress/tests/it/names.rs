@@ -1,4 +1,4 @@
-//! Providers by name: resolved on the host, and dialed only where a name may lead.
+//! Tests of providers by name: resolved on the host, and dialed only at allowed addresses.
 
 pub(crate) mod nameserver;
 
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const HOST: &str = "models.house.test";
 
-/// Where the cloud tells machines their keys.
+/// Metadata service of clouds, which hands out keys.
 const METADATA: &str = "169.254.169.254";
 
 fn rig(scheme: &str, names: &NameServer, hosts: &str) -> (Rig, TempDir) {
@@ -77,7 +77,7 @@ fn a_name_is_resolved_by_the_name_server_for_each_connection_and_not_for_each_ca
 
 #[test]
 fn a_name_that_leads_where_no_name_may_is_never_dialed() {
-    // By 0.0.0.0 the kernel reaches the loopback, so the server would notice.
+    // For 0.0.0.0 the kernel connects to the loopback interface, so the server would notice.
     for ips in [&[METADATA][..], &["0.0.0.0"], &["::ffff:0.0.0.0"], &["::"], &["fe80::1", METADATA]] {
         let names = NameServer::start(vec![(HOST, leads(ips))]);
         let (rig, _folder) = rig("http", &names, "");
@@ -88,7 +88,7 @@ fn a_name_that_leads_where_no_name_may_is_never_dialed() {
     let names = NameServer::start(vec![(HOST, another)]);
     let (rig, _folder) = rig("http", &names, "");
     assert_code(&call(&rig), &rig, "provider_address_refused");
-    // The control, and the host's own list is no better: somebody may have been talked into it.
+    // Control. The hosts file is no more trusted: an attacker may have changed it.
     names.set(vec![(HOST, leads(&["127.0.0.1"]))]);
     assert_eq!(call(&rig).status, 200);
     let (rig, _folder) = self::rig("http", &names, &format!("{METADATA} {HOST}\n"));
@@ -101,7 +101,7 @@ fn a_name_that_leads_where_no_name_may_is_never_dialed() {
 
 #[test]
 fn of_several_addresses_the_first_that_may_be_dialed_and_answers_is_taken() {
-    // Nobody listens at the second.
+    // Nothing listens at the second address.
     let names = NameServer::start(vec![(HOST, leads(&[METADATA, "127.0.0.2", "127.0.0.1"]))]);
     let (rig, _folder) = rig("http", &names, "");
     assert_eq!(call(&rig).status, 200);
@@ -136,7 +136,7 @@ fn a_name_server_that_says_nothing_holds_up_a_call_no_longer_than_anybody_may_an
 fn who_answers_for_a_name_must_show_that_very_name() {
     let house = Authority::new("house");
     let names = NameServer::start(vec![(HOST, leads(&["127.0.0.1"]))]);
-    // Whoever leads a name elsewhere doesn't have its certificate.
+    // A server that a wrong address leads to doesn't have the name's certificate.
     for (shown, status) in [(HOST, 200), ("other.house.test", 502), ("127.0.0.1", 502)] {
         let server = ModelServer::start(Script::always(Answer::text("hello")));
         let front = Front::start(house.server(shown, NOW), server.address());

@@ -1,4 +1,4 @@
-//! What isn't allowed is refused before anybody outside hears of it, in words that the client understands, and recorded.
+//! Tests that calls are refused before anything is sent, in the client's API format, and recorded.
 
 use crate::rig::{CHAT, Plan, Rig};
 use belljar_contract::inference::{CallOutcome, ProviderKind};
@@ -52,7 +52,7 @@ fn another_model_path_or_method_is_refused_and_nobody_is_asked() {
     }
     assert_eq!(rig.get("/spend/logs").status, 404);
     assert_eq!((rig.server.request_count(), rig.server.connection_count()), (0, 0));
-    // The control.
+    // Control.
     assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, 200);
     assert_eq!(rig.server.request_count(), 1);
 }
@@ -82,7 +82,7 @@ fn only_allowed_models_are_listed() {
         list.as_array().unwrap().iter().map(|one| one[name].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(ids(&rig.get("/v1/models").json()["data"], "id"), ["large", "small"]);
-    // A provider that doesn't take Ollama's calls has no models for Ollama's clients.
+    // A provider without Ollama's API has no models for Ollama's clients.
     assert_eq!(ids(&rig.get("/api/tags").json()["models"], "name"), [""; 0]);
     assert_eq!(rig.post("/api/show", "", &json!({"model": "other"})).status, 403);
     assert_eq!(rig.get("/health").json(), json!({"status": "ok", "runId": crate::rig::RUN}));
@@ -169,7 +169,7 @@ fn a_flood_of_refusals_is_slowed_down_and_calls_are_not() {
             stream
         })
         .collect();
-    // A thousand at once, and a hundred each second behind that.
+    // A burst of a thousand, then a hundred per second.
     wait::until(|| rig.book.records().len() >= 1_000);
     std::thread::sleep(std::time::Duration::from_millis(500));
     let refused = rig.book.records().len();
@@ -218,7 +218,7 @@ fn streams_of_which_no_cost_is_reported_are_charged_by_the_stated_price_or_refus
     let (calls, reason, cost) = made(Some(Price { input: 0, output: 100_000 }));
     assert_eq!(reason.as_deref(), Some("budget_exceeded"));
     assert!((4..30).contains(&calls) && cost <= 0.01, "{calls} calls, ${cost}");
-    // The control: without a limit all of them are made.
+    // Control: without a limit all calls are made.
     let rig = Rig::with(Plan::default(), Script::always(Answer::text("one two three four five")));
     assert!((0..30).all(|_| rig.post(CHAT, "", &stream).status == 200));
 }
@@ -227,7 +227,7 @@ fn streams_of_which_no_cost_is_reported_are_charged_by_the_stated_price_or_refus
 fn what_takes_memory_to_understand_is_refused_or_passed_without_it() {
     let rig = hello();
     let many = |element: &str, count: usize| vec![element; count].join(",");
-    // Eight million bytes of nothing; deep, wide, and with names of every kind.
+    // Eight million bytes without content: deep, wide, and with names of every kind.
     for (body, status) in [
         (format!("{{\"model\":\"small\",\"messages\":[{}],\"u\":\"\\u0061\"}}", many("{}", 2_000_000)), 400),
         (format!("{{\"model\":\"small\",\"messages\":[\"\\u0061\",{}]}}", many("[]", 2_000_000)), 200),
@@ -253,7 +253,7 @@ fn what_takes_memory_to_understand_is_refused_or_passed_without_it() {
         let answer = rig.raw(&[head.as_bytes(), body.as_bytes()].concat());
         assert_eq!(answer.status, status, "{}: {answer:?}", &body[..60]);
         assert!(answer.bytes.len() < 20_000);
-        // The client's own copies are in there, too.
+        // This includes the client's own copies.
         let more = peak() - before;
         assert!(more < 200 << 10, "{} took {more} KiB", &body[..60]);
     }
@@ -262,7 +262,7 @@ fn what_takes_memory_to_understand_is_refused_or_passed_without_it() {
     assert_eq!(rig.raw(&[head.as_bytes(), show.as_bytes()].concat()).status, 413);
 }
 
-/// The most memory that this process has had, in KiB.
+/// Returns the peak memory of this process in KiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

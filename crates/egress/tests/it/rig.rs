@@ -1,4 +1,4 @@
-//! A proxy between a client of plain bytes and a scripted model server.
+//! Test rig: a proxy between a raw client and a scripted model server.
 
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{BegunRecord, BodiesRecord, CallRecord};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-/// What the provider wants to see, and nobody else may.
+/// Key that only the provider may see.
 pub(crate) const KEY: &str = "sk-host-4f9aB7zKd82QmX01";
 pub(crate) const RUN: &str = "01a20073-e9f5-7598-b496-5102b8186da2";
 
@@ -34,12 +34,12 @@ pub(crate) struct Rig {
     pub(crate) run: Arc<Run>,
     address: SocketAddr,
     serving: Option<Serving>,
-    // Last: it ends everything.
+    // Last, because dropping it ends everything.
     _proxy: Proxy,
     _folder: TempDir,
 }
 
-/// How a rig is to be.
+/// Configuration of a rig.
 pub(crate) struct Plan {
     pub(crate) kind: ProviderKind,
     pub(crate) conduct: Conduct,
@@ -48,20 +48,20 @@ pub(crate) struct Plan {
     pub(crate) times: Times,
 }
 
-/// A ledger that can be read, and can be broken.
+/// Ledger that can be read and broken.
 #[derive(Default)]
 pub(crate) struct Book {
     records: Mutex<Vec<CallRecord>>,
     bodies: Mutex<Vec<BodiesRecord>>,
     begun: Mutex<Vec<BegunRecord>>,
     pub(crate) is_broken: AtomicBool,
-    /// Whoever begins a call waits until this says whether that is written down.
+    /// If set, calls wait until the test decides whether their record is written.
     pub(crate) is_slow: AtomicBool,
     pub(crate) waiting: Mutex<Vec<oneshot::Sender<bool>>>,
     pub(crate) is_full: AtomicBool,
 }
 
-/// An answer as a client got it.
+/// Answer as the client got it.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) bytes: Vec<u8>,
@@ -89,17 +89,17 @@ impl Book {
         self.records.lock().unwrap().clone()
     }
 
-    /// What was said in calls.
+    /// Recorded bodies of calls.
     pub(crate) fn bodies(&self) -> Vec<BodiesRecord> {
         self.bodies.lock().unwrap().clone()
     }
 
-    /// Calls that were to be made.
+    /// Records of calls that were about to begin.
     pub(crate) fn begun(&self) -> Vec<BegunRecord> {
         self.begun.lock().unwrap().clone()
     }
 
-    /// The one record that there must be by and by.
+    /// Waits for the only record.
     pub(crate) fn only(&self) -> CallRecord {
         belljar_testkit::wait::until(|| !self.records().is_empty());
         let records = self.records();
@@ -149,7 +149,7 @@ impl Rig {
         Self::at((server, upstream), NameSource::of_system(), plan)
     }
 
-    /// All of it.
+    /// Makes a complete rig.
     fn at(
         (server, upstream): (ModelServer, Upstream),
         names: NameSource,
@@ -196,15 +196,15 @@ impl Rig {
         stream
     }
 
-    /// Sends bytes, and reads all that comes until the other end closes.
+    /// Sends bytes, and reads until the other end closes.
     pub(crate) fn raw(&self, bytes: &[u8]) -> Answer {
         let mut stream = self.connect();
-        // Who refuses early closes early.
+        // A proxy that refuses early closes early.
         let _ = stream.write_all(bytes);
         read(stream)
     }
 
-    /// Posts a document, with headers of the client's own, and waits for the whole answer.
+    /// Posts a document with additional headers, and waits for the whole answer.
     pub(crate) fn post(&self, path: &str, headers: &str, body: &Value) -> Answer {
         let mut stream = self.connect();
         stream.write_all(&request(path, &format!("{headers}Connection: close\r\n"), body)).unwrap();
@@ -217,7 +217,7 @@ impl Rig {
         read(stream)
     }
 
-    /// One whose provider is LiteLLM, and is reached in its own way.
+    /// Makes a rig with a LiteLLM provider at the given upstream.
     pub(crate) fn reaching(upstream: Upstream, server: ModelServer, names: NameSource) -> Self {
         let times = Times { connect: std::time::Duration::from_secs(5), ..Times::default() };
         Self::at((server, upstream), names, Plan { times, ..Plan::default() })
@@ -249,7 +249,7 @@ pub(crate) fn request(path: &str, headers: &str, body: &Value) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Everything until the end, of one answer.
+/// Reads one answer to its end.
 pub(crate) fn read(mut stream: TcpStream) -> Answer {
     let mut bytes = Vec::new();
     // A connection that is cut off may be reset.

@@ -1,4 +1,4 @@
-//! What is asked of LiteLLM's spend logs, and what is made of every answer.
+//! Tests of requests for LiteLLM's spend logs, and of all kinds of answers.
 
 use crate::rig::KEY;
 use belljar_egress::credential::{Credential, Source};
@@ -37,7 +37,7 @@ fn one_day() -> Days {
     days("2026-01-02T10:00:00Z", "2026-01-02T11:00:00Z")
 }
 
-/// Everything that an error says, also about its causes.
+/// Returns everything that an error prints, including its causes.
 fn said(error: &SpendError) -> String {
     let mut said = format!("{error} {error:?}");
     let mut cause = error.source();
@@ -117,7 +117,7 @@ fn the_credential_stands_in_no_error() {
     for error in [refused, failing(echo(500)), failing(echo(401)), failing(echo(200))] {
         assert!(!said(&error).contains(KEY), "{error:?}");
     }
-    // In a row that could be told.
+    // In a row that an error message could repeat.
     let rows = json!([{"request_id": KEY, "spend": "x"}]).to_string();
     let error = failing(Script::from_fn(move |_| Some(Answer::own(200, &[], rows.clone()))));
     assert!(matches!(error, SpendError::Echo { .. }), "{error:?}");

@@ -1,4 +1,4 @@
-//! Answers that come piece by piece, and ends that come too soon.
+//! Tests of streamed answers, and of streams that end too early.
 
 use crate::rig::{CHAT, Plan, Rig, read, request};
 use belljar_contract::usage::UsageReport;
@@ -19,7 +19,7 @@ fn asked(rig: &Rig) -> TcpStream {
     stream
 }
 
-/// Reads until there is so much of something.
+/// Reads until the text contains this.
 fn read_until(stream: &mut TcpStream, sign: &str) -> String {
     let mut text = String::new();
     let mut buffer = [0; 4096];
@@ -41,7 +41,7 @@ fn an_event_is_passed_on_before_there_is_another() {
 
 #[test]
 fn what_is_streamed_arrives_byte_for_byte_however_it_is_cut() {
-    // With what a key begins with in it, at every border.
+    // With the beginning of a key at every border.
     let begun = &crate::rig::KEY[..9];
     let event = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
     let all = ["it is ", begun, " or ", begun, &begun[..3], "\u{e4}", begun].map(event).concat()
@@ -75,7 +75,7 @@ fn what_is_streamed_arrives_byte_for_byte_however_it_is_cut() {
     assert_eq!(without_frames(&rig.post(CHAT, "", &stream()).body), all);
 }
 
-/// The payload of a body in chunks.
+/// Returns the payload of a chunked body.
 fn without_frames(mut body: &str) -> String {
     let mut payload = String::new();
     loop {
@@ -141,7 +141,7 @@ fn a_run_that_ends_ends_its_calls_and_records_them() {
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
     assert!(!rest.ends_with(b"0\r\n\r\n"));
-    // And nobody listens any more.
+    // The proxy doesn't listen any more.
     assert!(TcpStream::connect(stream.peer_addr().unwrap()).is_err());
 }
 
@@ -165,7 +165,7 @@ fn a_provider_that_closes_after_each_answer_costs_a_connection_and_no_call() {
     let rig = Rig::new(Script::always(Answer::text("hello").then_closes()));
     for _ in 0..5 {
         assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, 200);
-        // Who asks before that is known is told that it is not known whether it was done.
+        // A request before that is known may or may not have taken effect.
         wait::until(|| rig.server.open_connection_count() == 0);
     }
     let old = Rig::new(Script::always(Answer::text("hello").of_version_1_0()));
@@ -212,7 +212,7 @@ fn a_call_that_is_cut_short_is_recorded_with_what_there_was_of_it() {
     let record = rig.book.only();
     assert!(!heard.is_empty() && record.response_bytes > 0, "{record:?}");
     assert_eq!((record.status, record.upstream_status), (Some(200), Some(200)));
-    // Who goes before anything was said has been told nothing.
+    // A client that leaves before the answer gets nothing.
     let rig = Rig::new(Script::always(Answer::text("hello").after(std::time::Duration::from_secs(120))));
     let stream = asked(&rig);
     wait::until(|| rig.server.request_count() == 1);
@@ -220,7 +220,7 @@ fn a_call_that_is_cut_short_is_recorded_with_what_there_was_of_it() {
     assert_eq!(rig.book.only().status, None);
 }
 
-/// A stream of Anthropic's that reports its request's tokens first, and has an event for each of so many tokens.
+/// Anthropic stream that reports the input tokens first, and has one event per token.
 fn messages(tokens: usize, end: &str) -> Vec<u8> {
     let begun = r#"{"type":"message_start","message":{"usage":{"input_tokens":5,"output_tokens":1}}}"#;
     let said = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"word "}}"#;
@@ -245,6 +245,6 @@ fn token_limit_holds_where_streams_end_with_an_error_after_an_early_report() {
         let (made, tokens) = made(messages(900, end));
         assert!(made <= 6 && tokens >= made as u64 * 900, "{made} calls, {tokens} tokens");
     }
-    // The control: streams that end as they should pay what they report.
+    // Control: complete streams are charged what they report.
     assert_eq!(made(messages(2, whole)), (20, 20 * 7));
 }

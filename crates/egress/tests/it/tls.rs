@@ -1,4 +1,4 @@
-//! Providers that are spoken to by TLS: only the one that was meant, and nobody hears anything on the way.
+//! Tests of providers with TLS: only the intended server is accepted, and nothing can be read on the wire.
 
 pub(crate) mod authority;
 pub(crate) mod front;
@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::Command;
 use tap::Tap;
 
-/// A rig whose provider is behind a server with that configuration, at a name.
+/// Makes a rig whose provider is behind a server with that configuration, at a name.
 fn rig(config: ServerConfig, host: &str, authority: Option<&Path>, answer: Answer) -> (Rig, Front) {
     let server = ModelServer::start(Script::always(answer));
     let front = Front::start(config, server.address());
@@ -45,7 +45,7 @@ fn call(rig: &Rig) -> Reply {
     rig.post(CHAT, "", &json!({"model": "small", "messages": []}))
 }
 
-/// That the provider was not trusted, and what is told of it.
+/// Asserts that the provider was not trusted, and what the client gets.
 fn assert_untrusted(what: &str, rig: &Rig) {
     let reply = call(rig);
     assert_eq!(
@@ -53,7 +53,7 @@ fn assert_untrusted(what: &str, rig: &Rig) {
         (502, &json!("provider_untrusted")),
         "{what}: {reply:?}"
     );
-    // Why not is for the host: no words of the library, no names, no paths, no addresses.
+    // The reason is only for the operator: no library messages, names, paths or addresses.
     assert_eq!(
         reply.json()["error"]["message"],
         json!("this model's provider has not shown who it is"),
@@ -70,7 +70,7 @@ fn a_call_goes_to_whoever_shows_the_right_name_in_either_version() {
         ("localhost", Some("localhost"), rustls::ALL_VERSIONS),
         ("localhost", Some("localhost"), &[&rustls::version::TLS12][..]),
         ("LocalHost", Some("localhost"), &[&rustls::version::TLS13][..]),
-        // An address is shown in the certificate, and not asked for by name.
+        // An address is in the certificate, but not in SNI.
         ("127.0.0.1", None, rustls::ALL_VERSIONS),
     ] {
         let config = house.server_of(&host.to_ascii_lowercase(), NOW, versions);
@@ -109,7 +109,7 @@ fn whoever_can_not_show_to_be_the_provider_is_told_nothing() {
         assert_eq!(front.seen().accepted, 1, "{what}: it was there");
         assert_eq!(front.seen().agreed, [], "{what}: and was not agreed with");
     }
-    // The control: with the same authority, the same name and now.
+    // Control: with the same authority and name, at the present time.
     let (rig, _front) = rig(house.server("localhost", NOW), "localhost", Some(&file), hello());
     assert_eq!(call(&rig).status, 200);
 }
@@ -119,7 +119,7 @@ fn a_server_without_tls_is_not_spoken_to_without_tls() {
     let house = Authority::new("house");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // It answers everything in the clear, as servers do that are asked for TLS and know none.
+    // It answers in plain text, like servers without TLS support.
     let plain = std::thread::spawn(move || {
         [(); 2].map(|()| {
             let (mut stream, _) = listener.accept().unwrap();
@@ -143,7 +143,7 @@ fn a_server_that_agrees_on_nothing_and_speaks_another_protocol_is_not_understood
     let house = Authority::new("house");
     let mut config = house.server("localhost", NOW);
     config.alpn_protocols = Vec::new();
-    // The first bytes of HTTP/2 from a server: its settings.
+    // First bytes of an HTTP/2 server: its settings.
     let settings = Answer::raw(b"\0\0\0\x04\0\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\x02".to_vec());
     let (rig, _front) = rig(config.clone(), "localhost", Some(&house.file()), settings);
     let reply = call(&rig);
@@ -171,13 +171,13 @@ fn without_authorities_nobody_is_trusted_and_nobody_is_dialed() {
         let (rig, front) = rig(house.server("localhost", NOW), "localhost", Some(&file), hello());
         assert_untrusted(what, &rig);
         assert_eq!(front.seen().accepted, 0, "{what}");
-        // It is looked at again: whoever mends it needn't start anew.
+        // The file is read again: after it is repaired, no restart is needed.
         std::fs::copy(house.file(), &file).unwrap();
         assert_eq!(call(&rig).status, 200, "{what}");
     }
 }
 
-/// Where the provider is, for the same test in another process, whose system has other authorities.
+/// Address of the provider, for the same test in another process with other system authorities.
 const PROVIDER: &str = "BELLJAR_TEST_PROVIDER";
 
 #[test]
@@ -224,7 +224,7 @@ fn authorities_that_another_user_can_write_are_not_believed() {
     }
     std::fs::copy(house.file(), at("elsewhere/house.pem")).unwrap();
     set("elsewhere/house.pem", 0o644);
-    // As in every such directory, the name is a hash and a link: `openssl x509 -subject_hash`.
+    // As in every such directory, the name is a hash and a symlink: `openssl x509 -subject_hash`.
     let hash =
         Command::new("openssl").args(["x509", "-noout", "-subject_hash", "-in"]).arg(house.file()).output();
     let Some(hash) = hash.ok().filter(|output| output.status.success()) else {
@@ -242,7 +242,7 @@ fn authorities_that_another_user_can_write_are_not_believed() {
         set(name, usual);
     }
     assert_eq!(server.request_count(), 0);
-    // The control.
+    // Control.
     assert!(by_directory().0 && by_file().0);
 }
 

@@ -1,4 +1,5 @@
-//! The web proxy: what gets through, what doesn't, and what nobody outside ever hears of. An upstream that counts is the witness.
+//! Tests of the web proxy: what is allowed, what is denied, and what never reaches the outside. A counting upstream is the
+//! witness.
 
 mod client_hellos;
 mod fetched;

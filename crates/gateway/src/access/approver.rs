@@ -1,4 +1,4 @@
-//! Who is asked where a person has to say yes.
+//! The interface to approvals of calls.
 
 use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::approval::CallScope;
@@ -10,55 +10,56 @@ use serde_json::Value;
 use std::fmt::Debug;
 use uuid::Uuid;
 
-/// Keeps what people are asked, and what they have answered.
+/// Stores requests for approval, and their decisions.
 pub trait Approver: Debug + Send + Sync {
-    /// Asks for a yes to that call; the same again is the same question. The question's id.
+    /// Requests an approval of that call; an equal call has the same request. Returns the request's id.
     fn ask<'a>(&'a self, call: &'a ExactCall) -> BoxFuture<'a, Result<Uuid, ApproverError>>;
 
-    /// Uses up a yes to exactly that call, if there is one that nobody has used: on the disk before this is back. Its id.
+    /// Consumes an approval of exactly that call, if there is an unused one: this is on the disk before it returns the approval's
+    /// id.
     fn begin_use<'a>(&'a self, call: &'a ExactCall) -> BoxFuture<'a, Result<Option<Uuid>, ApproverError>>;
 }
 
-/// A call, as exactly as it has to be approved.
+/// A call, in all details that an approval covers.
 #[derive(Debug, Clone)]
 pub struct ExactCall {
-    /// The decision that a person is asked about.
+    /// The decision that the approval is about.
     pub decision_id: Uuid,
     /// The agent, if it has a name.
     pub agent_id: Option<AgentId>,
-    /// Who calls.
+    /// The caller.
     pub subject: ToolSubject,
-    /// Which tool.
+    /// The tool.
     pub tool: ToolName,
-    /// What is done by it.
+    /// The action type.
     pub action: ActionType,
-    /// How much may go wrong by that.
+    /// The risk of that action.
     pub risk: Risk,
     /// The SHA-256 of the arguments.
     pub arguments_sha256: String,
-    /// The arguments, whole: a person is shown what would be called.
+    /// The complete arguments: the approver sees exactly what would be called.
     pub arguments: Value,
-    /// What it acts on besides its arguments.
+    /// Objects that the call acts on besides its arguments.
     pub scope: CallScope,
-    /// Why a person is asked.
+    /// The reason why an approval is required.
     pub reason: String,
 }
 
-/// It can't be asked or used.
+/// Reasons why an approval can't be requested or consumed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApproverError {
-    /// What is kept can't be reached.
+    /// The store of approvals can't be reached.
     #[error("approvals can't be reached")]
     Database(#[from] DatabaseError),
-    /// Too much waits for an answer already.
+    /// The agent's pending requests have reached their size limit.
     #[error(
         "the calls of this agent that wait for an answer have {bytes} bytes of arguments; no more is asked until some are answered"
     )]
     Full {
-        /// How much.
+        /// Size of their arguments.
         bytes: u64,
     },
-    /// It can't be recorded.
+    /// The request or its use can't be recorded.
     #[error("approvals can't be recorded")]
     Record(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

@@ -1,5 +1,4 @@
-//! What is recorded of agents, with the configuration by which it counts: whoever shows a level, records something or follows what is earned
-//! works it out here.
+//! Trust records of agents, with the configuration by which they are evaluated. All readers and writers of trust use this.
 
 use belljar_contract::id::AgentId;
 use belljar_policy::trust::{Replay, TrustConfig, replay};
@@ -7,7 +6,7 @@ use belljar_store::database::DatabaseError;
 use belljar_store::trust::TrustEvents;
 use jiff::Timestamp;
 
-/// What is recorded, and by which it counts. Clones share it.
+/// Trust records and configuration. Clones share the records.
 #[derive(Debug, Clone)]
 pub struct TrustBook {
     events: TrustEvents,
@@ -17,25 +16,25 @@ pub struct TrustBook {
 // === impl TrustBook ===
 
 impl TrustBook {
-    /// One of these events.
+    /// Returns a book of these events.
     pub fn new(events: TrustEvents, config: TrustConfig) -> Self {
         Self { events, config }
     }
 
-    /// What is recorded.
+    /// Returns the recorded events.
     pub fn events(&self) -> &TrustEvents {
         &self.events
     }
 
-    /// By which it counts.
+    /// Returns the configuration.
     pub fn config(&self) -> &TrustConfig {
         &self.config
     }
 
-    /// What has come of it for an agent by then.
+    /// Evaluates an agent's events up to that time.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be read.
+    /// [`DatabaseError`] when the events can't be read.
     pub async fn of(&self, agent: &AgentId, now: Timestamp) -> Result<Replay, DatabaseError> {
         let events = self.events.of(agent).await?;
         Ok(replay(&self.config, agent, &events, now))

@@ -1,5 +1,5 @@
-//! What agents have earned, followed while they call: what is recorded of one counts within a moment, and so does what is gained or lost
-//! because time passes. Nothing is recorded by it: levels follow from the events alone, so another process comes to the same ones.
+//! Keeps agents' earned trust up to date while they call: new events take effect within a moment, and so do changes by the
+//! passage of time. Nothing is recorded by it: trust follows from the events alone, so every process computes the same.
 //!
 //! ```text
 //! TrustBook ──► replay ─► HouseAccess::set_earned
@@ -21,42 +21,42 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// Follows what is recorded.
+/// Follows trust events.
 #[derive(Debug)]
 pub struct Earning {
     book: TrustBook,
     access: Arc<HouseAccess>,
-    /// Held over a whole look: of two at once the later one sees no less.
+    /// Locked during a whole look, so that the later one of two concurrent looks sees no less.
     known: Mutex<BTreeMap<AgentId, Known>>,
 }
 
-/// An agent, when it was last looked at.
+/// State of an agent at the last look.
 #[derive(Debug)]
 struct Known {
-    /// How much was recorded of it.
+    /// Number of its events.
     events: u64,
     at: Timestamp,
 }
 
-/// So often it is looked whether something was recorded.
+/// Interval at which new events are polled.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// So often it is looked whether something is gained or lost by the time that has passed.
+/// Interval at which trust is evaluated again, for changes by the passage of time.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
 // === impl Earning ===
 
 impl Earning {
-    /// Follows what is in that book, for those rules.
+    /// Returns a follower of these events, for those access rules.
     pub fn new(book: TrustBook, access: Arc<HouseAccess>) -> Self {
         Self { book, access, known: Mutex::default() }
     }
 
-    /// Has an agent be there, at the level with which agents begin, unless something is recorded of it already. Where no level is earned,
-    /// the configured one counts, and nobody has to be hired.
+    /// Records an agent as hired at the initial level, unless it has events already. If trust is not earned, the configured level
+    /// applies, and no record is needed.
     ///
     /// # Errors
-    /// [`RecordError`] when that can't be recorded.
+    /// [`RecordError`] when the event can't be recorded.
     pub async fn hire(&self, agent: &AgentId, now: Timestamp) -> Result<(), RecordError> {
         if self.book.config().is_disabled() || !self.book.events().of(agent).await?.is_empty() {
             return Ok(());
@@ -66,10 +66,10 @@ impl Earning {
         self.book.events().record(&event).await.map(drop)
     }
 
-    /// Reads what is recorded, and has that count.
+    /// Reads new events, and applies them.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be read.
+    /// [`DatabaseError`] when the events can't be read.
     pub async fn look(&self, now: Timestamp) -> Result<(), DatabaseError> {
         let mut known = self.known.lock().await;
         for (agent, events) in self.book.events().agents().await? {
@@ -80,7 +80,7 @@ impl Earning {
                 let events = match self.work_out(&agent, now).await {
                     Ok(events) => events,
                     Err(error) => {
-                        // It is one of those whom nobody knows anything about, also if it was none before.
+                        // The agent is noted as unknown, even if it was not noted before, so that its trust is reset.
                         known.entry(agent).or_insert(Known { events: 0, at: now });
                         return Err(error);
                     }
@@ -91,7 +91,7 @@ impl Earning {
         Ok(())
     }
 
-    /// Works out what an agent has earned, and has that count. Returns the number of its events.
+    /// Evaluates an agent's events, and applies the result. Returns the number of its events.
     async fn work_out(&self, agent: &AgentId, now: Timestamp) -> Result<u64, DatabaseError> {
         let config = self.book.config();
         let events = self.book.events().of(agent).await?;
@@ -99,7 +99,7 @@ impl Earning {
         Ok(events.len() as u64)
     }
 
-    /// Does so again and again. While nobody knows what agents have earned, they have earned nothing.
+    /// Looks at intervals. While events can't be read, all agents have the lowest trust.
     pub async fn follow(self: Arc<Self>, now: impl Fn() -> Timestamp, stopped: CancellationToken) {
         loop {
             tokio::select! {

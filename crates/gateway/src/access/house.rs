@@ -1,4 +1,4 @@
-//! The rules of one house, and what its agents have earned, put together once for each agent and thrown away when either changes.
+//! The access rules and the trust of agents, combined once for each agent; the result is discarded when either changes.
 
 use super::{Access, Stood};
 use belljar_contract::access::AccessLevel;
@@ -11,11 +11,11 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Such rules.
+/// Access rules with earned trust.
 #[derive(Debug)]
 pub struct HouseAccess {
     now: RwLock<Now>,
-    /// What agents have of whom it isn't known what they have earned; nothing, where the configuration says it.
+    /// Trust of agents without records; `None` if the configuration sets their level.
     newcomers: Option<Earned>,
     works_in: BTreeMap<Category, WorksIn>,
 }
@@ -28,16 +28,16 @@ struct Now {
     of_levels: BTreeMap<AccessLevel, Arc<Stood>>,
 }
 
-/// As many agents are kept in mind.
+/// Maximum number of agents whose combined permissions are cached.
 const MOST_KEPT: usize = 10_000;
 
-/// So much of a digest is enough to tell rules apart.
+/// Length of a generation, in digits of a digest.
 const DIGITS: usize = 12;
 
 // === impl HouseAccess ===
 
 impl HouseAccess {
-    /// One for these rules, where tools work there; those of other categories work nowhere but on the host.
+    /// Returns access under these rules; `works_in` maps categories to the place where their tools run; others run on the host.
     pub fn new(rules: AccessRules, works_in: BTreeMap<Category, WorksIn>) -> Self {
         let now = Now {
             rules: Arc::new(rules),
@@ -48,13 +48,13 @@ impl HouseAccess {
         Self { now: RwLock::new(now), newcomers: None, works_in }
     }
 
-    /// The same, where agents of whom nothing is known yet have earned that.
+    /// Sets the trust of agents without records.
     #[must_use]
     pub fn with_newcomers(self, newcomers: Option<Earned>) -> Self {
         Self { newcomers, ..self }
     }
 
-    /// Has these be the rules from now on.
+    /// Replaces the rules.
     pub fn set_rules(&self, rules: AccessRules) {
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         now.rules = Arc::new(rules);
@@ -62,15 +62,15 @@ impl HouseAccess {
         now.of_levels.clear();
     }
 
-    /// The level of agents of which nothing else is said.
+    /// Returns the level of agents that no rule mentions.
     pub fn default_level(&self) -> AccessLevel {
         self.now.read().unwrap_or_else(PoisonError::into_inner).rules.default_level()
     }
 
-    /// Refuses an agent of which nothing is said: not by the rules, not of newcomers, and not by what it has earned.
+    /// Refuses an agent without a rule and without earned trust, unless newcomers have trust.
     ///
     /// # Errors
-    /// [`UnknownAgentError`], with the name that was meant, perhaps.
+    /// [`UnknownAgentError`], with a similar name, if there is one.
     pub fn check_known(&self, agent: &AgentId) -> Result<(), UnknownAgentError> {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
         match now.rules.covers(agent) || self.newcomers.is_some() || now.earned.contains_key(agent) {
@@ -79,7 +79,7 @@ impl HouseAccess {
         }
     }
 
-    /// Has this be what an agent has earned from now on; nothing, if it has earned nothing.
+    /// Sets an agent's earned trust; `None` removes it.
     pub fn set_earned(&self, agent: &AgentId, earned: Option<Earned>) {
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         match earned {
@@ -89,7 +89,7 @@ impl HouseAccess {
         now.of_agents.remove(agent);
     }
 
-    /// What somebody may, as of now.
+    /// Returns the current standing of an identity.
     pub fn of(&self, identity: &Identity) -> Arc<Stood> {
         self.kept(identity).unwrap_or_else(|| self.made(identity))
     }
@@ -138,7 +138,7 @@ impl Access for HouseAccess {
 }
 
 fn generation(rules: &AccessRules, earned: Option<&Earned>) -> String {
-    // Both are ordered throughout, so what is equal reads equal.
+    // Both are ordered maps, so equal values have equal texts.
     let digest = Sha256::digest(format!("{rules:?}|{earned:?}"));
     let mut text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     text.truncate(DIGITS);

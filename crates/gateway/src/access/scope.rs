@@ -1,4 +1,4 @@
-//! What calls act on besides their arguments: what the place says where they are made, and what the tool says.
+//! The scope of a call: objects that it acts on besides its arguments, by its gateway and by its tool.
 
 use belljar_contract::approval::CallScope;
 use belljar_tools::answer::Failure;
@@ -8,16 +8,16 @@ use belljar_tools::{Arguments, Tool};
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 
-/// Knows what all calls of a gateway act on, whatever the tool: the workspace of its sessions.
+/// Source of the scope that all calls of a gateway have, such as the workspace of its sessions.
 pub trait ScopeSource: Debug + Send + Sync {
-    /// Returns the scope of calls of that tool. What the tool says itself prevails.
+    /// Returns the scope of calls of that tool. The tool's own scope takes precedence.
     ///
     /// # Errors
     /// [`Failure`] when the call can't be made.
     fn scope<'a>(&'a self, definition: &'a Definition) -> BoxFuture<'a, Result<CallScope, Failure>>;
 }
 
-/// The scope of what a caller does there: the task that it is bound to, and what the place says.
+/// Returns a caller's scope at this gateway: the task that it is bound to, and the source's.
 pub(crate) async fn of_place(
     source: Option<&dyn ScopeSource>,
     caller: &Caller,
@@ -33,7 +33,7 @@ pub(crate) async fn of_place(
     Ok(scope)
 }
 
-/// The whole scope of a call.
+/// Returns the complete scope of a call.
 pub(crate) async fn of_call(
     source: Option<&dyn ScopeSource>,
     caller: &Caller,

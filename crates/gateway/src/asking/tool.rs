@@ -1,4 +1,4 @@
-//! `request_human_approval`: an agent asks a person, about a call that was refused or about something of its own.
+//! `request_human_approval`: an agent requests an approval, of a refused call or of an action that it describes.
 
 use super::{Asking, of_approver};
 use crate::access::{ExactCall, of_place};
@@ -33,20 +33,20 @@ struct RequestHumanApproval {
     asking: Arc<Asking>,
 }
 
-/// An action type that a person can be asked about.
+/// An action type that approvals can be requested for.
 struct KnownAction {
     action: ActionType,
     risk: Risk,
-    /// Why the risk is what it is.
+    /// Reason for the risk.
     why: String,
 }
 
-/// Whether it is the tool that asks.
+/// Returns true for the name of this tool.
 pub(crate) fn is_asking(name: &ToolName) -> bool {
     name.as_str() == NAME
 }
 
-/// The tool, for whoever asks there.
+/// Returns the tool.
 pub(crate) fn tool(asking: &Arc<Asking>) -> Option<Arc<dyn Tool>> {
     let definition = Definition::named(NAME, Category::Communication, SUMMARY, takes()).ok()?;
     let definition =
@@ -107,7 +107,7 @@ impl RequestHumanApproval {
         }
     }
 
-    /// An action type that there is: a person is asked about nothing that no rule knows.
+    /// Parses an action type: approvals can be requested only for types that the rules know.
     fn known(&self, caller: &Caller, text: &str) -> Result<KnownAction, Failure> {
         let stood = self.asking.access.as_deref().and_then(|access| access.standing(caller));
         let built_in = ActionRegistry::default();

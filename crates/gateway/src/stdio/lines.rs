@@ -1,4 +1,5 @@
-//! Messages of MCP, one a line, with a bound on what is under way: a client that sends and doesn't read is read no further.
+//! MCP messages, one per line, with a limit on those under way: input of a client that doesn't read its responses is not read
+//! further.
 
 use crate::strict;
 use belljar_contract::json::Node;
@@ -14,53 +15,53 @@ use tokio::sync::{Mutex, Notify};
 /// A client by two streams.
 pub(super) struct Lines<R, W> {
     input: BufReader<R>,
-    /// What there is of a line.
+    /// The beginning of the current line.
     line: Vec<u8>,
-    /// Whether the rest of a line that is too long is passed over.
+    /// True while the rest of a too long line is skipped.
     skips: bool,
-    /// A request whose id another one has that is under way.
+    /// A request whose id equals that of a request under way.
     held: Option<Held>,
     output: Arc<Output<W>>,
 }
 
-/// A message, and how long it was, in bytes.
+/// A message with its length in bytes.
 struct Held {
     message: RxJsonRpcMessage<RoleServer>,
     bytes: usize,
 }
 
 struct Output<W> {
-    /// Nothing once it is closed.
+    /// `None` once it is closed.
     writer: Mutex<Option<W>>,
     load: std::sync::Mutex<Load>,
-    /// Told each time that the load is less.
+    /// Notified each time that the load decreases.
     is_less: Notify,
 }
 
-/// What is under way.
+/// Messages under way.
 #[derive(Default)]
 struct Load {
-    /// Requests without an answer, and how long they were, in bytes.
+    /// Unanswered requests, with their lengths in bytes.
     running: HashMap<RequestId, usize>,
-    /// Messages that wait to be written.
+    /// Number of messages that wait to be written.
     writing: usize,
 }
 
-/// What was read.
+/// Result of reading a line.
 enum Line {
     Whole(Vec<u8>),
     TooLong,
     End,
 }
 
-/// The largest message, in bytes.
+/// Maximum size of a message, in bytes.
 const LARGEST_MESSAGE_BYTES: usize = 8 << 20;
 
-/// Requests without an answer. More than tools allow at once, which refuse what is beyond that.
+/// Maximum number of unanswered requests. Tools permit fewer concurrent calls, and refuse further ones.
 const MOST_RUNNING: usize = 160;
-/// The length of those requests together, in bytes, before no more is read: what is made of one takes several times its length.
+/// Maximum total length of unanswered requests, in bytes: processing one takes several times its length in memory.
 const MOST_RUNNING_BYTES: usize = 16 << 20;
-/// Messages that wait to be written before no more is read.
+/// Maximum number of messages that wait to be written.
 const MOST_WRITING: usize = 32;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -78,7 +79,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         Self { input, line: Vec::new(), skips: false, held: None, output: Arc::new(output) }
     }
 
-    /// Reads a line. What is read of one is kept if this is given up.
+    /// Reads a line. If the future is dropped, the beginning of the line is kept.
     async fn line(&mut self) -> io::Result<Line> {
         loop {
             let there = self.input.fill_buf().await?;
@@ -104,7 +105,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         }
     }
 
-    /// What a line says; nothing for what needs no answer.
+    /// Parses a line; returns `None` if it needs no answer.
     fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, (ErrorData, Option<RequestId>)> {
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
         if line.is_empty() {
@@ -117,7 +118,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         };
         tracing::debug!(%error, "a message is none of MCP");
         let method = node.member("method").and_then(Node::as_str);
-        // Clients may say what isn't known here, and no answer is sent to that.
+        // Unknown notifications are ignored, without an answer.
         if method.is_some_and(|method| node.member("id").is_none() || method.starts_with("notifications/")) {
             return Ok(None);
         }
@@ -125,7 +126,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         Err((ErrorData::invalid_request("not a message of MCP", None), id))
     }
 
-    /// Answers what could not be read. It is written on the way: the task that waits for the next message may be dropped.
+    /// Answers an unreadable message, in a task of its own: the task that waits for the next message may be dropped.
     fn refuse(&self, error: ErrorData, id: Option<RequestId>) {
         let answer: TxJsonRpcMessage<RoleServer> = JsonRpcMessage::error(error, id);
         tokio::spawn(Arc::clone(&self.output).send(answer));
@@ -185,7 +186,7 @@ where
 // === impl Output ===
 
 impl<W: AsyncWrite + Send + Unpin> Output<W> {
-    /// Writes a message. It counts from the call on, whether or not anything polls what is returned.
+    /// Writes a message. It counts as waiting from this call on, even if the future isn't polled.
     fn send(
         self: Arc<Self>,
         item: TxJsonRpcMessage<RoleServer>,
@@ -206,7 +207,7 @@ impl<W: AsyncWrite + Send + Unpin> Output<W> {
 
 impl<W> Output<W> {
     fn load(&self) -> MutexGuard<'_, Load> {
-        // Nothing in there is ever half done.
+        // Ignores poisoning: each change is complete.
         self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -217,7 +218,7 @@ impl<W> Output<W> {
         }
     }
 
-    /// Waits until no request of that id is under way.
+    /// Waits until no request with that id is under way.
     async fn until_free(&self, message: &RxJsonRpcMessage<RoleServer>) {
         let JsonRpcMessage::Request(request) = message else { return };
         while self.load().running.contains_key(&request.id) {
@@ -225,7 +226,7 @@ impl<W> Output<W> {
         }
     }
 
-    /// Counts a request; one that its client has given up gets no answer.
+    /// Counts a request; a cancelled one gets no answer, and isn't counted any more.
     fn begin(&self, Held { message, bytes }: &Held) {
         match message {
             JsonRpcMessage::Request(request) => {

@@ -1,4 +1,4 @@
-//! Whose a request is, by its token, where tokens are looked up: for each request, and each for a seat of its own.
+//! Tests of authentication by token: each request is looked up, and each token has a caller slot of its own.
 
 use crate::rig::{Rig, TASK, in_sandbox, planner};
 use axum::body::Body;
@@ -15,10 +15,10 @@ use tower::ServiceExt;
 const SANDBOX: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 const PLANNER: &str = "0000000000000000000000000000000000000000000000000000000000000002";
 
-/// Nobody knows whose that is.
+/// A token that can't be looked up.
 const LOST: &str = "0000000000000000000000000000000000000000000000000000000000000003";
 
-/// Tokens that take a while to be looked up.
+/// Tokens whose look-up takes a while.
 struct Table(BTreeMap<&'static str, Seat>);
 
 impl Tokens for Table {
@@ -29,7 +29,7 @@ impl Tokens for Table {
     }
 }
 
-/// A door for two callers, and what takes away the seat of the first.
+/// An endpoint for two callers, and the token that removes the first one's slot.
 fn door(rig: &Rig) -> (axum::Router, CancellationToken) {
     let ended = CancellationToken::new();
     let seats = [
@@ -89,7 +89,7 @@ async fn a_token_is_dead_at_once_when_its_seat_is_taken_away() {
     }
     assert_eq!(ask(&router, Some(PLANNER), "tools/list", json!({})).await.0, StatusCode::OK);
     assert_eq!(ask(&router, None, "tools/list", json!({})).await.0, StatusCode::UNAUTHORIZED);
-    // Of one of which nobody knows it isn't said that it is no good: who has it would throw it away.
+    // A token that can't be looked up isn't reported as invalid: its client would discard it.
     assert_eq!(ask(&router, Some(LOST), "tools/list", json!({})).await.0, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(rig.called(), 0);
 }
@@ -116,7 +116,7 @@ async fn whatever_is_behind_the_door_gets_no_token_that_it_could_pass_on() {
         axum::body::to_bytes(response.into_body(), 1 << 10).await.unwrap()
     };
     assert_eq!(ask(door).await, "false");
-    // The control.
+    // Control.
     assert_eq!(ask(behind()).await, "true");
 }
 

@@ -1,4 +1,4 @@
-//! The way of a call: what is refused is never called, and all of it is recorded.
+//! Tests of the processing of calls: refused calls are never made, and every call is recorded.
 
 use crate::rig::{Rig, TASK, in_sandbox, planner, seat};
 use belljar_contract::tool::{DomainCode, Envelope};
@@ -103,7 +103,7 @@ async fn what_may_not_be_called_is_not_and_is_recorded() {
     let records = rig.records();
     assert_eq!(records.len(), 5 + spelled_otherwise.len());
     assert!(records.iter().all(|(kind, event)| kind == "tool_called" && event["decision"] == "deny"));
-    // The control: the same by somebody who may.
+    // Control: the same call by a caller with permission.
     let may = Caller { grants: ToolGrants { may_reach_out: true, ..ToolGrants::default() }, ..in_sandbox() };
     assert!(matches!(call(&rig, may, "web.fetch", json!({ "task_id": TASK })).await, Called::Answered(_)));
     assert!(matches!(call(&rig, planner(), "sandbox.exec", json!({})).await, Called::Answered(_)));
@@ -125,7 +125,7 @@ async fn arguments_of_a_refused_call_are_recorded_as_a_short_preview_however_the
         assert!(shown.contains(event["arguments_sha256"].as_str().unwrap()), "{shown}");
     }
     assert!(rig.lines().iter().all(|line| line.len() < 3_000));
-    // The control: short ones, and those of a call that may be made.
+    // Control: short arguments, and those of a permitted call.
     refusal(call(&rig, in_sandbox(), "no.such", json!({ "text": "a" })).await);
     let whole = json!({ "task_id": TASK, "text": "x".repeat(3_000) });
     assert!(matches!(call(&rig, in_sandbox(), "artifact.get", whole.clone()).await, Called::Answered(_)));
@@ -241,7 +241,7 @@ async fn a_call_that_is_dropped_is_recorded_all_the_same() {
         tokio::task::yield_now().await;
     }
     drop(call);
-    // Whatever is recorded next comes after it.
+    // Later records come after it.
     let after = rig.gateway.call(&seat, "help.fail", json!({ "task_id": TASK }).as_object().unwrap().clone());
     assert!(matches!(after.await, Called::Answered(_)));
     let statuses: Vec<_> = rig.records().into_iter().map(|(_, event)| event["status"].clone()).collect();

@@ -1,7 +1,7 @@
-//! The conformance suite of MCP's authors, against a gateway with the tools that the suite asks for.
+//! Runs the conformance suite of MCP's authors against a gateway with the tools that the suite requires.
 //!
-//! The suite is for whole SDKs. What doesn't apply here is what this server does not offer, and says so: prompts, completions, logging,
-//! templates and subscriptions of resources, and questions to the client.
+//! The suite is for whole SDKs. Scenarios about features that this server doesn't declare don't apply: prompts, completions,
+//! logging, resource templates, resource subscriptions, and requests to the client.
 
 use crate::rig::{in_sandbox, seat};
 use belljar_contract::category::Category;
@@ -23,7 +23,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Every scenario for servers that is about what this one offers.
+/// Server scenarios about features that this server declares.
 const THAT_APPLY: [&str; 15] = [
     "server-initialize",
     "ping",
@@ -42,7 +42,7 @@ const THAT_APPLY: [&str; 15] = [
     "dns-rebinding-protection",
 ];
 
-/// The others, by the capability that they are about, which this server doesn't say that it has.
+/// Other scenarios, by the capability that this server doesn't declare.
 const THAT_DO_NOT: [(&str, &[&str]); 6] = [
     (
         "prompts",
@@ -70,10 +70,10 @@ const THAT_DO_NOT: [(&str, &[&str]); 6] = [
     ("sessions", &["server-sse-polling"]),
 ];
 
-/// A tool of the suite, which answers what the suite expects.
+/// A tool of the suite, with the answer that the suite expects.
 struct Fixture(Definition);
 
-/// One pixel, and a tenth of a second of nothing.
+/// A single pixel, and a tenth of a second of silence.
 const IMAGE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const SOUND: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
@@ -110,7 +110,7 @@ fn fixtures() -> Vec<Arc<dyn Tool>> {
     all.into_iter().map(|definition| Arc::new(Fixture(definition)) as Arc<dyn Tool>).collect()
 }
 
-/// A schema with the words of its dialect that must reach a client as they are.
+/// A schema with keywords of its dialect that must reach a client unchanged.
 fn dialect() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -181,7 +181,7 @@ fn suite() -> Command {
     mcp::program("conformance/dist/index.js").unwrap()
 }
 
-/// What the suite says; it must end well.
+/// Returns the output of the suite, which must succeed.
 fn said(command: &mut Command, folder: &Path) -> String {
     let output = command.current_dir(folder).stdin(Stdio::null()).output().unwrap();
     let text =

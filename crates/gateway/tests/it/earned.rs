@@ -1,4 +1,4 @@
-//! What agents have earned, followed for many of them: a full record of one agent has no effect on others.
+//! Tests of earned trust with many agents: a full record of one agent has no effect on others.
 
 use crate::judged::milestones;
 use belljar_contract::access::AccessLevel;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Has as much be recorded of an agent as may be, without the hour that it takes to record it one by one: the last that was, again and again.
+/// Fills an agent's record by repeating its last event, as recording each event would take an hour.
 const FILL: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) \
     INSERT INTO trust_events (agent_id, event_id, at_ms, event) \
     SELECT ?2, 'filled-' || i, at_ms, event \
@@ -51,7 +51,7 @@ async fn agent_with_a_full_record_keeps_its_level_and_others_go_on_to_earn() {
         done(name, after(3)).await;
         done(name, after(4)).await;
     }
-    // Nothing more can be recorded of it, and nothing has to be.
+    // Nothing more can be recorded of the agent, and nothing has to be.
     earning.look(after(5)).await.unwrap();
     assert_eq!(["before", "full", "later"].map(level), [AccessLevel::Standard; 3]);
 }

@@ -1,4 +1,4 @@
-//! Agents with rules of their own: what they are shown, what is refused them and why, and what a person's yes is good for.
+//! Tests of agents with access rules: listed tools, refusals with reasons, and the effect of approvals.
 
 mod reviewed;
 
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 
-/// Rules, as a house writes them.
+/// Parses access rules.
 fn rules(text: &str) -> AccessRules {
     let mut log = Log::default();
     let root = yaml::parse(text.as_bytes(), &mut log).unwrap();
@@ -48,7 +48,7 @@ tool_access:
     - {name: locked, level: elevated, autonomy: full, denied: [tell]}
 ";
 
-/// Good tasks lead from the lowest level to `standard`, and a person to the highest.
+/// Completed tasks lead from the lowest level to `standard`, and an operator's approval to the highest.
 const MILESTONES: &str = "
 strategy: milestone
 initial_level: sandboxed
@@ -72,7 +72,7 @@ struct House {
     approver: Arc<Answers>,
 }
 
-/// What has been asked, and what was said to it.
+/// Requested approvals, and their decisions.
 #[derive(Debug, Default)]
 struct Answers {
     asked: Mutex<Vec<(Uuid, ExactCall, bool)>>,
@@ -173,7 +173,7 @@ fn message(envelope: &Envelope) -> &str {
 #[tokio::test]
 async fn an_agent_is_shown_what_it_may_call_and_told_why_it_may_not_call_the_rest() {
     let house = House::new();
-    // The control.
+    // Control.
     assert!(
         house.shown("free").contains(&"run".to_owned()) && house.shown("free").contains(&"tell".to_owned())
     );
@@ -198,7 +198,7 @@ async fn an_agent_is_shown_what_it_may_call_and_told_why_it_may_not_call_the_res
     assert_eq!(record["judged"]["agent_id"], "low");
     assert_eq!(record["judged"]["action_type"], "docs:write");
     assert_eq!(house.rig.called(), 1);
-    // What is denied by name is not shown, and nobody can be asked about it.
+    // A tool that is denied by name is not listed, and no approval can be requested for it.
     assert!(!house.shown("locked").contains(&"tell".to_owned()));
     let refused = house.call("locked", "tell", json!({})).await;
     assert!(message(&refused).contains("Nothing that could be asked for"), "{refused:?}");
@@ -217,7 +217,7 @@ async fn a_yes_is_good_for_the_very_call_it_was_asked_for_and_once() {
     );
     let approval = record["judged"]["approval_id"].as_str().unwrap().to_owned();
     assert!(message(&asked).contains(&approval));
-    // Before anybody has said anything, and the same again is the same question.
+    // Before the decision, an equal call refers to the same request.
     house.call("asks", "tell", with("one")).await;
     assert_eq!(house.last()["judged"]["approval_id"], approval.as_str());
     assert_eq!(house.rig.called(), 0);
@@ -263,7 +263,8 @@ async fn an_agent_asks_by_a_tool_that_is_shown_where_somebody_can_be_asked_and_t
     const ASK: &str = "request_human_approval";
     let house = House::new();
     assert!(house.shown("low").contains(&ASK.to_owned()) && house.shown("locked").contains(&ASK.to_owned()));
-    // Nothing is refused those without rules by one of them, and where nobody can be asked there is no such tool.
+    // Callers without access rules are not denied by one, so they don't get the approval tool; nor does anyone without an
+    // approver.
     let nobody = seat(Caller::of(AgentKind::Operator));
     assert!(!house.rig.gateway.listed(nobody.caller()).iter().any(|entry| entry.name().as_str() == ASK));
     assert!(matches!(
@@ -322,7 +323,7 @@ async fn with_nobody_to_ask_what_takes_a_yes_is_refused() {
         (record["decision"].as_str(), record["judged"]["rule"].as_str()),
         (Some("deny"), Some("no_approver"))
     );
-    // Nor is anybody told to ask.
+    // The refusal doesn't suggest to request an approval either.
     let refused = answer(&rig, "low", "tell", json!({})).await;
     let told = message(&refused);
     assert!(told.contains("allowed: [tell]") && !told.contains("request_human_approval"), "{told}");
@@ -377,7 +378,7 @@ async fn token_in_an_answer_is_recorded_taken_out_or_withheld_by_autonomy() {
     let withheld = house.call("free", "artifact.get", told(&said)).await;
     assert_eq!(code(&withheld), Some(DomainCode::PermissionDenied));
     assert!(!text(&withheld).contains("hunter2"));
-    // Without anything to be found all of it comes.
+    // An answer without secrets is passed on completely.
     let plain = house.call("free", "artifact.get", told(&json!({ "text": "plain" }))).await;
     assert!(text(&plain).contains("plain"));
     assert_eq!(house.last()["judged"].get("secrets_found"), None);
@@ -400,7 +401,7 @@ async fn many_calls_at_once_have_an_answer_each_whatever_the_others_end_in() {
     let all = join_all((0..32).map(|number| call("tell", number.to_string()))).await;
     let texts: Vec<_> = all.iter().map(text_of).collect();
     assert_eq!(texts, (0..32).map(|number| number.to_string()).collect::<Vec<_>>());
-    // One that isn't there, and one that panics, keep no other from being made.
+    // A missing tool and a panicking tool don't keep others from being called.
     let before = house.rig.called();
     let names = [("tell", "a"), ("nothing", ""), ("break", "x"), ("tell", "b")];
     let mixed = join_all(names.map(|(name, text)| call(name, text.to_owned()))).await;
@@ -436,7 +437,7 @@ async fn what_is_recorded_of_an_agent_counts_at_its_next_call() {
     };
     earning.hire(&agent, later()).await.unwrap();
     earning.look(later()).await.unwrap();
-    // The configured level is none that was earned.
+    // The configured level is not earned.
     let run = |agent| house.call(agent, "tell", json!({}));
     assert_eq!(code(&run("free").await), Some(DomainCode::PermissionDenied));
     let record = async |kind, at| {
@@ -452,7 +453,7 @@ async fn what_is_recorded_of_an_agent_counts_at_its_next_call() {
         earning.look(later()).await.unwrap();
     }
     earning.look(later() + SignedDuration::from_secs(60)).await.unwrap();
-    // What a person has to say yes to is proposed, and no more than that.
+    // Only the part that needs an operator's approval is proposed.
     assert_eq!(code(&run("free").await), Some(DomainCode::PermissionDenied));
     let all = events.of(&agent).await.unwrap();
     assert_eq!(all.len(), 3, "following what is earned records nothing: {all:?}");

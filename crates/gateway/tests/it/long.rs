@@ -1,4 +1,4 @@
-//! Messages that are long to handle: each run has one under way, and no thread that serves others handles it.
+//! Tests of long messages: each run has one under way, and no thread that serves others handles it.
 
 use crate::rig::{Rig, TASK, in_sandbox, seat};
 use axum::body::Body;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// The tools as the run with that number calls them. Runs of different tests have different numbers.
+/// Routes of the run with that number. Runs of different tests have different numbers.
 fn run(rig: &Rig, number: u8) -> axum::Router {
     let run_id = RunId::parse(&format!("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d{number:02x}")).unwrap();
     let caller = Caller { kind: AgentKind::Operator, run_id: Some(run_id), ..in_sandbox() };
@@ -50,7 +50,7 @@ async fn long_call_is_handled_on_a_thread_apart() {
         answer["result"]["structuredContent"]["data"].as_str().unwrap().to_owned()
     };
     assert_ne!(of(LARGEST_SHORT_BYTES).await, here);
-    // The control: a short call is handled by the one thread of this runtime.
+    // Control: a short call is handled by the only thread of this runtime.
     assert_eq!(of(1).await, here);
 }
 
@@ -65,7 +65,7 @@ async fn run_has_one_long_call_under_way_and_delays_no_other_run() {
     }
     let second = tokio::spawn(call(many.clone(), "tell", LARGEST_SHORT_BYTES));
     tokio::task::yield_now().await;
-    // The controls: another run's long call, and this run's short one.
+    // Controls: another run's long call, and this run's short one.
     assert_eq!(call(one, "tell", LARGEST_SHORT_BYTES).await.0, StatusCode::OK);
     assert_eq!(call(many, "tell", 1).await.0, StatusCode::OK);
     assert_eq!((rig.called(), second.is_finished()), (3, false));
@@ -87,7 +87,7 @@ async fn message_of_more_values_than_are_read_is_a_bad_request() {
     let reason = answer["error"]["message"].as_str().unwrap();
     assert!(reason.contains("at most 131072"), "{reason}");
     assert_eq!(rig.called(), 0);
-    // The control: a few less.
+    // Control: slightly fewer.
     assert_eq!(send(run(&rig, 4), of(43_680)).await.0, StatusCode::OK);
     assert_eq!(rig.called(), 1);
 }

@@ -1,4 +1,4 @@
-//! The gateway, with tools that note what becomes of them and a real audit.
+//! Tests of the gateway, with tools that note their calls and a real audit log.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 

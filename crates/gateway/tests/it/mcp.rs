@@ -1,4 +1,4 @@
-//! MCP on the wire, in both families of revisions.
+//! Tests of MCP on the wire, in both families of revisions.
 
 use crate::rig::{Rig, TASK, in_sandbox, seat};
 use axum::body::Body;
@@ -15,7 +15,7 @@ fn router(rig: &Rig) -> axum::Router {
     routes(Arc::clone(&rig.gateway), Door::Hatch(seat(in_sandbox())), CancellationToken::new())
 }
 
-/// Sends one message, and gives the status and the answer.
+/// Sends one message; returns the status and the answer.
 async fn send(router: &axum::Router, headers: &[(&str, &str)], message: &Value) -> (StatusCode, Value) {
     let mut request = Request::post("/mcp");
     if headers.iter().all(|(name, _)| *name != "host") {
@@ -35,7 +35,7 @@ async fn send(router: &axum::Router, headers: &[(&str, &str)], message: &Value) 
     (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
 }
 
-/// The same as the revision without a handshake wants it.
+/// Sends a request in the form of the revision without a handshake.
 async fn ask(router: &axum::Router, method: &str, mut params: Value) -> (StatusCode, Value) {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": STATELESS,
@@ -115,7 +115,7 @@ async fn what_may_not_be_called_is_an_error_of_the_protocol() {
         let (_, refused) = ask(&router, "tools/call", json!({ "name": name, "arguments": {} })).await;
         assert_eq!(refused["error"]["data"]["reason"], reason, "{refused}");
     }
-    // Whoever has misread a name is told which there are, as a result that a model reads.
+    // The answer to a misread name lists the existing ones, as a result that a model reads.
     let (_, unknown) = ask(&router, "tools/call", json!({ "name": "artifact_get", "arguments": {} })).await;
     let result = &unknown["result"];
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A gateway with a few tools, and what its audit says afterwards.
+//! A gateway with a few tools, and access to its audit log.
 
 use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
@@ -27,12 +27,12 @@ pub(crate) const TASK: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
 
 pub(crate) struct Rig {
     pub(crate) gateway: Arc<Gateway>,
-    /// How often each tool has really been called.
+    /// Number of times that tools were really called.
     pub(crate) calls: Arc<AtomicUsize>,
     state: TempDir,
 }
 
-/// Answers what it was told, waits, fails or answers far too much, by its name.
+/// A tool that returns its arguments, waits, fails or returns too much, by its name.
 struct Noting {
     definition: Definition,
     calls: Arc<AtomicUsize>,
@@ -43,7 +43,7 @@ impl Rig {
         Self::with(|gateway| gateway)
     }
 
-    /// One whose gateway has something besides.
+    /// Returns a rig whose gateway is modified by `more`.
     pub(crate) fn with(more: impl FnOnce(Gateway) -> Gateway) -> Self {
         let state = tempfile::tempdir().unwrap();
         let audit = Arc::new(AuditLog::open(&folder_in(state.path())).unwrap());
@@ -60,19 +60,19 @@ impl Rig {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// What is in the audit, in its order.
+    /// Returns the audit records of calls, in order.
     pub(crate) fn records(&self) -> Vec<(String, Value)> {
         records(&folder_in(self.state.path()))
     }
 
-    /// The lines of the audit about calls.
+    /// Returns the audit lines about calls.
     pub(crate) fn lines(&self) -> Vec<String> {
         let lines = lines(&folder_in(self.state.path()));
         lines.into_iter().filter(|line| line.contains("\"kind\":\"tool_")).collect()
     }
 }
 
-/// Every record of calls of tools in that audit.
+/// Returns every record of tool calls in that audit log.
 fn records(folder: &Path) -> Vec<(String, Value)> {
     let values = lines(folder);
     let values = values.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -80,7 +80,7 @@ fn records(folder: &Path) -> Vec<(String, Value)> {
     tools.map(|value| (value["kind"].as_str().unwrap().to_owned(), value["event"].clone())).collect()
 }
 
-/// Every line of that audit.
+/// Returns every line of that audit log.
 fn lines(folder: &Path) -> Vec<String> {
     let mut segments: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -143,7 +143,7 @@ impl Tool for Noting {
     }
 }
 
-/// One that works on a job in a sandbox.
+/// Returns a caller that works on a job in a sandbox.
 pub(crate) fn in_sandbox() -> Caller {
     let id = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d01";
     Caller::in_sandbox(
@@ -154,12 +154,12 @@ pub(crate) fn in_sandbox() -> Caller {
     )
 }
 
-/// One that plans.
+/// Returns a planner.
 pub(crate) fn planner() -> Caller {
     Caller::of(AgentKind::ProjectManager)
 }
 
-/// Where that caller sits, for as long as the test lasts.
+/// Returns a slot for that caller, which is never removed.
 pub(crate) fn seat(caller: Caller) -> Seat {
     Seat::new(caller, CancellationToken::new())
 }

@@ -1,4 +1,4 @@
-//! Which agents there are, and how each is started (`spec/2 §Agent I/O Protocol`).
+//! The catalogue of agents, and how each is started (`spec/2 §Agent I/O Protocol`).
 //!
 //! ```yaml
 //! agents:
@@ -8,10 +8,9 @@
 //!     env: {ANTHROPIC_API_KEY: sealed}
 //!     files: {.config/agent.json: '{{"base": {json:base_url}}}'}   # below its home
 //! ```
-//! One whose program is in an image of containers says `image: NAME`, and runs in one.
-//! One that prints an envelope, and nothing else, says `output: envelope`.
-//! One that reads `/workspace/.cogni/messages.json` says `reads_messages: true` and needs no `{prompt}`.
-//! An agent is a row: another variant is another row, never another program of ours.
+//! An agent whose program is in a container image has `image: NAME`, and runs in a container. An agent that prints an
+//! envelope, and nothing else, has `output: envelope`. An agent that reads `/workspace/.cogni/messages.json` has `reads_messages:
+//! true`, and needs no `{prompt}`. Each variant of an agent is another row; no additional program is involved.
 
 use super::similar::nearest;
 use super::template::{Gap, Template};
@@ -22,50 +21,50 @@ use belljar_contract::yaml::{
 use belljar_sandbox::docker::ImageName;
 use std::collections::BTreeMap;
 
-/// One agent.
+/// An agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is, in a line.
+    /// Description in one line.
     pub description: String,
-    /// Whether it reads what it is told from `/workspace/.cogni/messages.json`, and needs no argument for it.
+    /// True if it reads its messages from `/workspace/.cogni/messages.json`, and needs no argument for them.
     pub reads_messages: bool,
-    /// What it prints.
+    /// Form of its standard output.
     pub output: OutputForm,
-    /// The image that its program is in; the host's own files if there is none.
+    /// Image that has its program; `None` for a program of the host.
     pub image: Option<ImageName>,
-    /// Its program, found as a shell would, and its arguments.
+    /// Its program, looked up in `PATH`, and its arguments.
     pub argv: Vec<Template>,
-    /// Variables besides those that tell where models are.
+    /// Environment variables, besides those with the models' addresses.
     pub env: BTreeMap<String, Template>,
-    /// Files in its home that are there before it starts, by their path below it.
+    /// Files that are written into its home before it starts, by their relative path.
     pub files: BTreeMap<String, Template>,
 }
 
-/// What an agent prints to standard output.
+/// Form of an agent's standard output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OutputForm {
-    /// Text, or an envelope.
+    /// Plain text, or an envelope.
     #[default]
     Any,
-    /// An envelope and nothing else: what is none is an error.
+    /// An envelope and nothing else; any other output is an error.
     Envelope,
 }
 
-/// All that there are.
+/// The agents, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalogue {
     agents: BTreeMap<String, Agent>,
 }
 
-/// Those that are known without a configuration.
+/// The agents that are known without a configuration.
 const BUILT_IN: &str = include_str!("catalogue/built_in.yaml");
 
 // === impl Agent ===
 
 impl Agent {
-    /// The name of its program, which has no gaps.
+    /// Returns the name of its program, which has no placeholders.
     pub fn program(&self) -> String {
         self.argv.first().map(|program| program.fill(&NOTHING)).unwrap_or_default()
     }
@@ -74,7 +73,7 @@ impl Agent {
 // === impl Catalogue ===
 
 impl Catalogue {
-    /// Those that are known without a configuration.
+    /// Returns the agents that are known without a configuration.
     pub fn built_in() -> Self {
         Self::parse(BUILT_IN.as_bytes()).unwrap_or_default()
     }
@@ -82,7 +81,7 @@ impl Catalogue {
     /// Reads a document with a section `agents`.
     ///
     /// # Errors
-    /// [`Mistakes`]: all that are found.
+    /// [`Mistakes`]: all mistakes in the document.
     pub fn parse(bytes: &[u8]) -> Result<Self, Mistakes> {
         let mut log = Log::default();
         let catalogue = yaml::parse(bytes, &mut log).and_then(|root| {
@@ -94,7 +93,7 @@ impl Catalogue {
         log.finish().map(|()| catalogue.unwrap_or_default())
     }
 
-    /// Reads the section `agents`; what is wrong with it is noted.
+    /// Reads the section `agents`; its mistakes are logged.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let mut agents = BTreeMap::new();
         for agent in list(node, log, agent).unwrap_or_default() {
@@ -106,24 +105,24 @@ impl Catalogue {
         Self { agents }
     }
 
-    /// These, and those of another one, which win.
+    /// Returns these agents and those of another catalogue, which take precedence.
     #[must_use]
     pub fn with(mut self, others: Self) -> Self {
         self.agents.extend(others.agents);
         self
     }
 
-    /// The name that is the nearest to one that isn't there, unless it is another one altogether.
+    /// Returns the name that is most similar to an unknown one, if any is similar enough.
     pub fn nearest(&self, written: &str) -> Option<&str> {
         nearest(written, self.agents.keys().map(String::as_str))
     }
 
-    /// The agent of that name.
+    /// Returns the agent of that name.
     pub fn get(&self, name: &str) -> Option<&Agent> {
         self.agents.get(name)
     }
 
-    /// All of them, by name.
+    /// Iterates over all agents, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Agent> {
         self.agents.values()
     }

@@ -1,47 +1,47 @@
-//! What an agent has answered: plain text, or an envelope of JSON (`spec/2`, `SandboxProgramContract`).
+//! The answer of an agent: plain text, or a JSON envelope (`spec/2`, `SandboxProgramContract`).
 //!
 //! ```text
 //! {"payloads": [{"text": "Done."}], "meta": {"durationMs": 5, "error": null}}
 //! ```
-//! It is an envelope if all of standard output, without white space around it, is one object with `payloads` and `meta`. With
-//! anything before or behind it, it is text, and nothing in it means anything. Text is an error where the catalogue says that the agent
-//! prints an envelope. All of it comes from inside.
+//! The output is an envelope if all of standard output, without surrounding white space, is one object with `payloads` and
+//! `meta`. Otherwise it is text, and no part of it is interpreted. Text is an error if the catalogue declares that the agent
+//! prints an envelope. The output comes from inside the sandbox, so it is untrusted.
 
 use super::catalogue::OutputForm;
 use serde_json::{Map, Value};
 
-/// What an agent has answered.
+/// The answer of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// What it printed.
+    /// Plain text.
     Text(String),
-    /// What its envelope says; the texts of several payloads are lines of it.
+    /// An envelope. The texts of several payloads are joined by line breaks.
     Envelope {
-        /// The texts.
+        /// The joined text.
         text: String,
-        /// What it says went wrong.
+        /// The error that it reports, if any.
         error: Option<AgentError>,
     },
-    /// An envelope that says nothing that could be understood.
+    /// A malformed envelope.
     Malformed {
-        /// What is the matter.
+        /// The defect.
         why: &'static str,
     },
 }
 
-/// What an agent says went wrong.
+/// An error that an agent reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentError {
-    /// Its code, such as `llm_error`.
+    /// Its code, such as `llm_error`; `agent_error` if the agent gives no valid one.
     pub code: String,
-    /// The same for a person, cut where it gets long.
+    /// A message for people, at most 500 characters.
     pub message: String,
 }
 
-/// The code of an error that has none that could be one.
+/// The code of an error without a valid code.
 const NO_CODE: &str = "agent_error";
 
-/// What is wrong with the output of an agent whose row in the catalogue says that it is an envelope.
+/// The defect of output that is not an envelope, though the agent's row in the catalogue declares one.
 const NO_ENVELOPE: &str =
     "standard output is not one envelope and nothing else, as the agent's row in the catalogue says";
 
@@ -51,7 +51,7 @@ const LONGEST_MESSAGE: usize = 500;
 // === impl Answer ===
 
 impl Answer {
-    /// Reads what an agent has printed that prints in this form.
+    /// Parses an agent's output, in the form that the catalogue declares.
     pub fn of(stdout: &[u8], form: OutputForm) -> Self {
         match (Self::read(stdout), form) {
             (Self::Text(_), OutputForm::Envelope) => Self::Malformed { why: NO_ENVELOPE },
@@ -59,10 +59,10 @@ impl Answer {
         }
     }
 
-    /// Reads what an agent has printed.
+    /// Parses an agent's output.
     fn read(stdout: &[u8]) -> Self {
         let trimmed = stdout.trim_ascii();
-        // The parser goes 128 levels deep and no further; deeper text is text.
+        // The parser accepts at most 128 levels of nesting; deeper JSON is treated as text.
         let parsed = match trimmed.first() {
             Some(b'{') => serde_json::from_slice::<Map<String, Value>>(trimmed).ok(),
             _ => None,
@@ -85,7 +85,7 @@ fn envelope(payloads: &Value, meta: &Value) -> Result<Answer, &'static str> {
     Ok(Answer::Envelope { text: texts.into_iter().flatten().collect::<Vec<_>>().join("\n"), error })
 }
 
-/// The text of a payload; one may also be a picture, which has none.
+/// Returns the text of a payload; `None` for one without a text, such as a picture.
 fn text(payload: &Value) -> Result<Option<&str>, &'static str> {
     let members = payload.as_object().ok_or("a payload is no object")?;
     match members.get("text") {
@@ -94,7 +94,7 @@ fn text(payload: &Value) -> Result<Option<&str>, &'static str> {
     }
 }
 
-/// Some agents name the kind of an error instead of a code.
+/// Reads the reported error. Some agents have the error's `kind` in place of a code.
 fn said(error: &Map<String, Value>) -> AgentError {
     let is_code = |text: &&str| {
         let is_allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');

@@ -1,50 +1,50 @@
-//! What is told of an agent's run while it goes on, in an order that can't be another one (`spec/2 §Graph Execution Flow`).
+//! Events of an agent's run, whose order the types enforce (`spec/2 §Graph Execution Flow`).
 //!
 //! ```text
 //! Telling ── text_delta* ──► Billing ── usage_report* ──┬─ finish ──► assistant_final, done
 //!    └──────────────────────────┴── dropped ────────────┴─ fail ────► error, done
 //! ```
-//! Each state is a type that the next one is made from, and the last ones are made from nothing else.
+//! Each state is a type that is made only from the preceding state.
 
 use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
 use belljar_contract::usage::UsageReport;
 use serde::Serialize;
 
-/// One thing that is told.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentEvent {
-    /// A piece of what the agent says.
+    /// A piece of the agent's text.
     TextDelta {
         /// The piece.
         delta: String,
     },
-    /// What one of its calls has used. For whoever bills it, and for nobody else.
+    /// Usage of one of its calls, for billing only.
     UsageReport {
-        /// What it has used.
+        /// The usage.
         fact: Box<UsageReport>,
     },
-    /// All that it says.
+    /// The whole text.
     AssistantFinal {
         /// The text.
         content: String,
     },
-    /// It has failed.
+    /// The run has failed.
     Error(AgentFailure),
-    /// There is nothing more.
+    /// The end of the events.
     Done {
         /// `stop`, or `error`.
         finish_reason: FinishReason,
     },
 }
 
-/// An agent that is at work.
+/// The state in which text is reported.
 pub struct Telling<'s>(Channel<'s>);
 
-/// An agent that is at its end.
+/// The state in which usage is reported.
 pub struct Billing<'s>(Channel<'s>);
 
-/// Where it is told. Whoever lets go of it too early has failed, and that is told.
+/// The receiver of events. Dropping it before the end reports a failure.
 struct Channel<'s> {
     sink: &'s mut dyn FnMut(AgentEvent),
     is_over: bool,
@@ -53,19 +53,19 @@ struct Channel<'s> {
 // === impl Telling ===
 
 impl<'s> Telling<'s> {
-    /// Begins to tell.
+    /// Begins a sequence of events.
     pub fn to(sink: &'s mut dyn FnMut(AgentEvent)) -> Self {
         Self(Channel { sink, is_over: false })
     }
 
-    /// Tells a piece of text, if there is any.
+    /// Reports a piece of text, unless it is empty.
     pub fn text(&mut self, delta: &str) {
         if !delta.is_empty() {
             self.0.tell(AgentEvent::TextDelta { delta: delta.to_owned() });
         }
     }
 
-    /// No more text.
+    /// Ends the text.
     pub fn end_text(self) -> Billing<'s> {
         Billing(self.0)
     }
@@ -74,18 +74,18 @@ impl<'s> Telling<'s> {
 // === impl Billing ===
 
 impl Billing<'_> {
-    /// Tells what a call has used.
+    /// Reports the usage of a call.
     pub fn usage(&mut self, fact: UsageReport) {
         self.0.tell(AgentEvent::UsageReport { fact: Box::new(fact) });
     }
 
-    /// It has ended well, and said this.
+    /// Ends the run successfully, with its whole text.
     pub fn finish(mut self, content: &str) {
         self.0.tell(AgentEvent::AssistantFinal { content: content.to_owned() });
         self.0.end(FinishReason::Stop);
     }
 
-    /// It has failed.
+    /// Ends the run with a failure.
     pub fn fail(mut self, failure: AgentFailure) {
         self.0.tell(AgentEvent::Error(failure));
         self.0.end(FinishReason::Error);
@@ -128,7 +128,7 @@ mod tests {
         UsageReport::of(&call(0)).unwrap()
     }
 
-    /// What somebody who tells may do last.
+    /// The last action of a test sequence.
     #[derive(Debug, Clone, Copy)]
     enum Last {
         DropsAtOnce,
@@ -137,7 +137,7 @@ mod tests {
         Fails,
     }
 
-    /// Which sequences there may be, said once more and in another way: as states and what leads from one to the next.
+    /// Checks the order of events again, by an independent state machine.
     fn is_in_order(events: &[AgentEvent]) -> bool {
         let mut state = "text";
         for event in events {

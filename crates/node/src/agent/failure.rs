@@ -1,11 +1,11 @@
-//! Why an agent's run failed, in the words of whoever executes graphs (`spec/2 §Graph Execution Flow`).
+//! Maps failures of an agent's run to graph codes (`spec/2 §Graph Execution Flow`).
 
 use super::envelope::AgentError;
 use crate::once::OnceCode;
 use belljar_contract::agent::{AgentFailure, GraphCode};
 use belljar_contract::inference::{CallOutcome, CallRecord};
 
-/// A run that didn't come to a good end of its program.
+/// Returns the failure of a run whose error code is set.
 pub fn of_run(code: OnceCode, message: &str) -> AgentFailure {
     let graph_code = match code {
         OnceCode::Timeout => GraphCode::Timeout,
@@ -15,7 +15,7 @@ pub fn of_run(code: OnceCode, message: &str) -> AgentFailure {
     AgentFailure::new(graph_code, code.as_str(), message)
 }
 
-/// What an agent says of itself. What it says of a model is held against what the host has seen.
+/// Returns the failure that an agent reports. An `llm_error` is checked against the recorded calls.
 pub fn of_agent(error: &AgentError, calls: &[CallRecord]) -> AgentFailure {
     let graph_code = match error.code.as_str() {
         "config_error" | "input_error" => GraphCode::InvalidRequest,
@@ -25,13 +25,13 @@ pub fn of_agent(error: &AgentError, calls: &[CallRecord]) -> AgentFailure {
     AgentFailure::new(graph_code, &error.code, &error.message)
 }
 
-/// An agent that ended with an exit code and without a reason. The last of its calls may be one.
+/// Returns the failure of an agent that exited with a code and without a reason. Its last call may have the reason.
 pub fn of_exit_code(exit_code: i32, calls: &[CallRecord]) -> AgentFailure {
     let graph_code = of_last_call(calls).unwrap_or(GraphCode::Internal);
     AgentFailure::new(graph_code, "agent_failed", &format!("the agent ended with exit code {exit_code}"))
 }
 
-/// What a call that has failed means; nothing if the last one hasn't.
+/// Returns the meaning of the last call's failure; `None` if it hasn't failed.
 fn of_last_call(calls: &[CallRecord]) -> Option<GraphCode> {
     let last = calls.last()?;
     match (&last.outcome, last.upstream_status.or(last.status)) {

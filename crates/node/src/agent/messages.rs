@@ -1,44 +1,44 @@
-//! What an agent is told: messages as OpenAI's clients write them (`spec/2 §Agent I/O Protocol`).
+//! Messages for an agent, in OpenAI's format (`spec/2 §Agent I/O Protocol`).
 //!
-//! They are checked, and go to the agent as they came. What is told on a command line is the last message of a user.
+//! Messages are validated, and passed to the agent unchanged. The prompt on a command line is the last message of a user.
 
 use serde_json::{Value, json};
 
-/// Messages, at least one of a user among them.
+/// Messages; at least one is a user's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Messages {
     document: Vec<u8>,
     prompt: String,
 }
 
-/// Why a document has no messages.
+/// Reasons why a document is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessagesError {
-    /// There is too much of it.
+    /// The document exceeds [`LARGEST_BYTES`].
     #[error("the messages have more than {LARGEST_BYTES} bytes")]
     TooLong,
     /// It is not an array.
     #[error("the messages are no array of JSON: {why}")]
     NotAnArray {
-        /// What is the matter.
+        /// The parser's error.
         why: String,
     },
-    /// An element is no message.
+    /// An element is not a message.
     #[error("message {at} is {found}; expected {expected}")]
     NoMessage {
-        /// Its place, from 0.
+        /// Its index, from 0.
         at: usize,
-        /// What it is.
+        /// The defect.
         found: &'static str,
-        /// What it should be.
+        /// The expected form.
         expected: &'static str,
     },
-    /// No user says anything.
+    /// No message of a user has a text.
     #[error("none of the messages is a user's with a text")]
     NoPrompt,
 }
 
-/// The largest document that is taken.
+/// Maximum size of a document, in bytes.
 pub const LARGEST_BYTES: usize = 8 << 20;
 
 const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
@@ -46,15 +46,15 @@ const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "f
 // === impl Messages ===
 
 impl Messages {
-    /// One message, of a user.
+    /// Returns one message of a user.
     ///
     /// # Errors
-    /// [`MessagesError`], for one without a text or with too much of it.
+    /// [`MessagesError`] for an empty text, or one that is too long.
     pub fn of_prompt(prompt: &str) -> Result<Self, MessagesError> {
         Self::of(&[json!({ "role": "user", "content": prompt })])
     }
 
-    /// Reads a document.
+    /// Parses a document.
     ///
     /// # Errors
     /// [`MessagesError`].
@@ -63,10 +63,10 @@ impl Messages {
         Ok(Self { document: document.to_owned(), prompt })
     }
 
-    /// The same with one more message, of a user.
+    /// Parses a document, and adds a message of a user.
     ///
     /// # Errors
-    /// [`MessagesError`], for one without a text or with too much of it.
+    /// [`MessagesError`] for an invalid document, or a text that is empty or too long.
     pub fn parse_and_add(document: &[u8], prompt: &str) -> Result<Self, MessagesError> {
         let mut all = elements(document)?;
         all.push(json!({ "role": "user", "content": prompt }));
@@ -82,12 +82,12 @@ impl Messages {
         }
     }
 
-    /// The document.
+    /// Returns the document.
     pub fn document(&self) -> &[u8] {
         &self.document
     }
 
-    /// The last that a user says.
+    /// Returns the text of the user's last message.
     pub fn prompt(&self) -> &str {
         &self.prompt
     }

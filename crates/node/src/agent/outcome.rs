@@ -1,4 +1,4 @@
-//! What came of an agent's run: `GraphFinal` (`spec/2 §Graph Execution Flow`), and what it was made from.
+//! The outcome of an agent's run: `GraphFinal` (`spec/2 §Graph Execution Flow`).
 
 use super::catalogue::OutputForm;
 use super::envelope::Answer;
@@ -12,27 +12,27 @@ use belljar_contract::id::RunId;
 use belljar_contract::usage::{UsageReport, UsageTotals};
 use belljar_policy::grant::GrantRefusal;
 
-/// What came of an agent's run.
+/// The outcome of an agent's run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GraphFinal {
     /// The run.
     pub run_id: RunId,
-    /// What it was of, such as `sandbox:codex`.
+    /// Its graph, such as `sandbox:codex`.
     pub graph_id: String,
-    /// Why it failed; nothing if it ended well.
+    /// Why it failed; `None` if it succeeded.
     pub failure: Option<AgentFailure>,
-    /// What the agent has said.
+    /// The agent's answer.
     pub content: String,
-    /// What each of its calls has used, in the order of the calls.
+    /// Usage of each listed call, in the order of the calls.
     pub usage: Vec<UsageReport>,
-    /// What all of them together have used.
+    /// Usage of all calls.
     pub totals: UsageTotals,
 }
 
 // === impl GraphFinal ===
 
 impl GraphFinal {
-    /// Reads it off a run.
+    /// Returns the outcome of a run.
     pub fn of(result: &OnceResult, graph_id: &str, form: OutputForm) -> Self {
         let (content, failure) = judged(result, form);
         let billed: Calls = result.calls.listed.iter().collect();
@@ -46,7 +46,7 @@ impl GraphFinal {
         }
     }
 
-    /// Of a run for which there was no leave: nothing was run.
+    /// Returns the outcome of a run whose grant was refused: nothing was run.
     pub fn refused(run_id: RunId, graph_id: String, refusal: &GrantRefusal) -> Self {
         let why = AgentFailure::new(GraphCode::InvalidRequest, refusal.code(), &refusal.to_string());
         Self {
@@ -59,17 +59,17 @@ impl GraphFinal {
         }
     }
 
-    /// Whether it ended well.
+    /// Returns true if it succeeded.
     pub fn is_ok(&self) -> bool {
         self.failure.is_none()
     }
 
-    /// How it ended.
+    /// Returns how it ended.
     pub fn finish_reason(&self) -> FinishReason {
         if self.is_ok() { FinishReason::Stop } else { FinishReason::Error }
     }
 
-    /// Tells what is left to tell.
+    /// Reports the usage and the end.
     pub fn tell(&self, mut billing: Billing<'_>) {
         self.usage.iter().for_each(|fact| billing.usage(fact.clone()));
         match &self.failure {
@@ -79,7 +79,7 @@ impl GraphFinal {
     }
 }
 
-/// What was said, and why it counts for nothing, if it doesn't.
+/// Returns the agent's text, and the failure if there is one.
 fn judged(result: &OnceResult, form: OutputForm) -> (String, Option<AgentFailure>) {
     let calls = &result.calls.listed;
     let of_run = result.error_code.map(|code| failure::of_run(code, &reason(code, result)));
@@ -92,7 +92,7 @@ fn judged(result: &OnceResult, form: OutputForm) -> (String, Option<AgentFailure
         }
         Answer::Malformed { why } => {
             let malformed = || AgentFailure::new(GraphCode::Internal, "parse_error", why);
-            // One that has failed without an envelope has failed for that reason.
+            // If an envelope is required, a non-zero exit code explains its absence, and is reported instead.
             let of_exit = || of_exit().filter(|_| form == OutputForm::Envelope);
             (String::new(), of_run.or_else(of_exit).or_else(|| Some(malformed())))
         }

@@ -1,8 +1,8 @@
-//! Where an agent's program is on the host, and what of the host a sandbox must see so that it starts there.
+//! Finds an agent's program on the host, and the host files that a sandbox must see so that the program starts.
 //!
-//! A program of the system is seen anyway. Of others exactly this is lent, at the same place: the file itself; all of
-//! `node_modules` if it is in one; the whole environment if it is in one of Python's; and what its first line says it is
-//! interpreted by. What an installation needs besides has to be lent by whoever asks for it.
+//! System programs are visible in every sandbox. For others exactly these files are mounted, at the same path: the file
+//! itself, or all of `node_modules` if it is in one; the whole virtual environment if it is in one of Python's; and the
+//! interpreter that its first line names. Other files of an installation must be requested explicitly.
 
 use belljar_sandbox::native::{SEARCH_PATH, shows};
 use belljar_sandbox::spec::{LendError, Lent};
@@ -19,41 +19,41 @@ use std::path::{Path, PathBuf};
 /// A program that can be started in a sandbox.
 #[derive(Debug, Clone)]
 pub struct Installed {
-    /// What is started, with what stands before its arguments.
+    /// Command that starts it, with its interpreters' arguments.
     pub command: Vec<OsString>,
-    /// What has to be lent for that.
+    /// Host files that must be mounted for it.
     pub lent: Vec<Lent>,
-    /// Where programs are looked for inside.
+    /// Value of `PATH` inside.
     pub search_path: String,
 }
 
-/// Why there is none.
+/// Reasons why a program can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// There is no such program.
+    /// No directory of `PATH` has the program.
     #[error("there is no program {} on this host's PATH", name.display())]
     NotFound {
         /// Its name.
         name: OsString,
     },
-    /// What is there can't be looked at.
+    /// The file can't be read.
     #[error("can't read {}", path.display())]
     Read {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// It can't be lent.
+    /// Its files can't be mounted.
     #[error(transparent)]
     Lend(#[from] LendError),
-    /// A sandbox or another user decides what it is, and so what of the host is lent.
+    /// A sandbox or another user can write the program, and so could choose which host files are mounted.
     #[error("can't start {} in a sandbox", name.display())]
     Untrusted {
         /// Its name.
         name: OsString,
-        /// Why.
+        /// The cause.
         #[source]
         source: UntrustedFileError,
     },
@@ -62,11 +62,11 @@ pub enum ProgramError {
     Link {
         /// Its name.
         name: OsString,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<GivenPathError>,
     },
-    /// A program that a sandbox can have written would choose what else of the host is lent.
+    /// The program is in a directory that a sandbox has written, so it must not choose an interpreter to be mounted.
     #[error(
         "{} lies in {}, which a sandbox has written, and is interpreted by {}, which is not lent to it; keep the program elsewhere",
         program.display(),
@@ -78,10 +78,10 @@ pub enum ProgramError {
         program: PathBuf,
         /// The directory that a sandbox has written.
         workspace: PathBuf,
-        /// What its first line names.
+        /// The interpreter in its first line.
         interpreter: PathBuf,
     },
-    /// One interprets the other without end.
+    /// The chain of interpreters is too long.
     #[error("{} is interpreted by too many programs", path.display())]
     TooDeep {
         /// The path.
@@ -89,7 +89,7 @@ pub enum ProgramError {
     },
 }
 
-/// What is gathered on the way.
+/// Files collected while a program is resolved.
 #[derive(Debug, Default)]
 struct Gathered {
     lent: Vec<PathBuf>,
@@ -98,13 +98,13 @@ struct Gathered {
 
 const MOST_INTERPRETERS: usize = 3;
 
-/// The longest first line that a kernel reads.
+/// Maximum length of a first line that a kernel reads, in bytes.
 const LONGEST_LINE: u64 = 256;
 
 // === impl Installed ===
 
 impl Installed {
-    /// Looks for a program as a shell with this `PATH` would.
+    /// Looks for a program in this `PATH`.
     ///
     /// # Errors
     /// [`ProgramError`].
@@ -117,14 +117,14 @@ impl Installed {
         Ok(Self { command, lent, search_path: folders.collect::<Vec<_>>().join(":") })
     }
 
-    /// One of an image: it is looked for when it is started, and nothing has to be lent.
+    /// Returns a program in an image: it is looked up at its start, and no files are mounted.
     pub fn in_image(name: OsString) -> Self {
         Self { command: vec![name], lent: Vec::new(), search_path: SEARCH_PATH.to_owned() }
     }
 }
 
-/// Where a program is, as a shell with this `PATH` would find it. Directories are passed over in which a sandbox or another user can put
-/// programs.
+/// Returns a program's path, as a shell with this `PATH` would find it. Directories in which a sandbox or another user can
+/// put programs are skipped.
 pub fn located(name: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
@@ -135,7 +135,7 @@ pub fn located(name: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name)).filter(|path| path.is_absolute() && is_program(path));
     }
-    // A relative folder would mean another one in another place.
+    // Relative directories are skipped, too: their meaning depends on the working directory.
     trusted_search_path(search_path).into_iter().map(|folder| folder.join(name)).find(is_program)
 }
 
@@ -166,7 +166,7 @@ impl Gathered {
         let real = found.canonicalize().map_err(read)?;
         check(&found, &real).map_err(|untrusted| untrusted.about(name))?;
         let environment = venv(&found);
-        // The link in such an environment is what tells it that it is in one.
+        // A program in a virtual environment is started by its link, from which it finds the environment.
         let program = if environment.is_some() { found.clone() } else { real.clone() };
         for path in [environment, Some(real.clone())].into_iter().flatten().filter(|path| !shows(path)) {
             self.lend(installation(&path));
@@ -192,14 +192,14 @@ impl Gathered {
     }
 }
 
-/// Why a program decides nothing.
+/// Reasons why a program is not trusted.
 enum Untrusted {
     File(UntrustedFileError),
     Link(GivenPathError),
 }
 
-/// Checks that no sandbox can replace a program, a link to it or a directory on the way, and that no link of one that has ended leads to
-/// what is to be lent. A link in an environment of Python leads out of a work tree as a rule.
+/// Checks that no sandbox can replace a program, a link to it or a directory on the way, and that no link of an ended sandbox
+/// leads to files that would be mounted. Links out of a work tree are accepted: a virtual environment of Python usually has them.
 fn check(found: &Path, real: &Path) -> Result<(), Untrusted> {
     trusted_file::look_at(found).map_err(Untrusted::File)?;
     match given_path::resolve(found) {
@@ -210,7 +210,8 @@ fn check(found: &Path, real: &Path) -> Result<(), Untrusted> {
     }
 }
 
-/// Checks that a program which a sandbox can have written has nothing lent by its first line but what is in the same directory.
+/// Checks that a program which a sandbox may have written names only an interpreter that is visible anyway, or is in the same
+/// directory.
 fn check_interpreter(program: &Path, interpreter: Option<PathBuf>) -> Result<(), ProgramError> {
     let Some(interpreter) = interpreter.and_then(|found| found.canonicalize().ok()) else { return Ok(()) };
     if shows(&interpreter) {
@@ -227,13 +228,13 @@ fn check_interpreter(program: &Path, interpreter: Option<PathBuf>) -> Result<(),
     }
 }
 
-/// The environment of Python that a program is in.
+/// Returns the virtual environment of Python that a program is in.
 fn venv(program: &Path) -> Option<PathBuf> {
     let folder = program.parent().filter(|folder| folder.ends_with("bin"))?.parent()?;
     folder.join("pyvenv.cfg").is_file().then(|| folder.to_owned())
 }
 
-/// What of the host a file is installed with.
+/// Returns the outermost `node_modules` that a file is in; otherwise the file itself.
 fn installation(path: &Path) -> PathBuf {
     let modules = path.ancestors().filter(|above| above.file_name() == Some(OsStr::new("node_modules")));
     modules.last().unwrap_or(path).to_owned()
@@ -244,7 +245,7 @@ struct Interpreted {
     arguments: Vec<OsString>,
 }
 
-/// Who interprets a file, if its first line says so.
+/// Returns the interpreter in a file's first line, if it names one.
 fn interpreter(path: &Path) -> std::io::Result<Option<Interpreted>> {
     let mut head = Vec::new();
     File::open(path)?.take(LONGEST_LINE).read_to_end(&mut head)?;
@@ -292,7 +293,7 @@ mod tests {
             symlink(target, path).unwrap();
         }
 
-        /// The command, and what is lent, with the host's folder as `~`.
+        /// Returns the command and the mounted files, with `~` for the host's folder.
         fn find(&self, name: &str) -> Result<(Vec<String>, Vec<String>), ProgramError> {
             let search_path = format!("relative:{}:/usr/bin:/bin", self.at("bin").display());
             let found = Installed::find(OsStr::new(name), OsStr::new(&search_path))?;

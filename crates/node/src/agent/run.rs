@@ -1,4 +1,4 @@
-//! An agent's run: from its row in the catalogue to what came of it.
+//! An agent's run: from its row in the catalogue to its outcome.
 
 use super::catalogue::{Agent, OutputForm};
 use super::event::Telling;
@@ -18,35 +18,35 @@ use belljar_sandbox::hatch::OPENAI_PORT;
 use belljar_sandbox::spec::Lent;
 use std::collections::BTreeMap;
 
-/// What an agent is to do, and with what.
+/// A task of an agent, with its resources.
 pub struct AgentTask<'t> {
     /// The agent.
     pub agent: &'t Agent,
     /// Its program.
     pub installed: Installed,
-    /// What it is told.
+    /// Its messages.
     pub messages: Messages,
-    /// The model that it is to use; others it may.
+    /// The model that it is configured to use; it may use others of [`models`](Self::models).
     pub model: String,
-    /// Those that it may use.
+    /// Models that it may use.
     pub models: InferenceConfig,
-    /// Who its calls are made for, besides what the grant says.
+    /// Metadata of its model calls, besides the grant's.
     pub metadata: CallMetadata,
-    /// The web that it may reach; none if there is none.
+    /// Web access, if it has any.
     pub web: Option<OnceWeb>,
-    /// The directory that it works on a copy of.
+    /// The workspace directory; the agent works on a copy.
     pub source: HostPath,
-    /// What it is lent besides its program.
+    /// Host files that are mounted read-only, besides its program.
     pub lent: Vec<Lent>,
-    /// Variables that are set whatever the catalogue says.
+    /// Environment variables that override the catalogue's.
     pub env: BTreeMap<String, String>,
-    /// How much it may have.
+    /// Limits of the run.
     pub limits: OnceLimits,
-    /// The layers without which it shall not run.
+    /// Isolation layers that its sandbox must have.
     pub required: Required,
 }
 
-/// Passes on what an agent prints as it comes, as long as it can be no envelope.
+/// Reports an agent's output as it comes, unless it may be an envelope.
 struct Passing<'p, 's> {
     telling: Option<Telling<'s>>,
     is_wanted: bool,
@@ -55,18 +55,18 @@ struct Passing<'p, 's> {
     watch: &'p mut dyn Watch,
 }
 
-/// The provider of graphs that agents in sandboxes are.
+/// Graph provider name of agents in sandboxes.
 const PROVIDER: &str = "sandbox";
 
-/// Where git finds what it is to take no notice of, below a home.
+/// Git's global ignore file, below a home.
 const GIT_IGNORE: &str = ".config/git/ignore";
 
-/// What an agent is called where graphs are executed.
+/// Returns the graph id of an agent.
 pub fn graph_id(agent: &str) -> String {
     format!("{PROVIDER}:{agent}")
 }
 
-/// Runs an agent, and tells of it. With `streams` its text is told as it comes, otherwise at its end.
+/// Runs an agent, and reports its events. With `streams` its text is reported as it comes, otherwise at the end.
 pub fn run(
     place: Place,
     (task, streams): (AgentTask<'_>, bool),
@@ -76,7 +76,7 @@ pub fn run(
 ) -> (OnceResult, GraphFinal) {
     let graph_id = granted.graph_id().to_owned();
     let form = task.agent.output;
-    // What may be no text is told at the end.
+    // Output that must be an envelope is reported at the end.
     let is_wanted = streams && form == OutputForm::Any;
     let mut passing =
         Passing { telling: Some(telling), is_wanted, pending: Vec::new(), is_text: None, watch };
@@ -101,7 +101,7 @@ impl AgentTask<'_> {
         env.extend(filled(&self.agent.env));
         env.extend(self.env);
         env.insert("COGNI_MODEL".to_owned(), self.model.clone());
-        // Whoever commits all that there is shall not commit what it was told.
+        // The messages file is ignored by git, so that an agent that commits all files doesn't commit it.
         let mut home = BTreeMap::from([(GIT_IGNORE.to_owned(), format!("/{MESSAGES}\n"))]);
         home.extend(filled(&self.agent.files));
         OnceSpec {
@@ -124,7 +124,7 @@ impl AgentTask<'_> {
 // === impl Passing ===
 
 impl Passing<'_, '_> {
-    /// Tells what is whole of the text so far.
+    /// Reports the complete characters of the pending text.
     fn pass(&mut self) {
         let Some(telling) = &mut self.telling else { return };
         let whole = whole_text(&self.pending);
@@ -134,7 +134,7 @@ impl Passing<'_, '_> {
 
     fn end(mut self, told: &GraphFinal) {
         match self.is_text {
-            // What is left is the beginning of a letter that never came.
+            // The rest is an incomplete character.
             Some(true) => {
                 let rest = String::from_utf8_lossy(&self.pending).into_owned();
                 self.telling.iter_mut().for_each(|telling| telling.text(&rest));
@@ -158,7 +158,7 @@ impl Watch for Passing<'_, '_> {
             Some(true) => self.pending.extend_from_slice(bytes),
             None => {
                 self.pending.extend_from_slice(bytes);
-                // What begins like an envelope may be one, and is kept until that is known.
+                // Output that begins with `{` may be an envelope: it is reported at the end.
                 let first = self.pending.iter().find(|byte| !byte.is_ascii_whitespace());
                 self.is_text = first.map(|first| *first != b'{');
             }
@@ -179,11 +179,11 @@ impl Watch for Passing<'_, '_> {
     }
 }
 
-/// How much of it does not end within a letter.
+/// Returns the length of the text without an incomplete character at its end.
 fn whole_text(bytes: &[u8]) -> usize {
     let last = bytes.utf8_chunks().last();
     match last {
-        // Only at the end can more bytes make a letter of it.
+        // Only a character at the end can be completed by further bytes.
         Some(chunk) if !chunk.invalid().is_empty() && is_begun(chunk.invalid()) => {
             bytes.len() - chunk.invalid().len()
         }
@@ -191,7 +191,7 @@ fn whole_text(bytes: &[u8]) -> usize {
     }
 }
 
-/// Whether more bytes could make a letter of these.
+/// Returns true if further bytes could complete these to a character.
 fn is_begun(bytes: &[u8]) -> bool {
     matches!(std::str::from_utf8(bytes), Err(error) if error.error_len().is_none())
 }
@@ -206,7 +206,7 @@ mod tests {
 
     impl Watch for Nobody {}
 
-    /// What is told of these pieces before the end, joined.
+    /// Returns the text reported for these pieces before the end.
     fn passed(pieces: &[&[u8]]) -> String {
         let mut told = String::new();
         let mut sink = |event| {

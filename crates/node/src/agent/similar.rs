@@ -1,16 +1,16 @@
-//! Names that somebody may have meant.
+//! Finds similar names, for suggestions in error messages.
 
-/// The name that is the nearest to what was written, unless it is another one altogether.
+/// Returns the name that is most similar to the written one: one that it is a prefix of, or the nearest by edit distance.
 pub(super) fn nearest<'n>(written: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<&'n str> {
     let begun = names.clone().find(|name| !written.is_empty() && name.starts_with(written));
     begun.or_else(|| {
         let (letters, name) = names.map(|name| (distance(written, name), name)).min()?;
-        // Half of the name may be wrong; what shares less is no slip.
+        // At most half of the characters may differ.
         (letters <= name.chars().count().max(written.chars().count()) / 2).then_some(name)
     })
 }
 
-/// How many letters must be put in, taken out or replaced (Levenshtein).
+/// Returns the edit distance (Levenshtein), of at most 128 characters each.
 fn distance(a: &str, b: &str) -> usize {
     const LONGEST: usize = 128;
     let b: Vec<char> = b.chars().take(LONGEST).collect();

@@ -1,10 +1,10 @@
-//! Texts with gaps, filled for one run.
+//! Text templates with placeholders, filled for one run.
 //!
-//! `{name}` is a gap, and `{{` and `}}` are braces. What a gap is filled with is never looked at again.
+//! `{name}` is a placeholder; `{{` and `}}` are braces. Filled values are not interpreted again.
 
 use std::fmt::Write;
 
-/// A text with gaps.
+/// A text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
@@ -14,38 +14,38 @@ enum Part {
     Gap { gap: Gap, is_json: bool },
 }
 
-/// What may be filled in.
+/// Placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gap {
-    /// What the agent is told.
+    /// The agent's prompt.
     Prompt,
-    /// The model, as it is named inside.
+    /// The model's name inside the sandbox.
     Model,
-    /// Where models are, without a path.
+    /// The base URL of the models, without a path.
     BaseUrl,
 }
 
-/// What is filled in.
+/// Values of the placeholders.
 #[derive(Debug, Clone, Copy)]
 pub struct Filling<'f> {
-    /// What the agent is told.
+    /// The agent's prompt.
     pub prompt: &'f str,
-    /// The model, as it is named inside.
+    /// The model's name inside the sandbox.
     pub model: &'f str,
-    /// Where models are, without a path.
+    /// The base URL of the models, without a path.
     pub base_url: &'f str,
 }
 
-/// A text that is no template.
+/// Reasons why a text is not a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// A gap that nothing is known about.
+    /// An unknown placeholder.
     #[error("{{{name}}} is no gap; there are {{prompt}}, {{model}}, {{base_url}}, and {{json:…}} of each")]
     Unknown {
-        /// What stands in it.
+        /// Its name.
         name: String,
     },
-    /// A brace alone.
+    /// An unpaired brace.
     #[error("a brace alone; written twice it is one")]
     Brace,
 }
@@ -55,7 +55,7 @@ const GAPS: [(&str, Gap); 3] = [("prompt", Gap::Prompt), ("model", Gap::Model), 
 // === impl Template ===
 
 impl Template {
-    /// Parses a text. `{json:name}` is filled with the text as JSON has it, quotes and all.
+    /// Parses a template. `{json:name}` is filled with the value as a JSON string, with quotes.
     ///
     /// # Errors
     /// [`TemplateError`].
@@ -81,7 +81,7 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// The text with everything filled in.
+    /// Returns the text with all placeholders filled.
     pub fn fill(&self, filling: &Filling<'_>) -> String {
         let mut text = String::new();
         for part in &self.0 {
@@ -97,12 +97,12 @@ impl Template {
         text
     }
 
-    /// Whether it has no gap at all, and some text.
+    /// Returns true for a non-empty text without placeholders.
     pub fn is_plain(&self) -> bool {
         matches!(self.0.as_slice(), [Part::Text(_)])
     }
 
-    /// Whether it has that gap.
+    /// Returns true if it has that placeholder.
     pub fn has(&self, wanted: Gap) -> bool {
         self.0.iter().any(|part| matches!(part, Part::Gap { gap, .. } if *gap == wanted))
     }

@@ -1,4 +1,4 @@
-//! Saying that a result has arrived: `POST /v1/worker/jobs/{job_id}:ack`.
+//! Acknowledging a job's result: `POST /v1/worker/jobs/{job_id}:ack`.
 
 use super::answer::Refusal;
 use super::{Shared, body, job};

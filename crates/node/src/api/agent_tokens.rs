@@ -1,4 +1,4 @@
-//! Tokens of agents elsewhere: `POST /v1/worker/mcp/tokens`, and how they are taken back. Each is recorded before it is told.
+//! Tokens of remote agents: `POST /v1/worker/mcp/tokens`, and their revocation. Each is recorded before it is returned.
 
 use super::answer::{Refusal, json};
 use super::{Shared, body, job};
@@ -15,7 +15,7 @@ use belljar_store::tokens::{Holder, HolderKind, IssueError, TokenDigest};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-/// What the audit says of a token.
+/// Audit record of an issued token.
 #[derive(Serialize)]
 struct Issued<'a> {
     token_id: &'a str,
@@ -33,7 +33,7 @@ struct Revoked<'a> {
     token_id: &'a str,
 }
 
-/// The kinds under which they stand in the audit.
+/// Kinds of the audit records.
 const ISSUED: &str = "mcp_token_issued";
 const REVOKED: &str = "mcp_token_revoked";
 
@@ -61,7 +61,7 @@ pub(super) async fn issue(State(api): State<Shared>, request: Request) -> Result
         expires_at: record.expires_at,
     };
     if !api.workplace.tools.record(ISSUED, &issued).await {
-        // Nobody has seen it; what can't be recorded isn't good either.
+        // No client has seen the token. A token whose issue can't be recorded must not be valid.
         api.workplace.tokens.revoke(secret.reveal(), now).await?;
         return Err(unrecorded());
     }
@@ -74,10 +74,10 @@ pub(super) async fn issue(State(api): State<Shared>, request: Request) -> Result
     Ok(json(StatusCode::CREATED, &answer))
 }
 
-/// `POST /v1/worker/mcp/tokens:revoke`: that it lets nobody in is what is wanted.
+/// `POST /v1/worker/mcp/tokens:revoke`. Revoking an unknown token succeeds with `revoked: false`.
 pub(super) async fn revoke(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
     let wanted = RevokeTokenRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
-    // First it is dead: a record that can't be written keeps nothing alive.
+    // The token is revoked first: a failing audit log must not keep it valid.
     let revoked = api.workplace.tokens.revoke(&wanted.token, api.workplace.now()).await?;
     if let Some(digest) = TokenDigest::of(&wanted.token).filter(|_| revoked)
         && !api.workplace.tools.record(REVOKED, &Revoked { token_id: digest.id() }).await

@@ -1,4 +1,4 @@
-//! Answers: JSON, or a problem (RFC 9457).
+//! Responses: JSON documents, or problems (RFC 9457).
 
 use crate::denials::Denied;
 use axum::body::Body;
@@ -13,17 +13,17 @@ use belljar_store::database::{DatabaseError, Failing};
 use belljar_store::jobs::{ChangeError, SubmitError};
 use serde::Serialize;
 
-/// Something can't be done, and why.
+/// A failed request, to be answered with a problem document.
 #[derive(Debug, Clone)]
 pub(super) struct Refusal {
     problem: Box<ProblemDetails>,
     retry_after_seconds: Option<u32>,
 }
 
-/// When a client may try again what the node had no room for.
+/// Seconds after which a client may retry a request that the node was too busy or unable to serve.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// A document, with that status.
+/// A response with a document and that status.
 pub(super) fn json(status: StatusCode, document: &impl Serialize) -> Response {
     match serde_json::to_vec(document) {
         Ok(bytes) => of_bytes(status, "application/json", bytes),
@@ -50,7 +50,7 @@ impl Refusal {
 
     fn of_database(error: &DatabaseError) -> Self {
         tracing::warn!(error = crate::chain(error), "the database failed");
-        // What it says is for the node's log: it names the database.
+        // The database's error names the database, so it goes only to the node's log.
         match error.kind {
             Failing::Unavailable => Self::new(ProblemKind::Unavailable, "the node can't reach its database"),
             Failing::InDoubt => Self::new(
@@ -63,7 +63,7 @@ impl Refusal {
 }
 
 impl IntoResponse for Refusal {
-    /// What is answered is written by [`told`], which knows what was asked for.
+    /// Attaches the refusal only: [`told`] writes the response, as it knows the request's path.
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
         response.extensions_mut().insert(self);
@@ -71,7 +71,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Writes a refusal as an answer to that request.
+/// Writes a refusal as the response to that request.
 pub(super) async fn told(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let mut response = next.run(request).await;
@@ -100,7 +100,7 @@ pub(super) async fn told(request: Request, next: Next) -> Response {
     response
 }
 
-/// A refusal in place of one that axum answers in plain text, such as for a path that isn't UTF-8 once it is decoded.
+/// A refusal in place of axum's plain-text error, such as for a path that isn't UTF-8 after decoding.
 fn of_framework(response: &Response) -> Option<Refusal> {
     let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     let is_plain = kind.is_some_and(|kind| kind.starts_with(b"text/plain"));

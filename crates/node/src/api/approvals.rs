@@ -1,5 +1,5 @@
-//! What people are asked about calls: `/v1/worker/approvals`. Whoever shows the node's token answers, and nobody else: an agent's
-//! token is good for tools alone.
+//! Approvals of calls: `/v1/worker/approvals`. Only clients with the node's token may decide them: an agent's token permits
+//! tool calls only.
 
 use super::answer::{Refusal, json};
 use super::query::{Query, whole};
@@ -16,13 +16,13 @@ use belljar_contract::worker::approval::{
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_store::approvals::{Answer, ApprovalError};
 
-/// What a page holds unless something else is said, and at most.
+/// Default and maximum number of approvals per page.
 const USUAL: u32 = 100;
 const MOST: u32 = 500;
 
 const MOST_REQUEST_BYTES: usize = 64 << 10;
 
-/// Under this name whoever shows the node's token stands in the record.
+/// Name under which clients with the node's token are recorded.
 const OPERATOR: &str = "operator";
 
 /// `GET /v1/worker/approvals`.
@@ -76,7 +76,7 @@ async fn answer(api: &Shared, name: &str, answer: Answer) -> Result<Response, Re
     Ok(told(decided))
 }
 
-/// Whoever shows the node's token.
+/// The user id of clients with the node's token.
 pub(super) fn operator() -> Result<UserId, Refusal> {
     UserId::parse(OPERATOR).map_err(|error| Refusal::new(ProblemKind::Internal, error.to_string()))
 }
@@ -85,7 +85,7 @@ fn told(approval: Approval) -> Response {
     json(StatusCode::OK, &ApprovalResponse { version: ApiVersion, approval })
 }
 
-/// The id in a path, with or without a verb behind it.
+/// Parses the id in a path, with or without a verb behind it.
 fn id(name: &str) -> Result<ApprovalId, Refusal> {
     let id = name.split_once(':').map_or(name, |(id, _)| id);
     ApprovalId::parse(id)

@@ -1,4 +1,4 @@
-//! What jobs have left: `GET /v1/worker/jobs/{job_id}/artifacts/{sha256}`.
+//! Artifacts of jobs: `GET /v1/worker/jobs/{job_id}/artifacts/{sha256}`.
 
 use super::answer::Refusal;
 use super::{Shared, job};
@@ -18,7 +18,7 @@ pub(super) async fn content(
         || Refusal::new(ProblemKind::NotFound, format!("the job {job_id} has left no artifact {sha256}"));
     let is_digest =
         sha256.len() == 64 && sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    // Whoever may ask for a job's files may not ask for those of another by their digest.
+    // The digest must belong to this job: permission to read one job's files doesn't cover another's.
     let size = match is_digest {
         true => api.workplace.jobs.artifact_size(&job_id, &sha256).await?,
         false => None,
@@ -33,7 +33,7 @@ pub(super) async fn content(
     })?;
     let mut response = Response::new(Body::from_stream(content));
     let headers = response.headers_mut();
-    // Whatever is in it comes from a sandbox: nobody is to take it for a page.
+    // The content comes from a sandbox: browsers must not render it as a page.
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -1,4 +1,4 @@
-//! Bodies of requests: whole, within bounds, within a time, and JSON by their type.
+//! Request bodies: complete, within size and time limits, and declared as JSON.
 
 use super::answer::Refusal;
 use axum::body::Body;
@@ -8,10 +8,10 @@ use belljar_contract::worker::problem::ProblemKind;
 use futures_util::StreamExt;
 use std::time::Duration;
 
-/// A client that sends nothing for so long has hung up.
+/// A client that sends nothing for this long is treated as gone.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Reads a request's body where it may have none, and then needs no type.
+/// Reads a request's body if it has one; an empty body needs no content type.
 pub(super) async fn read_or_nothing(request: Request, most: usize) -> Result<Vec<u8>, Refusal> {
     match axum::body::HttpBody::is_end_stream(request.body()) {
         true => Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! Stopping a job: `POST /v1/worker/jobs/{job_id}:cancel`.
+//! Canceling a job: `POST /v1/worker/jobs/{job_id}:cancel`.
 
 use super::answer::Refusal;
 use super::{Shared, job};

@@ -1,4 +1,5 @@
-//! Variables by which programs find the node's own endpoints: a request can't set them where the node does (`spec/1 §Worker Proxies`).
+//! Environment variables that point programs to the node's own endpoints: a request must not set those that the node sets
+//! (`spec/1 §Worker Proxies`).
 
 use super::answer::Refusal;
 use belljar_contract::job::step::Action;
@@ -8,10 +9,10 @@ use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_sandbox::hatch::Hatch;
 use std::collections::BTreeMap;
 
-/// Where a job reports its status.
+/// Variable with the URL that a job reports its status to.
 const STATUS_URL: &str = "SBA_JOB_STATUS_URL";
 
-/// By which the runner finds reports and tools, here and at other nodes. A job that is a command has no runner.
+/// Variables that point the runner to reports and tools, here and at other nodes. A job that is a command has no runner.
 const OF_RUNNER: [&str; 5] = [
     "MCP_GATEWAY_URL",
     "MCP_GATEWAY_TOKEN",

@@ -1,4 +1,4 @@
-//! What happens to a job, as it happens: `GET /v1/worker/jobs/{job_id}/events`, as server-sent events.
+//! Live events of a job: `GET /v1/worker/jobs/{job_id}/events`, as server-sent events.
 
 use super::answer::Refusal;
 use super::{Shared, job};
@@ -14,18 +14,18 @@ use futures_util::stream::{self, Stream, StreamExt};
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// The id of the last event that a client has, for one that comes again.
+/// Header with the id of the last event that a reconnecting client has.
 const LAST_EVENT_ID: &str = "last-event-id";
 
 const PORTION: u32 = 200;
 
-/// So often it is looked for events of a job that another node has.
+/// Interval at which the database is polled for events of a job that another node runs.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// So often a client hears something, so that neither it nor who is between takes the connection for dead.
+/// Interval of keep-alive comments, so that neither the client nor a proxy closes an idle connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Where a client is in a job's events.
+/// A client's position in a job's events.
 struct Reading {
     api: Shared,
     job_id: JobId,
@@ -49,7 +49,7 @@ pub(super) async fn events(
     Ok(Sse::new(told(reading)).keep_alive(keep_alive).into_response())
 }
 
-/// Where to begin: behind the event that a header or the query names.
+/// Returns the id of the last event that the client has, from a header or the query; 0 without either.
 fn last_event_id(headers: &HeaderMap, query: &str) -> Result<u64, Refusal> {
     let header = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or("?"));
     let mut after = None;
@@ -69,7 +69,7 @@ fn last_event_id(headers: &HeaderMap, query: &str) -> Result<u64, Refusal> {
     })
 }
 
-/// Each event once and in order; the stream ends with the job.
+/// Streams each event once and in order; the stream ends with the job.
 fn told(reading: Reading) -> impl Stream<Item = Result<Event, Infallible>> {
     let portions = stream::unfold(reading, |mut reading| async move {
         let portion = reading.next().await?;
@@ -86,13 +86,13 @@ fn written(event: &JobEvent) -> Event {
 // === impl Reading ===
 
 impl Reading {
-    /// What comes next; nothing when nothing will.
+    /// Returns the next events; `None` when no more will follow.
     async fn next(&mut self) -> Option<Vec<JobEvent>> {
         while !self.is_over {
             match self.portion().await {
                 Ok(events) if !events.is_empty() => return Some(events),
                 Ok(_) => {}
-                // The client comes again, with the id of the last event that it has.
+                // The client reconnects, with the id of the last event that it has.
                 Err(_) => return None,
             }
             let Self { api, listener, .. } = self;
@@ -110,7 +110,7 @@ impl Reading {
         self.last = events.last().map_or(self.last, |event| event.id);
         self.is_over = events.iter().any(is_last);
         if events.is_empty() {
-            // A client may ask for what comes after the end.
+            // A client may ask for events after the last one.
             let job = self.api.workplace.jobs.find(&self.job_id).await?;
             self.is_over = job.is_none_or(|job| job.life.state.is_final() && self.last >= job.events);
         }

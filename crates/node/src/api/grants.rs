@@ -1,4 +1,4 @@
-//! Grants: `/v1/worker/grants`. The client that shows the node's token issues, lists, revokes and validates them, and no other does.
+//! Grants: `/v1/worker/grants`. Only clients with the node's token can issue, list, revoke and validate them.
 
 use super::answer::{Refusal, json};
 use super::query::Query;
@@ -21,7 +21,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json as object;
 use uuid::Uuid;
 
-/// What a page holds unless something else is said, and at most.
+/// Default and maximum number of grants per page.
 const USUAL: u32 = 100;
 const MOST: u32 = 500;
 
@@ -34,7 +34,7 @@ pub(super) async fn issue(State(api): State<Shared>, request: Request) -> Result
     let grant = grant(wanted, now);
     let (secret, record) = api.workplace.grants.issue(grant, now).await?;
     if !api.workplace.tools.record(GRANT_ISSUED, &object!({ "grant": record.grant })).await {
-        // Its secret was told to no client; what can't be recorded isn't valid either.
+        // No client has seen the secret. A grant whose issue can't be recorded must not be valid.
         api.workplace.grants.revoke(&record.grant.id, now).await?;
         return Err(unrecorded());
     }
@@ -65,7 +65,7 @@ pub(super) async fn revoke(State(api): State<Shared>, Path(name): Path<String>) 
     if api.workplace.grants.find(&id).await?.is_none() {
         return Err(unknown(id.as_str()));
     }
-    // First it allows nothing: a record that can't be written keeps nothing valid.
+    // The grant is revoked first: a failing audit log must not keep it valid.
     let revoked = api.workplace.grants.revoke(&id, api.workplace.now()).await?;
     if revoked && !api.workplace.tools.record(GRANT_REVOKED, &object!({ "grant_id": id })).await {
         return Err(unrecorded());

@@ -1,7 +1,8 @@
-//! The status hatch of a sandbox: `POST /v1/jobs/{job_id}/status`, and `/mcp` for tools, by sockets that only this sandbox has.
+//! The status hatch of a sandbox: `POST /v1/jobs/{job_id}/status`, and `/mcp` for tools, on sockets that only this sandbox
+//! has.
 //!
-//! There is no token: the socket tells whose job it is. Connections are read and answered on the thread of the run
-//! ([`HatchThread`]), so that what one sandbox sends delays no other and not the Worker API.
+//! There is no token: the socket identifies the job. Connections are served on the thread of the run ([`HatchThread`]), so
+//! that one sandbox's requests delay neither other sandboxes nor the Worker API.
 
 use super::answer::{self, Refusal, json};
 use super::body;
@@ -27,9 +28,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
-/// A hatch that is served. Dropping it ends its connections.
+/// A hatch that is being served. Dropping it ends its connections.
 pub(crate) struct Served {
-    // Before the thread, which ends with the last that it serves.
+    // Declared before the thread, which ends with its last user.
     _serving: Serving,
     _thread: Arc<HatchThread>,
     _seated: Option<Seated>,
@@ -37,29 +38,30 @@ pub(crate) struct Served {
 
 struct Hatch {
     reports: Arc<Reports>,
-    /// Reports are heard one after the other.
+    /// Number of reports so far. The lock serializes them.
     turn: Mutex<u32>,
 }
 
-/// Connections at once. More wait until one is closed. The runner's is made before anything else runs in there, and is kept:
-/// nobody gets in its way.
+/// Maximum number of concurrent connections; further ones wait. The runner connects before any other program runs in the
+/// sandbox, and keeps its connection, so it can't be crowded out.
 const MOST_CONNECTIONS: usize = 8;
 
-/// So long any other may say nothing.
+/// Maximum time for a request's head on any connection but the first, which is the runner's.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 
-/// So long a whole report may take to come.
+/// Maximum time for receiving a whole report.
 const REPORT_WITHIN: Duration = Duration::from_secs(10);
 
-/// From so many reports on each takes its time: whoever reports without end does not take the node's.
+/// Number of reports from which on each is throttled by [`PACE`], so that a job that reports endlessly doesn't take up the
+/// node.
 const UNPACED: u32 = 200;
 const PACE: Duration = Duration::from_millis(20);
 
-/// The largest report, in bytes: a whole result may be in it.
+/// Maximum size of a report in bytes; it may contain a whole result.
 const LARGEST_REPORT_BYTES: usize = 32 << 20;
 
-/// Serves a sandbox's sockets: what its job reports, and the tools that it may call, if it may. To be called within the node's
-/// runtime.
+/// Serves a sandbox's sockets: status reports of its job, and tool calls if `seated` is given. Must be called within the
+/// node's runtime.
 pub(crate) fn serve(
     thread: &Arc<HatchThread>,
     (reports, seated): (Arc<Reports>, Option<Seated>),
@@ -104,7 +106,7 @@ async fn report(
             hatch.hear(&document).await?
         }
         false => {
-            // Calls of tools have turns of their own: a job's result waits for none of them.
+            // Tool calls have another queue, so a job's result doesn't wait for them.
             let turn = LONG_MESSAGES.enter(&format!("report {own}")).await;
             let turn = turn.map_err(|error| Refusal::new(ProblemKind::Overloaded, error.to_string()))?;
             let document = read(request, LARGEST_REPORT_BYTES).await?;
@@ -116,7 +118,7 @@ async fn report(
     Ok(json(StatusCode::OK, &answer))
 }
 
-/// Whether it is one that says how it goes; a result says how long it is.
+/// Returns true for a short report. A report with a result declares its length.
 fn is_short(request: &Request) -> bool {
     let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     length.is_none_or(|length: usize| length <= LARGEST_SHORT_BYTES)

@@ -1,4 +1,4 @@
-//! Whether the node lives, and whether it can do its work.
+//! Liveness and readiness of the node.
 
 use super::Shared;
 use super::answer::Refusal;
@@ -7,18 +7,19 @@ use axum::http::StatusCode;
 use belljar_contract::worker::problem::ProblemKind;
 use std::sync::atomic::Ordering;
 
-/// `GET /healthz`: it answers, so it lives.
+/// `GET /healthz`: liveness.
 pub(super) async fn alive() -> &'static str {
     "ok"
 }
 
-/// `GET /readyz`: what it checked at its start stands, what it does can be recorded, and it is not about to stop.
+/// `GET /readyz`: readiness. The node can reach and write its database and audit log, can make sandboxes, and is not
+/// stopping.
 pub(super) async fn ready(State(api): State<Shared>) -> (StatusCode, String) {
     if let Some(why) = why_unready(&api).await {
         return (StatusCode::SERVICE_UNAVAILABLE, why.to_owned());
     }
     let audit = std::sync::Arc::clone(&api.workplace.audit);
-    // The files of statuses are small, and on a disk.
+    // Reading the status files blocks on the disk; they are small.
     let statuses = tokio::task::spawn_blocking(move || audit.anchor_statuses()).await.unwrap_or_default();
     let workplace = std::sync::Arc::clone(&api.workplace);
     let has_engine =
@@ -32,7 +33,8 @@ pub(super) async fn ready(State(api): State<Shared>) -> (StatusCode, String) {
     }
 }
 
-/// Why the node can't work. Any client may ask, also without a token: what is written for it is one canary sandbox in ten seconds.
+/// Returns why the node is not ready. Clients without a token may call this too, so it causes at most one canary sandbox per
+/// ten seconds.
 async fn why_unready(api: &Shared) -> Option<&'static str> {
     let workplace = &api.workplace;
     if api.stop.is_cancelled() {
@@ -53,7 +55,7 @@ async fn why_unready(api: &Shared) -> Option<&'static str> {
     })
 }
 
-/// Checks that what a request begins can be recorded.
+/// Checks that the effects of a request can be recorded.
 pub(super) fn check_recorded(api: &Shared) -> Result<(), Refusal> {
     let why = api.workplace.why_unrecorded();
     why.map_or(Ok(()), |why| Err(Refusal::new(ProblemKind::Unavailable, why)))

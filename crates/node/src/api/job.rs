@@ -1,4 +1,4 @@
-//! One job: `GET /v1/worker/jobs/{job_id}`.
+//! Reading one job: `GET /v1/worker/jobs/{job_id}`.
 
 use super::Shared;
 use super::answer::{Refusal, json};
@@ -20,7 +20,7 @@ pub(super) async fn show(State(api): State<Shared>, Path(name): Path<String>) ->
     answer(StatusCode::OK, &api.workplace.jobs, job).await
 }
 
-/// The answer about a job. What came of it may be long: it is read and written apart from what serves others.
+/// The response about a job. An outcome may be long, so it is read and serialized apart from the runtime's threads.
 pub(super) async fn answer(status: StatusCode, jobs: &Jobs, job: JobRecord) -> Result<Response, Refusal> {
     if !job.life.state.is_final() {
         return Ok(json(status, &response(jobs, job).await?));
@@ -30,7 +30,7 @@ pub(super) async fn answer(status: StatusCode, jobs: &Jobs, job: JobRecord) -> R
     answered.unwrap_or_else(|_| Err(Refusal::new(ProblemKind::Internal, "the node has failed")))
 }
 
-/// A job with what came of it.
+/// Returns a job with its outcome, if it is over.
 pub(crate) async fn response(jobs: &Jobs, job: JobRecord) -> Result<JobResponse, DatabaseError> {
     let outcome = match job.life.state.is_final() {
         true => jobs.documents(&job).await?.1,
@@ -39,7 +39,7 @@ pub(crate) async fn response(jobs: &Jobs, job: JobRecord) -> Result<JobResponse,
     Ok(JobResponse { version: ApiVersion, job: job.summary(), outcome })
 }
 
-/// The id in a path, with or without a verb behind it.
+/// Parses the id in a path, with or without a verb behind it.
 pub(super) fn id(name: &str) -> Result<JobId, Refusal> {
     let id = name.split_once(':').map_or(name, |(id, _)| id);
     JobId::parse(id)

@@ -1,4 +1,4 @@
-//! The node's jobs: `GET /v1/worker/jobs`.
+//! Listing the node's jobs: `GET /v1/worker/jobs`.
 
 use super::Shared;
 use super::answer::{Refusal, json};
@@ -12,7 +12,7 @@ use belljar_contract::worker::job::JobListResponse;
 use belljar_contract::worker::state::JobState;
 use belljar_store::jobs::{Filter, JobRecord};
 
-/// What a page holds unless something else is said, and at most.
+/// Default and maximum number of jobs per page.
 const USUAL: u32 = 100;
 const MOST: u32 = 1_000;
 

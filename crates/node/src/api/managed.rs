@@ -1,4 +1,4 @@
-//! Passing requests on to managed services: `POST /v1/worker/managed-services/{service_id}/proxy:http`.
+//! Proxying requests to managed services: `POST /v1/worker/managed-services/{service_id}/proxy:http`.
 
 use super::answer::{Refusal, json};
 use super::{Shared, body};
@@ -27,7 +27,7 @@ impl From<ManagedError> for Refusal {
         let kind = match &error {
             ManagedError::Unknown { .. } => ProblemKind::NotFound,
             ManagedError::Exchange(_) => ProblemKind::Upstream,
-            // What can't be recorded is not done.
+            // A request that can't be recorded is not sent.
             ManagedError::Audit(_) | ManagedError::Event(_) | ManagedError::Died(_) => ProblemKind::Internal,
         };
         Self::new(kind, crate::chain(&error))

@@ -1,4 +1,4 @@
-//! The tools for agents elsewhere: `/mcp` beside the Worker API, by tokens of their own. The node's is none of them.
+//! Tools for remote agents: `/mcp` beside the Worker API, by tokens of their own. The node's token isn't accepted there.
 
 use super::Shared;
 use crate::denials::Denied;
@@ -12,10 +12,10 @@ use axum::response::{IntoResponse, Response};
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_gateway::seat::{NoRoom, Seat};
 
-/// What a record says of whoever shows no token, or shows it otherwise than it should.
+/// Denial code for requests without a token, or with a malformed one.
 const NOT_SHOWN: &str = "token_not_shown";
 
-/// The same of one that names another host, or comes from another origin.
+/// Denial code for requests with another host name or origin.
 const OTHER_HOST: &str = "other_host_or_origin";
 
 pub(super) fn routes(api: &Shared) -> Router {
@@ -26,9 +26,9 @@ pub(super) fn routes(api: &Shared) -> Router {
     crate::tools::guarded(tools, seats).layer(middleware::from_fn(denied))
 }
 
-/// One who asks for much at once keeps nobody else from asking.
+/// Limits concurrent requests per caller, so that one caller can't crowd out others.
 async fn few_at_once(request: Request, next: Next) -> Response {
-    // Nobody comes so far without one.
+    // Authentication has set the slot; a request without one can't get here.
     let Some(seat) = request.extensions().get::<Seat>() else {
         return StatusCode::FORBIDDEN.into_response();
     };
@@ -46,7 +46,7 @@ async fn few_at_once(request: Request, next: Next) -> Response {
     }
 }
 
-/// Has denials be recorded that are not of a token: those are by whoever has looked it up.
+/// Marks denials without a valid token for recording. Those about a token are recorded by the code that looked it up.
 async fn denied(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let is_of_token = |value: &HeaderValue| value.to_str().is_ok_and(|text| text.contains("invalid_token"));

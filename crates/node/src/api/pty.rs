@@ -1,4 +1,4 @@
-//! Terminals in sessions: `/v1/worker/sessions/{session_id}/pty:…`, by requests or by a WebSocket.
+//! Terminals (PTYs) in sessions: `/v1/worker/sessions/{session_id}/pty:…`, by requests or by a WebSocket.
 
 use super::answer::{Refusal, json};
 use super::query::{Query, whole};
@@ -27,19 +27,19 @@ use futures_util::{SinkExt, StreamExt};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A request about a terminal is shorter.
+/// Maximum size of a request about a terminal, in bytes.
 const LARGEST_REQUEST_BYTES: usize = 256 << 10;
 
-/// So long something printed is waited for, unless less is asked for, and at most.
+/// Default and maximum time in milliseconds for which `pty:recv` waits for output.
 const USUAL_WAIT_MS: u64 = 1_000;
 const MOST_WAIT_MS: u64 = 30_000;
 
-/// A client by WebSocket is asked so often whether it is there, must say so in time, and take what it is sent.
+/// Interval of pings to a WebSocket client, maximum silence of the client, and maximum time for sending it a message.
 const PING_EVERY: Duration = Duration::from_secs(20);
 const SILENT_WITHIN: Duration = Duration::from_secs(60);
 const SENT_WITHIN: Duration = Duration::from_secs(30);
 
-/// What runs in a terminal where nothing else is said.
+/// Default command of a terminal.
 const SHELL: &str = "/bin/sh";
 
 /// `pty:open`.
@@ -88,7 +88,7 @@ pub(super) async fn close(
     Ok(told(StatusCode::OK, &session, &wanted.pty_id))
 }
 
-/// `pty:recv`: what the terminal has printed from `after` on.
+/// `pty:recv`: returns the terminal's output from byte `after` on.
 pub(super) async fn receive(
     State(api): State<Shared>,
     Path(id): Path<String>,
@@ -117,8 +117,8 @@ pub(super) async fn receive(
     Ok(json(StatusCode::OK, &answer))
 }
 
-/// `pty:attach`: the same by a WebSocket. Binary messages are typed and printed; a text from the client is
-/// `{"cols": …, "rows": …}`, and one from the node `{"exit_code": …}`, with which it ends.
+/// `pty:attach`: a terminal over a WebSocket. Binary messages carry input and output. A text message from the client is
+/// `{"cols": …, "rows": …}`; the node sends `{"exit_code": …}` as its last message.
 pub(super) async fn attach(
     State(api): State<Shared>,
     Path(id): Path<String>,
@@ -145,19 +145,20 @@ pub(super) async fn attach(
     }))
 }
 
-/// Carries between a socket and a terminal, until either is over. The terminal stays: who has lost a connection comes again.
+/// Copies between a WebSocket and a terminal, until either is closed. The terminal stays open, so a disconnected client can
+/// attach again.
 async fn carry(socket: WebSocket, session: &Session, pty: &Pty, after: u64) {
     let (mut to, mut from) = socket.split();
-    // Neither waits for the other: who types much is printed to meanwhile.
+    // Input and output are independent: output flows while the client sends much input.
     tokio::select! {
         () = typed(&mut from, session, pty) => {}
         () = printed(&mut to, session, pty, after) => {}
     }
 }
 
-/// Passes on what is typed.
+/// Passes the client's input to the terminal.
 async fn typed(from: &mut SplitStream<WebSocket>, session: &Session, pty: &Pty) {
-    // One that says nothing, not even that it hears, is gone.
+    // A client that sends nothing, not even a pong, is treated as gone.
     while let Ok(Some(Ok(message))) = tokio::time::timeout(SILENT_WITHIN, from.next()).await {
         let done = match message {
             Message::Binary(typed) => session.pty(&pty.id).is_ok() && pty.send(&typed).await.is_ok(),
@@ -171,7 +172,7 @@ async fn typed(from: &mut SplitStream<WebSocket>, session: &Session, pty: &Pty) 
     }
 }
 
-/// Passes on what is printed, and asks now and then whether anybody is there.
+/// Sends the terminal's output to the client, with a ping when there is none.
 async fn printed(to: &mut SplitSink<WebSocket, Message>, session: &Session, pty: &Pty, mut after: u64) {
     loop {
         let piece = pty.receive(after, PING_EVERY).await;
@@ -181,7 +182,7 @@ async fn printed(to: &mut SplitSink<WebSocket, Message>, session: &Session, pty:
             true => Some(Message::Ping(Bytes::new())),
             false => Some(Message::Binary(Bytes::from(piece.bytes))),
         };
-        // Who has lost the terminal is told by the connection's end.
+        // A client that may no longer use the terminal is disconnected.
         if session.untouched_pty(&pty.id).is_err() {
             return;
         }
@@ -200,7 +201,7 @@ async fn printed(to: &mut SplitSink<WebSocket, Message>, session: &Session, pty:
     }
 }
 
-/// Whether it went out while it was waited for.
+/// Returns true if the message was sent within [`SENT_WITHIN`].
 async fn sent(to: &mut SplitSink<WebSocket, Message>, message: Message) -> bool {
     matches!(tokio::time::timeout(SENT_WITHIN, to.send(message)).await, Ok(Ok(())))
 }
@@ -216,7 +217,7 @@ fn size(text: &str) -> Option<TerminalSize> {
     Some(TerminalSize { rows: rows.get(), columns: cols.get() })
 }
 
-/// A request about a terminal, and the session that it names by its path and must not contradict.
+/// Parses a request about a terminal, and finds the session in its path. The body must not name another session.
 async fn asked<T>(
     api: &Shared,
     id: &str,

@@ -1,21 +1,21 @@
-//! The parameters behind a path: each once, all of them known, each of its kind.
+//! Query parameters: each at most once, all of them known, each of the expected type.
 
 use super::answer::Refusal;
 use belljar_contract::worker::problem::ProblemKind;
 
-/// Parameters, asked for by name; what remains is unknown.
+/// Query parameters. Each is read by name; [`Query::finish`] rejects unknown ones.
 pub(super) struct Query<'q> {
     pairs: Vec<(&'q str, &'q str)>,
     known: Vec<&'static str>,
 }
 
-/// No endpoint has so many.
+/// Maximum number of parameters. No endpoint has as many.
 const MOST_PAIRS: usize = 32;
 
 // === impl Query ===
 
 impl<'q> Query<'q> {
-    /// Takes what stands behind the `?`.
+    /// Parses the text behind the `?`.
     pub(super) fn parse(text: &'q str) -> Result<Self, Refusal> {
         let pairs: Vec<_> = text.split('&').filter(|pair| !pair.is_empty()).collect();
         let pairs: Vec<_> = pairs.iter().map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
@@ -29,7 +29,7 @@ impl<'q> Query<'q> {
         Ok(Self { pairs, known: Vec::new() })
     }
 
-    /// One that may be absent.
+    /// Reads an optional parameter.
     pub(super) fn optional<T>(
         &mut self,
         name: &'static str,
@@ -42,7 +42,7 @@ impl<'q> Query<'q> {
         read(&decoded).map(Some).ok_or_else(|| wrong(name, expected))
     }
 
-    /// One that must be there.
+    /// Reads a required parameter.
     pub(super) fn required<T>(
         &mut self,
         name: &'static str,
@@ -52,7 +52,7 @@ impl<'q> Query<'q> {
         self.optional(name, expected, read)?.ok_or_else(|| wrong(name, &format!("{expected}; it is missing")))
     }
 
-    /// How much a page holds.
+    /// Reads `limit`, the maximum number of entries of a page.
     pub(super) fn limit(&mut self, usual: u32, most: u32) -> Result<u32, Refusal> {
         let read = |text: &str| {
             let number = whole(text).and_then(|number| u32::try_from(number).ok());
@@ -61,7 +61,7 @@ impl<'q> Query<'q> {
         Ok(self.optional("limit", &format!("a number from 1 to {most}"), read)?.unwrap_or(usual))
     }
 
-    /// That there was nothing else.
+    /// Checks that there were no unknown parameters.
     pub(super) fn finish(self) -> Result<(), Refusal> {
         match self.pairs.iter().find(|(name, _)| !self.known.contains(name)) {
             None => Ok(()),
@@ -74,12 +74,12 @@ fn wrong(name: &str, expected: &str) -> Refusal {
     Refusal::new(ProblemKind::Validation, format!("the parameter {name}: expected {expected}"))
 }
 
-/// Digits, and nothing else that a parser of numbers might take.
+/// Parses decimal digits, without the signs that other number parsers accept.
 pub(super) fn whole(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// With `%3A` and its like as what they stand for.
+/// Decodes percent-encoding.
 fn decoded(value: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();

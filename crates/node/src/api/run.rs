@@ -23,7 +23,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const TRACEPARENT: &str = "traceparent";
 const LONGEST_KEY: usize = 255;
 
-/// So often it is looked what became of a job that another node may have.
+/// Interval at which the database is polled for the end of a job that another node may run.
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
@@ -63,7 +63,7 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     job::answer(status, &api.workplace.jobs, record).await
 }
 
-/// Accepts a job, and sees to it from then on: also when the client has hung up meanwhile, and with it whoever waits here.
+/// Accepts a job in a task of its own, so that a client that hangs up meanwhile doesn't interrupt it.
 async fn accept(api: &Shared, submission: Submission) -> Result<JobRecord, Refusal> {
     let api = Arc::clone(api);
     let accepting = tokio::spawn(async move {
@@ -84,7 +84,7 @@ async fn accept(api: &Shared, submission: Submission) -> Result<JobRecord, Refus
     accepting.await.map_err(died)?
 }
 
-/// Where the job's status is sent to, if it is sent anywhere.
+/// Returns the callback URL of a job, if it has one.
 fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Refusal> {
     let refuse = |why: &str| Refusal::new(ProblemKind::Authorization, format!("$.callback_url: {why}"));
     let said = assignment.callback_url.as_deref();
@@ -100,7 +100,7 @@ fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Ref
     }
 }
 
-/// A job with the image that is the default here, where it names none: another node that claims it may have another default.
+/// Adds the node's default image to a job that names none: another node that claims it may have another default.
 fn with_image(api: &Shared, assignment: &Assignment, resolved: Option<Assignment>) -> Option<Assignment> {
     let image = match &assignment.sandbox.image {
         None => api.workplace.images.choose(None, OF_JOB).ok(),
@@ -112,7 +112,8 @@ fn with_image(api: &Shared, assignment: &Assignment, resolved: Option<Assignment
     Some(named)
 }
 
-/// What was accepted is that job, whatever has changed since: what it has come to is told, and what it may is looked at when it begins.
+/// Admits a new job. A job that was accepted before is admitted even if the rules have changed: its state is returned, and
+/// its permissions are checked when it begins.
 async fn admitted(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
     let checked = match check(api, assignment) {
         Ok(image) => check_volumes(api, image, OF_JOB).await,
@@ -125,7 +126,7 @@ async fn admitted(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> 
     }
 }
 
-/// What this node can't do is said before it is accepted.
+/// Checks that this node can run the job, before it is accepted.
 fn check(api: &Shared, assignment: &Assignment) -> Result<Image, Refusal> {
     let sandbox = &assignment.sandbox;
     let image = api.workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
@@ -142,7 +143,8 @@ fn check(api: &Shared, assignment: &Assignment) -> Result<Image, Refusal> {
     Ok(image)
 }
 
-/// Refuses an image whose containers could write without limit. What the engine doesn't know by now is found out when the job begins.
+/// Refuses an image whose containers could write without limit. An image that the engine doesn't have yet is checked when the
+/// job begins.
 pub(super) async fn check_volumes(api: &Shared, image: Image, place: &'static str) -> Result<(), Refusal> {
     if image == Image::Native {
         return Ok(());
@@ -197,14 +199,14 @@ impl From<NoModels> for Refusal {
     }
 }
 
-/// The trace that the head of a request names. As W3C Trace Context says, one that can't be read is as none.
+/// Returns the trace that the request's header names. As W3C Trace Context requires, an invalid header is ignored.
 pub(super) fn traceparent(request: &Request) -> Option<TraceParent> {
     let mut said = request.headers().get_all(TRACEPARENT).iter();
     let only = said.next().filter(|_| said.next().is_none())?;
     TraceParent::parse(only.to_str().ok()?).ok()
 }
 
-/// The assignment with the trace of the request's head, where the assignment itself names none. It is the same job all the same.
+/// Adds the trace of the request's header, if the assignment names none. This doesn't make it another job.
 fn in_trace(
     resolved: Option<Assignment>,
     assignment: &Assignment,
@@ -238,7 +240,7 @@ fn idempotency_key(request: &Request) -> Result<Option<String>, Refusal> {
     Ok(Some(key.to_owned()))
 }
 
-/// Waits until a job is over. A client that hangs up meanwhile changes nothing of it.
+/// Waits until a job is over. A client that hangs up meanwhile doesn't affect the job.
 async fn ended(api: &Shared, job_id: &JobId, mut record: JobRecord) -> Result<JobRecord, Refusal> {
     let mut listener = api.workplace.hub.listen(job_id);
     loop {
@@ -253,7 +255,7 @@ async fn ended(api: &Shared, job_id: &JobId, mut record: JobRecord) -> Result<Jo
                 return Err(Refusal::new(ProblemKind::Unavailable, detail));
             }
         }
-        // While the database can't be asked, the job goes on all the same.
+        // While the database can't be read, the job continues.
         if let Ok(found) = api.workplace.jobs.find(job_id).await {
             record = found.ok_or_else(|| job::unknown(job_id))?;
         }

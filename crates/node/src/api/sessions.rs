@@ -72,7 +72,7 @@ pub(super) async fn exec(
     Ok(json(StatusCode::OK, &answer))
 }
 
-/// `POST /v1/worker/sessions/{session_id}/end`. Back when nothing of it is left.
+/// `POST /v1/worker/sessions/{session_id}/end`. Returns when the session's sandbox is gone.
 pub(super) async fn end(
     State(api): State<Shared>,
     Path(id): Path<String>,
@@ -90,7 +90,7 @@ fn find(api: &Shared, id: &str) -> Result<Arc<Session>, Refusal> {
     Ok(api.sessions.find(&parse(id)?)?)
 }
 
-/// The same, to do something in it.
+/// Finds a session for an operation in it, which its agent's current permissions must still cover.
 pub(super) fn find_allowed(api: &Shared, id: &str) -> Result<Arc<Session>, Refusal> {
     Ok(api.sessions.find_allowed(&parse(id)?)?)
 }
@@ -100,7 +100,7 @@ fn parse(id: &str) -> Result<SessionId, Refusal> {
     SessionId::parse(id).map_err(unknown)
 }
 
-/// That what a request names is the session that it came to.
+/// Checks that the ids in a request's body match the session in its path.
 pub(super) fn check(
     session: &Session,
     task_id: Option<&TaskId>,

@@ -1,4 +1,4 @@
-//! Stopping what an orchestrator has sent: one job, or everything.
+//! Stopping the orchestrator's work: one job, or all jobs and sessions.
 
 use super::answer::{Refusal, json};
 use super::{Shared, body};
@@ -14,17 +14,18 @@ use belljar_store::jobs::{ChangeError, Filter, JobRecord};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A job that was killed is over by then.
+/// Maximum time until a killed job is over.
 const AFTER_KILL: Duration = Duration::from_secs(10);
 
-/// So often it is looked whether a job is over that another node may have.
+/// Interval at which the database is polled for the end of a job that another node may run.
 const LOOK: Duration = Duration::from_millis(500);
 
 const MOST_REQUEST_BYTES: usize = 64 << 10;
 
 const PAGE: u32 = 1_000;
 
-/// `POST /v1/worker/jobs:stop`: asks a job to end, and ends it if it doesn't. That it doesn't run is what is wanted.
+/// `POST /v1/worker/jobs:stop`: asks a job to end, and kills it after the grace period. Stopping an ended or unknown job
+/// succeeds.
 pub(super) async fn stop(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
     let wanted = StopJobRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
     let grace = wanted.grace();
@@ -43,15 +44,15 @@ pub(super) async fn stop(State(api): State<Shared>, request: Request) -> Result<
     Ok(json(StatusCode::OK, &StopJobResponse { version: ApiVersion, task_id, job_id, was_running, status }))
 }
 
-/// `POST /v1/worker/admin/stop-all-orchestrator-directed`: the same for everything.
+/// `POST /v1/worker/admin/stop-all-orchestrator-directed`: stops all jobs and sessions.
 pub(super) async fn stop_all(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
     let wanted = StopAllRequest::parse(&body::read_or_nothing(request, MOST_REQUEST_BYTES).await?)?;
-    // All are asked before anybody is waited for, and what fails for one keeps no other from being asked.
+    // Every job is asked before any is waited for, and one failure doesn't keep others from being asked.
     let (mut stopped, mut failed) = (Vec::new(), None);
     for job in unfinished(&api).await? {
         match ask(&api, &job.job_id, wanted.grace()).await {
             Ok(()) => stopped.push(job.job_id),
-            // It has ended meanwhile, and is not kept.
+            // It has ended meanwhile, and its record is removed.
             Err(ChangeError::Unknown { .. }) => {}
             Err(error) => failed = Some(error),
         }
@@ -72,24 +73,24 @@ pub(super) async fn stop_all(State(api): State<Shared>, request: Request) -> Res
     Ok(json(StatusCode::OK, &answer))
 }
 
-/// Has it recorded that a job is to stop, and asks it to, if it runs here. One that waits is over with that.
+/// Records that a job is to stop, and asks it to if it runs here. A waiting job is over with that.
 async fn ask(api: &Shared, job_id: &JobId, grace: Duration) -> Result<(), ChangeError> {
-    // First it is asked, while it has time for it: whoever hears of it by the database has none.
+    // The local run is asked first, with its grace period: a stop that is noticed in the database has none.
     api.dispatcher.cancel(job_id, Some(grace));
     let record = api.workplace.jobs.cancel(job_id, api.workplace.now()).await?;
     if !record.life.state.is_final() {
-        // It may have begun in between.
+        // The job may have begun in between.
         api.dispatcher.cancel(job_id, Some(grace));
     }
     api.workplace.hub.ring(job_id);
     Ok(())
 }
 
-/// Waits until a job is over, or until then.
+/// Waits until a job is over, or until that time.
 async fn until_over(api: &Shared, job_id: &JobId, given_up: Instant) -> Result<JobState, Refusal> {
     let mut listener = api.workplace.hub.listen(job_id);
     loop {
-        // One that is not kept any more was over.
+        // A job without a record is over.
         let found = api.workplace.jobs.find(job_id).await?;
         let state = found.map_or(JobState::Canceled, |job| job.life.state);
         let left = given_up.saturating_duration_since(Instant::now());

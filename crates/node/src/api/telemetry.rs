@@ -1,4 +1,4 @@
-//! What the node tells of itself: `GET /v1/worker/telemetry/…`.
+//! Telemetry of the node: `GET /v1/worker/telemetry/…`.
 
 use super::Shared;
 use super::answer::{Refusal, json};
@@ -21,7 +21,7 @@ use belljar_contract::worker::telemetry::{
 use belljar_store::telemetry::{ContainerFilter, LogFilter};
 use jiff::Timestamp;
 
-/// What a page holds unless something else is said, and at most.
+/// Default and maximum numbers of entries per page.
 const USUAL_CONTAINERS: u32 = 100;
 const MOST_CONTAINERS: u32 = 1_000;
 const USUAL_LOGS: u32 = 1_000;
@@ -91,7 +91,7 @@ pub(super) async fn container(
     Ok(json(StatusCode::OK, &ContainerResponse { version: ApiVersion, container }))
 }
 
-/// `GET /v1/worker/telemetry/logs`: of a part of the node, or of a sandbox.
+/// `GET /v1/worker/telemetry/logs`: logs of a service of the node, or of a sandbox.
 pub(super) async fn logs(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
     let mut query = Query::parse(uri.query().unwrap_or_default())?;
     let source = query.required("source_kind", "`service` or `container`", |text| match text {
@@ -108,7 +108,7 @@ pub(super) async fn logs(State(api): State<Shared>, uri: Uri) -> Result<Response
     })?;
     let after = query.optional("page_token", "a `next_page_token` of this node", whole)?.unwrap_or_default();
     let limit = query.limit(USUAL_LOGS, MOST_LOGS)?;
-    // One more tells whether there are more.
+    // One more entry is read to learn whether there are more.
     let most = limit + 1;
     let telemetry = &api.workplace.telemetry;
     telemetry.flush().await;
@@ -118,7 +118,7 @@ pub(super) async fn logs(State(api): State<Shared>, uri: Uri) -> Result<Response
             query.finish()?;
             let filter = LogFilter { service, since, until, after };
             let found = telemetry.logs(&filter, most).await?;
-            // What a part of the node says has no stream.
+            // Log entries of a service have no stream.
             if stream.is_some() { Vec::new() } else { found }
         }
         SourceKind::Container => {
@@ -131,7 +131,7 @@ pub(super) async fn logs(State(api): State<Shared>, uri: Uri) -> Result<Response
     Ok(json(StatusCode::OK, &page(found, limit as usize)))
 }
 
-/// Which of what a sandbox's program has printed.
+/// Filter for the output of a sandbox's program.
 struct Printed {
     since: Option<Timestamp>,
     until: Option<Timestamp>,
@@ -139,7 +139,7 @@ struct Printed {
     after: u64,
 }
 
-/// What a job's command has printed, which is kept with the job.
+/// Returns the output of a job's command, which is stored with the job.
 async fn printed(
     api: &Shared,
     container: &str,
@@ -155,10 +155,10 @@ async fn printed(
     let is_the_last =
         api.workplace.jobs.find(&job_id).await?.is_some_and(|job| job.run_id.as_ref() == Some(&run_id));
     if !is_the_last {
-        // What an earlier attempt has printed stands among the events of the job.
+        // Output of an earlier attempt is only among the job's events.
         return Ok(Vec::new());
     }
-    // What was printed before is another attempt's.
+    // Output before this attempt's begin is an earlier attempt's.
     let states = jobs.states_after(&job_id, 0).await?;
     let begun = states
         .iter()
@@ -195,7 +195,7 @@ async fn printed(
     Ok(events)
 }
 
-/// As many events as are asked for, and no more than an answer may hold.
+/// Returns at most `limit` events, and at most as many bytes as a response may have.
 fn page(found: Vec<(u64, LogEvent)>, limit: usize) -> LogsResponse {
     let (has_more, mut limited_by) = (found.len() > limit, LimitedBy::None);
     if has_more {
@@ -204,7 +204,7 @@ fn page(found: Vec<(u64, LogEvent)>, limit: usize) -> LogsResponse {
     let (mut events, mut last, mut bytes) = (Vec::new(), None, 0);
     for (number, event) in found.into_iter().take(limit) {
         bytes += serde_json::to_vec(&event).map_or(0, |written| written.len() as u64 + 1);
-        // One at least, however long: or nobody would get behind it.
+        // At least one event, however long: otherwise no client could get past it.
         if bytes > LARGEST_LOGS_BYTES && !events.is_empty() {
             limited_by = LimitedBy::Bytes;
             break;

@@ -1,4 +1,4 @@
-//! Who may ask: whoever shows the node's token.
+//! Authentication by the node's token.
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -10,24 +10,24 @@ use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 use subtle::ConstantTimeEq;
 
-/// The token that the orchestrator shows. What is kept is its hash. Another one may take its place while the node runs.
+/// The token that the orchestrator presents. Only its hash is kept. It may be replaced while the node runs.
 pub struct Token {
     hash: RwLock<[u8; 32]>,
 }
 
-/// A token can't be used.
+/// Reasons why a token can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// Its file can't be read.
+    /// The token file can't be read.
     #[error("can't read {}", path.display())]
     Read {
         /// The file.
         path: std::path::PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// It is none.
+    /// The file holds no valid token.
     #[error("{} holds no token: {SHORTEST} to {LONGEST} visible characters of ASCII, alone in the file", path.display())]
     None {
         /// The file.
@@ -35,20 +35,20 @@ pub enum TokenError {
     },
 }
 
-/// What is shorter can be guessed.
+/// Minimum and maximum length in bytes. A shorter token could be guessed.
 const SHORTEST: usize = 16;
 const LONGEST: usize = 4_096;
 
-/// A longer file is no token's, in bytes.
+/// Maximum size of a token file, in bytes.
 const LARGEST_FILE: u64 = 8 << 10;
 
 // === impl Token ===
 
 impl Token {
-    /// The token in a file, with white space around it.
+    /// Reads the token from a file; surrounding white space is ignored.
     ///
     /// # Errors
-    /// [`TokenError`] when there is none.
+    /// [`TokenError`] when there is no valid token.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let text = input::read(path, LARGEST_FILE)
             .map_err(|source| TokenError::Read { path: path.to_owned(), source })?;
@@ -58,7 +58,7 @@ impl Token {
             is_whole && (SHORTEST..=LONGEST).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
         match is_token {
             true => {
-                // So that it is found where an agent would show it.
+                // Remembered as a secret, so that it is detected if an agent outputs it.
                 Secret::parse(text).into_iter().for_each(known::remember);
                 Ok(Self { hash: RwLock::new(Sha256::digest(text).into()) })
             }
@@ -66,7 +66,7 @@ impl Token {
         }
     }
 
-    /// Has another token take its place: requests that show this one are refused from now on.
+    /// Replaces the token: requests with the old one are denied from now on.
     pub(crate) fn replace(&self, other: &Self) {
         let hash = other.hash();
         *self.hash.write().unwrap_or_else(PoisonError::into_inner) = hash;
@@ -76,14 +76,14 @@ impl Token {
         *self.hash.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a request shows it, once.
+    /// Returns true if the request has exactly one `Authorization` header, with this token.
     pub(crate) fn admits(&self, headers: &HeaderMap) -> bool {
         let mut shown = headers.get_all(AUTHORIZATION).iter();
         let (Some(shown), None) = (shown.next(), shown.next()) else { return false };
         let Some((scheme, token)) = shown.to_str().ok().and_then(|shown| shown.split_once(' ')) else {
             return false;
         };
-        // Hashes are compared, and in a time that says nothing of where they differ.
+        // Hashes are compared, in constant time.
         let hash: [u8; 32] = Sha256::digest(token.trim()).into();
         scheme.eq_ignore_ascii_case("bearer") && bool::from(hash.ct_eq(&self.hash()))
     }

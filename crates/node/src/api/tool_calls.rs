@@ -1,4 +1,4 @@
-//! Calls of tools by the node's operator: `POST /v1/worker/tools:call`. Each is recorded, as those of agents are.
+//! Tool calls by the node's operator: `POST /v1/worker/tools:call`. Each is recorded, as those of agents are.
 
 use super::answer::{Refusal, json};
 use super::health::check_recorded;
@@ -12,7 +12,7 @@ use belljar_contract::worker::tool_call::{CallToolRequest, CallToolResponse, Too
 use belljar_gateway::call::{Answered, Called, Refusal as NotCalled};
 use belljar_tools::answer::Attachment;
 
-/// `POST /v1/worker/tools:call`. A call whose client hangs up is given up.
+/// `POST /v1/worker/tools:call`. The call is canceled if the client hangs up.
 pub(super) async fn call(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
     let document = body::read(request, api.workplace.settings.max_request_bytes).await?;
     let CallToolRequest { version: _, tool, arguments, user_id } = CallToolRequest::parse(&document)?;

@@ -1,5 +1,5 @@
-//! The trust in agents: `/v1/worker/trust`. Whoever shows the node's token asks and says, and nobody else: an agent's token is good for
-//! tools alone, and none of them leads here.
+//! Trust in agents: `/v1/worker/trust`. Only clients with the node's token may read and change it: an agent's token permits
+//! tool calls only, and no tool changes trust.
 
 use super::answer::{Refusal, json};
 use super::query::Query;
@@ -19,7 +19,7 @@ use belljar_contract::worker::trust::{
 };
 use belljar_store::trust::RecordError;
 
-/// What a page holds unless something else is said, and at most.
+/// Default and maximum number of agents per page.
 const USUAL: u32 = 100;
 const MOST: u32 = 500;
 

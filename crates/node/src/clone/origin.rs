@@ -1,26 +1,26 @@
-//! Where a clone is from: `URL`, or `URL#REF`.
+//! The origin of a clone: `URL`, or `URL#REF`.
 
 use belljar_policy::git::{InvalidRemote, Remote, redact};
 
-/// An address that may be cloned from, and what is wanted of it.
+/// A repository that may be cloned, and the reference to check out. Default: `HEAD`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     remote: Remote,
     reference: String,
 }
 
-/// Why nothing is cloned from there.
+/// Reasons why an origin is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
-    /// It is no address that git is sent to.
+    /// The URL is not one that git may connect to.
     #[error("{url:?} {reason}")]
     Remote {
-        /// The address, without secrets.
+        /// The URL, without secrets.
         url: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: InvalidRemote,
     },
-    /// What is wanted is not the name of anything.
+    /// The reference is not a valid name.
     #[error("{reference:?} is no branch, tag or commit")]
     Reference {
         /// The text.
@@ -31,7 +31,7 @@ pub enum OriginError {
 // === impl Origin ===
 
 impl Origin {
-    /// Reads one. Directories of the host are an origin only for whoever says so.
+    /// Parses an origin. Directories of the host are accepted only if `allows_files` is true.
     ///
     /// # Errors
     /// [`OriginError`].
@@ -45,18 +45,18 @@ impl Origin {
         }
     }
 
-    /// The address.
+    /// Returns the repository's address.
     pub fn remote(&self) -> &Remote {
         &self.remote
     }
 
-    /// The branch, tag or commit.
+    /// Returns the branch, tag or commit.
     pub fn reference(&self) -> &str {
         &self.reference
     }
 }
 
-/// Stricter than git: no name of another repository's object is lost by that.
+/// Stricter than git's own rules: revision expressions such as `a~1` are rejected.
 fn is_reference(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./+@=".contains(&byte);
     (1..=256).contains(&text.len())

@@ -1,4 +1,4 @@
-//! `node` in the configuration file: how much, for how long, and who is told.
+//! `node` in the configuration file: limits, timeouts, callbacks, images, services and traces.
 
 use super::settings::{Retention, SessionLimits, Settings, Timeouts};
 use crate::managed::{ManagedService, ManagedSettings};
@@ -13,61 +13,61 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a file says of the node; nothing for what it doesn't.
+/// The `node` section of a configuration file; `None` for members that it doesn't have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeConfig {
-    /// The name that orchestrators know it by.
+    /// The node's name for orchestrators.
     pub id: Option<String>,
-    /// As many jobs run at once.
+    /// Maximum number of concurrent jobs.
     pub max_concurrency: Option<usize>,
-    /// As many may wait.
+    /// Maximum number of waiting jobs.
     pub max_waiting: Option<u64>,
-    /// The largest body of a request, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub max_request_bytes: Option<usize>,
-    /// How long jobs may last.
+    /// Time limits of jobs.
     pub timeouts: Timeouts,
-    /// How many sessions there may be, and for how long.
+    /// Limits of sessions.
     pub sessions: SessionLimits,
-    /// How long their results are kept.
+    /// Retention of job results.
     pub retention: Retention,
-    /// Who is told of jobs.
+    /// Receiver of job callbacks.
     pub callback: Option<CallbackConfig>,
-    /// Who pays for what jobs call.
+    /// Billing account of model calls.
     pub billing_account: Option<String>,
-    /// Which images may be run.
+    /// Allowed images.
     pub sandbox: SandboxConfig,
-    /// Services that requests are passed on to.
+    /// Services that requests are proxied to.
     pub managed: ManagedSettings,
-    /// Who collects traces.
+    /// The trace collector.
     pub traces: Option<TracesConfig>,
 }
 
-/// Who collects traces.
+/// Configuration of the trace collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracesConfig {
-    /// Where they are: what stands before `/v1/traces`.
+    /// URL of the collector, without `/v1/traces`.
     pub endpoint: Upstream,
-    /// How long an answer may take.
+    /// Maximum duration of a response. Default: 10 s.
     pub timeout: Duration,
 }
 
-/// Which images may be run.
+/// Allowed images.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SandboxConfig {
-    /// The rules.
+    /// The allowlist.
     pub rules: ImageRules,
-    /// What runs where a job says nothing; the node's own programs if there is none.
+    /// Image for jobs that name none; `None` for the node's own programs.
     pub default_image: Option<ImageReference>,
 }
 
-/// Who is told of jobs.
+/// Configuration of job callbacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallbackConfig {
-    /// Where to, for jobs that don't say so.
+    /// Default URL, for jobs that name none.
     pub url: Option<Destination>,
-    /// The file with the key that messages are signed with.
+    /// File with the key that messages are signed with.
     pub secret_file: PathBuf,
-    /// Where jobs may say that messages go, as `http://HOST[:PORT]`.
+    /// Origins that jobs may name as receivers, as `http://HOST[:PORT]`.
     pub allowed_origins: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ impl NodeConfig {
         read
     }
 
-    /// Puts what the file says in the place of what is usual.
+    /// Overrides the settings with the members that the file has.
     pub fn apply(&self, settings: &mut Settings) {
         settings.max_concurrency = self.max_concurrency.unwrap_or(settings.max_concurrency);
         settings.max_waiting = self.max_waiting.unwrap_or(settings.max_waiting);
@@ -235,7 +235,7 @@ fn read_service(node: &Node, log: &mut Log) -> Option<ManagedService> {
         })
     });
     members.finish();
-    // The headers of the orchestrator's request go on, and nothing of this host's.
+    // Only headers of the orchestrator's request are sent; the host's own credential is not.
     Some(ManagedService { id, kind, upstream: upstream?.without_credential() })
 }
 

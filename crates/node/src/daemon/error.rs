@@ -1,4 +1,4 @@
-//! Why there is no daemon.
+//! Reasons why the daemon can't start.
 
 use crate::tools::ToolsError;
 use crate::web::policy_file::PolicyFileError;
@@ -9,13 +9,13 @@ use belljar_store::database::DatabaseError;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The least number of open files that a node works with: its connections take up to half of them.
+/// Minimum limit of open files that a node needs: its connections take up to half of them.
 pub(super) const LEAST_DESCRIPTORS: u64 = 1024;
 
-/// Why a daemon can't be started.
+/// Reasons why a daemon can't be started.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// Another one has this state.
+    /// Another daemon uses this state directory.
     #[error("another daemon uses {}", path.display())]
     Taken {
         /// The state directory.
@@ -31,7 +31,7 @@ pub enum DaemonError {
         /// The other instance.
         instance: String,
     },
-    /// With so few descriptors jobs would fail, and health checks wait, whenever a few clients are connected.
+    /// The limit of open files is too low: jobs would fail, and health checks wait, whenever a few clients are connected.
     #[error(
         "a node needs at least {LEAST_DESCRIPTORS} open files, and this process may have {allowed}; raise its hard limit \
          (ulimit -Hn, LimitNOFILE= of systemd)"
@@ -40,60 +40,60 @@ pub enum DaemonError {
         /// The limit.
         allowed: u64,
     },
-    /// Something in the state directory can't be used.
+    /// A file in the state directory can't be used.
     #[error("can't use {}", path.display())]
     State {
-        /// What.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// There is no listening there.
+    /// The address can't be listened on.
     #[error("can't listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// There can be no threads.
+    /// A thread can't be started.
     #[error("can't start a thread")]
     Threads {
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// There are no tools for jobs.
+    /// The tools can't be set up.
     #[error("can't offer tools")]
     Tools {
-        /// Why.
+        /// The cause.
         #[source]
         source: ToolsError,
     },
-    /// What jobs may reach of the web is not known.
+    /// The web policy can't be read.
     #[error(transparent)]
     Egress(#[from] PolicyFileError),
-    /// There is no place for artifacts.
+    /// The artifact store can't be used.
     #[error(transparent)]
     Artifacts(#[from] ArtifactsError),
-    /// What would be called could not be recorded.
+    /// The audit log can't be opened.
     #[error(transparent)]
     Audit(AuditError),
-    /// No containers can be made.
+    /// The container engine can't be used.
     #[error("can't make use of a container engine")]
     Images(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The database can't be used.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// What runs have left can't be cleared away.
+    /// Leftovers of former runs can't be removed.
     #[error(transparent)]
     Clear(BackendError),
-    /// It isn't known what agents have earned.
+    /// The trust records can't be read.
     #[error("it can't be known what agents have earned")]
     Trust {
-        /// Why.
+        /// The cause.
         #[source]
         source: DatabaseError,
     },

@@ -1,7 +1,7 @@
-//! Finds out which former instances of this node are gone, before anything of theirs is taken over.
+//! Finds out which former instances of this node are gone, before their jobs are taken over.
 //!
-//! An instance that had this state directory's lock is gone, because this one has the lock now. Any other instance of this node at a
-//! shared database may live: a state directory that was copied has the same node id. Its heartbeat tells.
+//! An instance that held this state directory's lock is gone, because this one holds the lock now. Any other instance of this
+//! node at a shared database may be alive: a copied state directory has the same node id. Its heartbeat decides.
 
 use super::DaemonError;
 use super::heart::LEASE;
@@ -12,13 +12,13 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Time between two looks at the heartbeats of instances that may live.
+/// Interval at which the heartbeats of possibly living instances are polled.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Returns the former instances of this node that are gone. Waits one lease for those whose end isn't known otherwise.
 ///
 /// # Errors
-/// [`DaemonError::Living`] as soon as a heartbeat of one goes on.
+/// [`DaemonError::Living`] as soon as one of them has another heartbeat.
 pub(super) async fn gone(
     jobs: &Jobs,
     identity: &Identity,
@@ -51,8 +51,8 @@ pub(super) async fn gone(
     Ok(former.into_iter().map(|instance| instance.id).collect())
 }
 
-/// Warns of a database that isn't there, or is empty, though a node has used the state directory before: its jobs, tokens, approvals
-/// and trust are gone, while the audit log and artifacts are not.
+/// Warns if the database is missing or empty although the state directory was used before: its jobs, tokens, approvals and
+/// trust are lost, while the audit log and artifacts are not.
 pub(super) fn warn_of_lost_database(database: &Location, identity: &Identity) {
     let Location::File(path) = database else { return };
     let is_empty = path.metadata().is_ok_and(|file| file.len() == 0);
@@ -65,7 +65,7 @@ pub(super) fn warn_of_lost_database(database: &Location, identity: &Identity) {
     }
 }
 
-/// Whether the database lies in the state directory, where no other instance can have it open.
+/// Returns true if the database is in the state directory, where no other instance can have it open.
 pub(super) fn is_own(database: &Location, state: &Path) -> bool {
     matches!(database, Location::File(path) if path.parent() == Some(state))
 }

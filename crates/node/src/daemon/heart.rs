@@ -1,5 +1,5 @@
-//! The beat: says that this instance lives, looks whether others do, and hears what was asked for of jobs by way of other
-//! nodes.
+//! The heartbeat: signals that this instance lives, detects instances that are gone, and picks up requests about jobs that
+//! came by other nodes.
 
 use super::recovery::give_up;
 use crate::delivery::Deliverer;
@@ -12,38 +12,39 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How often it beats.
+/// Interval of the heartbeat.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// An instance whose beat nobody has heard for so long is given up, and its jobs with it.
+/// Lease of an instance: it is given up, and its jobs with it, if its heartbeat doesn't change for this long.
 pub(super) const LEASE: Duration = Duration::from_secs(20);
 
-/// The others, as this instance has last heard of them, by a clock that nobody can set.
+/// Last heartbeats of the other instances, timed by a monotonic clock.
 #[derive(Default)]
 struct Heard {
     beats: HashMap<String, (u64, Instant)>,
     last: Option<Instant>,
 }
 
-/// What beats, and what it keeps going.
+/// The heartbeat task, and the parts of the node that it drives.
 pub(super) struct Heart {
     pub(super) workplace: Arc<Workplace>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) deliverer: Arc<Deliverer>,
-    /// What other nodes were told last that this one can run.
+    /// Abilities of this instance that were announced last.
     pub(super) announced: String,
 }
 
-/// How often what is told is held against what is to be told, in beats.
+/// Number of heartbeats between two comparisons of pending callbacks with the database.
 const BEATS_BETWEEN_LOOKS: u64 = 30;
 
-/// Who has heard nothing for so long, not even of itself, has heard nothing of others that means anything.
+/// Maximum gap between two heartbeats. After a longer gap this instance was suspended or cut off, so the times of the others'
+/// heartbeats mean nothing.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
 
 // === impl Heart ===
 
 impl Heart {
-    /// Beats until it is stopped.
+    /// Sends heartbeats until it is stopped.
     pub(super) async fn beat(mut self, stop: CancellationToken) {
         let (mut heard, mut beats) = (Heard::default(), 0);
         loop {
@@ -61,14 +62,14 @@ impl Heart {
         workplace.is_recording.store(beaten.is_ok(), Ordering::Relaxed);
         match beaten {
             Ok(true) => {}
-            // Others have taken this one for dead: what it has is not its own any more, and is to be stopped.
+            // Other instances have taken this one for dead: its jobs are no longer its own, and have to be stopped.
             Ok(false) => {
                 dispatcher.lose_all();
                 let _ = workplace.jobs.register(&workplace.owner, workplace.now()).await;
                 announced.clear();
             }
-            // Whoever can't be told can't be asked either. Jobs go on; what they come to waits. Others may not have been able
-            // to say that they live, either.
+            // Without a database this instance can't receive requests either. Jobs continue, and their results wait. Other
+            // instances may also have been unable to send heartbeats.
             Err(_) => return heard.forget(),
         }
         let abilities = Abilities::of(workplace).announcement();
@@ -80,7 +81,7 @@ impl Heart {
         let others = instances.into_iter().filter(|other| other.id != *instance);
         let silent = heard.hear(others.map(|other| (other.id, other.beat)), Instant::now());
         for silent in &silent {
-            // Once more at the next beat if it fails.
+            // If it fails, the next heartbeat tries again.
             let _ = give_up(workplace, silent).await;
         }
         deliverer.take_over().await;
@@ -94,12 +95,12 @@ impl Heart {
 // === impl Heard ===
 
 impl Heard {
-    /// Begins anew to listen to the others.
+    /// Discards all noted heartbeats.
     fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes the beats of all others down, and says who has been silent for too long.
+    /// Notes the heartbeats of all others, and returns the instances whose lease is over.
     fn hear(&mut self, beats: impl Iterator<Item = (String, u64)>, now: Instant) -> Vec<String> {
         if self.last.is_some_and(|last| now.duration_since(last) > LONGEST_GAP) {
             self.forget();
@@ -134,7 +135,7 @@ mod tests {
             assert_eq!(hear(&mut heard, begun, second, second), Vec::<String>::new());
         }
         assert_eq!(hear(&mut heard, begun, 20, 20), ["silent"]);
-        // One that was forgotten, and comes again, begins anew.
+        // An instance that was forgotten and comes back starts with a new lease.
         let none = heard.hear(std::iter::empty(), begun + Duration::from_secs(21));
         assert_eq!(none, Vec::<String>::new());
         assert_eq!(hear(&mut heard, begun, 22, 22), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! Which node this is, for as long as its state directory is there, and which instance of it.
+//! The identity of the node, which lasts as long as its state directory, and of this instance.
 
 use super::DaemonError;
 use belljar_sandbox::state::State;
@@ -9,36 +9,36 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The lock on a state directory. The kernel lets go of it when this process is gone, however it ended.
+/// The lock on a state directory. The kernel releases it when this process ends, however it ends.
 #[derive(Debug)]
 pub(super) struct StateLock {
     state: PathBuf,
     file: File,
 }
 
-/// The lock on a state directory, and who has it.
+/// The lock on a state directory, and its owner.
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) owner: Owner,
-    /// Former instances that are known to be gone: they had this very lock on this host.
+    /// Former instances that are known to be gone: they held this lock on this host.
     pub(super) gone: Vec<String>,
-    /// Whether no node has used the state directory before.
+    /// True if no node has used the state directory before.
     pub(super) is_new: bool,
     _lock: StateLock,
 }
 
-/// For nobody but whoever runs the node.
+/// File mode: only the node's own user may read and write.
 const PRIVATE: u32 = 0o600;
 
 const LOCK: &str = "node.lock";
 const NODE_ID: &str = "node-id";
 const INSTANCES: &str = "instances";
 
-/// Number of former instances that are remembered. More crashes in a row than that cost a wait.
+/// Maximum number of former instances that are remembered. More crashes in a row than that cost a wait of one lease.
 const REMEMBERED: usize = 32;
 
-/// The instances that had the lock, and which lock that was. A copy of the state directory has another lock, and a host that was started
-/// anew another boot id: there the list proves nothing.
+/// The instances that held the lock, and the lock's identity. A copied state directory has another lock, and a rebooted host
+/// another boot id: then the list proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Held {
     boot_id: String,
@@ -50,9 +50,9 @@ struct Held {
 // === impl StateLock ===
 
 impl StateLock {
-    /// Takes the lock. Nothing else is written: the disk may be full of what former instances have left.
+    /// Takes the lock. Writes nothing else: leftovers of former instances may fill the disk.
     pub(super) fn take(state: &Path) -> Result<Self, DaemonError> {
-        // Sandboxes get through to what is theirs; nobody else looks around.
+        // Users of sandboxes can search the directory for their own parts, but not list it.
         State::at(state).create().map_err(|error| failed(state, error))?;
         let path = state.join(LOCK);
         let file = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(&path);
@@ -68,7 +68,7 @@ impl StateLock {
 // === impl Identity ===
 
 impl Identity {
-    /// A new instance of the node whose state directory it is.
+    /// Returns the identity of a new instance of the node that owns the state directory.
     pub(super) fn of(lock: StateLock) -> Result<Self, DaemonError> {
         let path = lock.state.join(NODE_ID);
         let (node, is_new) = node_id(&path).map_err(|error| failed(&path, error))?;
@@ -86,7 +86,7 @@ fn failed(path: &Path, source: std::io::Error) -> DaemonError {
 // === impl Held ===
 
 impl Held {
-    /// Adds this instance to the list, and returns those that had the lock before.
+    /// Adds this instance to the list, and returns those that held the lock before.
     fn succeed(path: &Path, lock: &File, instance: &str) -> std::io::Result<Vec<String>> {
         let lock = lock.metadata()?;
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
@@ -111,11 +111,11 @@ impl Held {
     }
 }
 
-/// The id that is in the file, or a new one, which is on the disk then; and whether it is new.
+/// Returns the id in the file, or a new one that is then on the disk; and true if it is new.
 fn node_id(path: &Path) -> std::io::Result<(String, bool)> {
     match std::fs::read_to_string(path) {
         Ok(id) if uuid::Uuid::try_parse(id.trim()).is_ok() => return Ok((id.trim().to_owned(), false)),
-        // A crash may have left it empty: then nobody has ever heard of it.
+        // A crash may have left the file empty: then the id was never used.
         Ok(id) if id.trim().is_empty() => {}
         Ok(_) => return Err(std::io::Error::other("there is no id in it")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

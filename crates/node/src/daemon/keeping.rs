@@ -1,5 +1,5 @@
-//! Removes what need not be kept any longer: jobs, the files that only they have left, and containers that an engine could not
-//! be got to remove when they were over.
+//! Retention: removes old jobs, artifacts that only they reference, and containers that an engine could not remove when their
+//! runs ended.
 
 use super::{Retention, recovery};
 use crate::job::Workplace;
@@ -10,19 +10,20 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked for what is old.
+/// Interval at which old records are removed.
 const INTERVAL: Duration = Duration::from_secs(600);
 
-/// How often for containers of runs that are over: an engine that was away comes back without being asked.
+/// Interval at which containers of ended runs are removed: the daemon isn't notified when an engine comes back.
 const OF_CONTAINERS: Duration = Duration::from_secs(5);
 
-/// A file may belong to a job that is not recorded yet. Whoever stores the same content anew makes it young again.
+/// Minimum age of a removed artifact: it may belong to a job that is not recorded yet. Storing the same content again renews
+/// its age.
 const YOUNG: Duration = Duration::from_secs(86_400);
 
-/// Tokens that are not good any more stay for so long: a refusal is recorded with its reason.
+/// Retention of expired tokens, so that a denial can be recorded with its reason.
 const TOKENS_KEPT: Duration = Duration::from_secs(7 * 86_400);
 
-/// Removes, now and then, until it is stopped.
+/// Removes old records at each interval, until it is stopped.
 pub(super) async fn expire(workplace: Arc<Workplace>, stop: CancellationToken) {
     loop {
         let round = async {
@@ -38,15 +39,15 @@ pub(super) async fn expire(workplace: Arc<Workplace>, stop: CancellationToken) {
     }
 }
 
-/// Removes containers whose run is over, now and then, until it is stopped. Nothing has run in them since their host has hung
-/// up.
+/// Removes containers of ended runs at each interval, until it is stopped. Nothing has run in them since the host closed
+/// their connection.
 pub(super) async fn remove_containers(workplace: Arc<Workplace>, stop: CancellationToken) {
     let mut was_told = false;
     while !stop.is_cancelled() {
         let place = Arc::clone(&workplace);
         let removed = tokio::task::spawn_blocking(move || place.images.reconcile()).await;
         match removed {
-            // Once for each time that the engine is away.
+            // Logged once per outage of the engine.
             Ok(Err(error)) if !was_told => {
                 was_told = true;
                 tracing::warn!(error = crate::chain(&error), "containers are not cleared away");
@@ -73,10 +74,10 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
         ended_before: before(unacknowledged),
     };
     while workplace.jobs.expire(retention).await? > 0 {}
-    // What a task keeps goes after the last of its jobs.
+    // A task's artifacts are removed after its last job.
     while workplace.tools.files().expire(before(YOUNG)).await? > 0 {}
     recovery::remove_unresumed(workplace).await?;
-    // Whoever shows one that is gone is as little let in as before.
+    // Removing a revoked or expired token doesn't make it valid: unknown tokens are denied, too.
     while workplace.tokens.purge(before(TOKENS_KEPT)).await? > 0 {}
     let answered = workplace.settings.approvals.retention;
     while workplace.tools.approvals().purge(before(answered)).await? > 0 {}
@@ -90,7 +91,7 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
         if is_wanted {
             continue;
         }
-        // A job may have stored the same content anew meanwhile, or a task.
+        // A job or a task may have stored the same content again meanwhile.
         let young = SystemTime::now() - YOUNG;
         if let Err(error) = workplace.artifacts.remove_older(&sha256, young).await {
             tracing::warn!(error = crate::chain(&error), "can't remove an artifact");
@@ -99,7 +100,7 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
     Ok(())
 }
 
-/// The digests of files that have lain there for a while.
+/// Returns the digests of artifacts that are older than [`YOUNG`].
 fn old_artifacts(store: &Path) -> Vec<String> {
     let shelves = std::fs::read_dir(store).into_iter().flatten().flatten();
     let files = shelves.flat_map(|shelf| std::fs::read_dir(shelf.path()).into_iter().flatten().flatten());

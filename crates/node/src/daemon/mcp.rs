@@ -1,4 +1,5 @@
-//! `mcp` in the configuration file: how agents elsewhere reach the node's tools, what of those is off, and whose are among them.
+//! `mcp` in the configuration file: access of remote agents to the node's tools, disabled tools, scopes, and other MCP
+//! servers.
 
 use axum::http::uri::Authority;
 use belljar_contract::tool::{ToolName, ToolScope};
@@ -7,22 +8,22 @@ use belljar_tools::bridge::config::ServersConfig;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// What a file says of it.
+/// The `mcp` section of a configuration file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct McpConfig {
-    /// Names by which they reach it, besides its address and those of its own machine.
+    /// Host names by which agents reach the node, besides its address and the loopback names.
     pub hosts: Vec<String>,
-    /// Tools that nobody may call, whatever else allows them.
+    /// Tools that are disabled for all callers.
     pub disabled_tools: Vec<ToolName>,
-    /// For whose agents tools are, in the place of the scopes that they have.
+    /// Scopes of tools that replace their own.
     pub tool_scopes: BTreeMap<ToolName, ToolScope>,
-    /// Whether agents that plan may add to the images that are run (`spec/4` REQ-SANDBX-0125).
+    /// If true, planners may add to the allowed images (`spec/4` REQ-SANDBX-0125).
     pub planners_may_add_images: bool,
-    /// Other servers, whose tools are the node's, too.
+    /// Other MCP servers, whose tools the node offers, too.
     pub servers: ServersConfig,
 }
 
-/// Names of the machine itself.
+/// Loopback names of the machine.
 const SAME_MACHINE: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 // === impl McpConfig ===
@@ -48,10 +49,10 @@ impl McpConfig {
         Self { hosts, disabled_tools, tool_scopes, planners_may_add_images, servers }
     }
 
-    /// All names that a request may give for the host, where it listens on that address.
+    /// Returns all host names that a request may have, for a node that listens on that address.
     pub fn names(&self, address: IpAddr) -> Vec<String> {
         let own = match address {
-            // Whoever listens everywhere has no address of its own.
+            // A wildcard address is no name.
             _ if address.is_unspecified() => None,
             IpAddr::V4(address) => Some(address.to_string()),
             IpAddr::V6(address) => Some(format!("[{address}]")),
@@ -61,7 +62,7 @@ impl McpConfig {
     }
 }
 
-/// A scope for each of some tools.
+/// Reads a mapping of tools to scopes.
 fn tool_scopes(node: &Node, log: &mut Log) -> BTreeMap<ToolName, ToolScope> {
     let Value::Mapping(written) = &node.value else {
         log.note(node.position, place(node), node.describe(), "a mapping of tools' names to scopes");
@@ -86,7 +87,7 @@ fn tool_scopes(node: &Node, log: &mut Log) -> BTreeMap<ToolName, ToolScope> {
     scopes
 }
 
-/// A host, with or without a port.
+/// Parses a host, with or without a port.
 fn host(text: &str) -> Option<String> {
     let authority: Authority = text.parse().ok()?;
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');

@@ -1,4 +1,4 @@
-//! What the daemon tells of itself in the telemetry.
+//! Telemetry records of the daemon about itself.
 
 use crate::job::Workplace;
 use crate::machine;
@@ -8,11 +8,11 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// The part that looks after sandboxes and jobs, and the part that answers.
+/// The service for sandboxes and jobs, and the service for the API.
 const MANAGER: &str = "node_manager";
 const API: &str = "worker_api";
 
-/// Opens the telemetry. Nothing depends on it: what can't be read any more is put aside, and it begins anew.
+/// Opens the telemetry. It is not essential: a database that can't be read is put aside, and a new one begun.
 pub(super) async fn open(state: &Path) -> Result<Telemetry, DatabaseError> {
     let error = match Telemetry::open(state).await {
         Ok(telemetry) => return Ok(telemetry),
@@ -22,13 +22,13 @@ pub(super) async fn open(state: &Path) -> Result<Telemetry, DatabaseError> {
     let file = state.join(FILE);
     for suffix in ["", "-wal", "-shm"] {
         let name = |end: &str| file.with_file_name(format!("telemetry.db{end}{suffix}"));
-        // What can't be moved is found by the next attempt.
+        // A file that can't be moved makes the second attempt fail.
         let _ = std::fs::rename(name(""), name(".damaged"));
     }
     Telemetry::open(state).await
 }
 
-/// The node comes up.
+/// Records that the node starts.
 pub(super) fn begun(workplace: &Workplace) {
     let platform = machine::platform();
     workplace.telemetry.booted(Boot {
@@ -41,17 +41,17 @@ pub(super) fn begun(workplace: &Workplace) {
     say(workplace, MANAGER, "started", &json!({ "instance": workplace.owner.instance }));
 }
 
-/// It answers.
+/// Records that the API is served.
 pub(super) fn serves(workplace: &Workplace, address: SocketAddr) {
     say(workplace, API, "started", &json!({ "address": address.to_string() }));
 }
 
-/// It takes nothing more, and ends what runs.
+/// Records that the node stops accepting work, and ends running jobs.
 pub(super) fn stops(workplace: &Workplace) {
     say(workplace, MANAGER, "stopping", &json!({}));
 }
 
-/// Nothing runs any more.
+/// Records that nothing runs any more.
 pub(super) fn stopped(workplace: &Workplace) {
     say(workplace, API, "stopped", &json!({}));
     say(workplace, MANAGER, "stopped", &json!({ "outcome": "everything that ran has ended" }));

@@ -1,4 +1,4 @@
-//! What a start finds of instances that are gone: their sandboxes are destroyed, and their jobs are given up.
+//! Recovery at the start: destroys the sandboxes of instances that are gone, and gives up their jobs.
 
 use super::{DaemonError, Settings};
 use crate::images::Images;
@@ -13,9 +13,10 @@ use belljar_store::database::DatabaseError;
 use belljar_store::jobs::{ChangeError, Left};
 use std::path::Path;
 
-/// Clears away the sandboxes of former instances, and what they have written. Nothing of it is done twice if it is done again.
+/// Removes the sandboxes and leftovers of former instances. It is idempotent.
 ///
-/// This comes first of all, as it needs no room on the disk and makes some. And a job that is begun again must not meet itself.
+/// This comes first, as it needs no space on the disk and frees some. A job that is begun again must not meet its former
+/// attempt.
 pub(super) async fn clear(settings: &Settings) -> Result<(), DaemonError> {
     let (state, images) = (settings.state.clone(), Images::of(settings)?);
     let cleared = tokio::task::spawn_blocking(move || clear_now(&state, &images)).await;
@@ -24,7 +25,7 @@ pub(super) async fn clear(settings: &Settings) -> Result<(), DaemonError> {
     Ok(())
 }
 
-/// Gives the jobs of former instances up. Nothing of it is done twice if it is done again.
+/// Gives up the jobs of former instances. It is idempotent.
 pub(super) async fn recover(workplace: &Workplace, gone: &[String]) -> Result<(), DaemonError> {
     for instance in gone {
         give_up(workplace, instance).await?;
@@ -32,8 +33,8 @@ pub(super) async fn recover(workplace: &Workplace, gone: &[String]) -> Result<()
     Ok(())
 }
 
-/// Removes what attempts of former instances have left to next ones that won't be made here: their jobs are over, or another
-/// instance has them.
+/// Removes the state that attempts of former instances kept for resumption, if no attempt will be made here: their jobs are
+/// over, or another instance has them.
 pub(super) async fn remove_unresumed(workplace: &Workplace) -> Result<(), DatabaseError> {
     let state = &workplace.settings.state;
     for (run_id, job_key) in resumption::waiting(state) {
@@ -52,8 +53,8 @@ pub(super) async fn remove_unresumed(workplace: &Workplace) -> Result<(), Databa
 }
 
 fn clear_now(state: &State, images: &Images) -> Result<(), DaemonError> {
-    // Before the folders, which containers may still work in. Who has lost their host's end of the line ends by themselves:
-    // an engine that is away keeps nobody from starting.
+    // Before the folders, which containers may still work in. Containers end by themselves when their host's connection is
+    // closed, so an unreachable engine doesn't keep the node from starting.
     if let Err(error) = images.reconcile() {
         tracing::warn!(error = crate::chain(&error), "containers are not cleared away");
     }
@@ -63,7 +64,8 @@ fn clear_now(state: &State, images: &Images) -> Result<(), DaemonError> {
     Ok(())
 }
 
-/// Removes what attempts have left to next ones where the disk has no room: these begin anew, and a node that can't write wouldn't start.
+/// Removes the state kept for resumption if the disk is full: attempts then begin anew, as a node that can't write wouldn't
+/// start.
 fn forget_where_full(state: &State) {
     if !machine::is_full(state.path()) {
         return;
@@ -74,22 +76,22 @@ fn forget_where_full(state: &State) {
     }
 }
 
-/// Removes files that were being stored as artifacts. Nobody else stores any: the state is this node's.
+/// Removes incomplete artifacts. They can't be in use: only this node writes to its state directory.
 fn remove_unfinished(artifacts: &Path) {
     let entries = std::fs::read_dir(artifacts).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b".incoming-")) {
-        // What can't be removed now is found by the next one.
+        // A file that can't be removed now is found by the next start.
         let _ = std::fs::remove_file(entry.path());
     }
 }
 
-/// Gives the jobs of an instance up that is gone, and forgets it.
+/// Gives up the jobs of an instance that is gone, and forgets the instance.
 pub(super) async fn give_up(workplace: &Workplace, instance: &str) -> Result<(), DatabaseError> {
     for job in workplace.jobs.owned_by(instance).await? {
         match workplace.jobs.leave(&job.job_id, job.life.fence, Left::Gone, workplace.now()).await {
             Ok(_) => workplace.hub.ring(&job.job_id),
             Err(ChangeError::Database(error)) => return Err(error),
-            // Somebody else has done it meanwhile.
+            // Another instance has done it meanwhile.
             Err(_) => {}
         }
     }

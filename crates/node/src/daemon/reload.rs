@@ -1,5 +1,5 @@
-//! What a node takes from its configuration again when it is told to (SIGHUP): the token, the models, the rules for
-//! agents and the MCP servers. Everything else counts from the next start. The policy for the web is followed by itself.
+//! Reloading the configuration (SIGHUP): the token, the models, the access rules and the MCP servers. Other changes take
+//! effect at the next start. The web policy file is followed without a reload.
 
 use super::{Daemon, DaemonError};
 use crate::api::token::Token;
@@ -7,25 +7,25 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_policy::access::AccessRules;
 use belljar_tools::bridge::config::ServersConfig;
 
-/// What was read again, without a mistake.
+/// Configuration that was read again without an error.
 pub struct Reloaded {
-    /// The token that the orchestrator shows from now on.
+    /// The token that the orchestrator presents from now on.
     pub token: Token,
     /// Models for runs that begin from now on.
     pub models: Option<InferenceConfig>,
-    /// Rules for agents, which count from the next call, where the node has begun with any.
+    /// Access rules, effective from the next call, if the node was started with any.
     pub access: Option<AccessRules>,
-    /// Other servers, whose tools are the node's, too. Connections to those that stay as they are stay only if all do.
+    /// Other MCP servers. If any of them changed, all of them are reconnected.
     pub servers: ServersConfig,
 }
 
 // === impl Daemon ===
 
 impl Daemon {
-    /// Takes what was read again. Jobs and sessions go on, with the models that they began with.
+    /// Applies a reloaded configuration. Jobs and sessions continue, with the models that they began with.
     ///
     /// # Errors
-    /// [`DaemonError::Threads`] when MCP servers can't be connected to; the rest counts.
+    /// [`DaemonError::Threads`] when the bridge to MCP servers can't be started; everything else is applied.
     pub async fn reload(&mut self, reloaded: Reloaded) -> Result<(), DaemonError> {
         let Reloaded { token, models, access, servers } = reloaded;
         self.workplace.settings.token.replace(&token);

@@ -1,4 +1,4 @@
-//! What a daemon is told: where, how much, for how long.
+//! Settings of a daemon.
 
 use super::McpConfig;
 use crate::api::token::Token;
@@ -22,128 +22,128 @@ use std::net::SocketAddr;
 use std::num::NonZero;
 use std::time::Duration;
 
-/// What a daemon is told.
+/// Settings of a daemon.
 pub struct Settings {
-    /// The name that orchestrators know it by.
+    /// The node's name for orchestrators. Default: the host name.
     pub node_slug: String,
-    /// Where it listens.
+    /// Address that it listens on.
     pub listen: SocketAddr,
-    /// Where it keeps what it makes.
+    /// State directory.
     pub state: State,
-    /// Where its jobs are kept.
+    /// Database of jobs. Default: `node.db` in the state directory.
     pub database: Location,
-    /// What its orchestrator shows, without `Bearer`.
+    /// The token that the orchestrator presents, without `Bearer`.
     pub token: Token,
-    /// The program that is the runner inside.
+    /// The runner program, which is mounted into sandboxes.
     pub runner: HostPath,
-    /// As many jobs run at once.
+    /// Maximum number of concurrent jobs. Default: two per processor.
     pub max_concurrency: usize,
-    /// As many may wait.
+    /// Maximum number of waiting jobs. Default: 1000.
     pub max_waiting: u64,
-    /// How long jobs may last.
+    /// Time limits of jobs.
     pub timeouts: Timeouts,
-    /// How many sessions there may be, and for how long.
+    /// Limits of sessions.
     pub sessions: SessionLimits,
-    /// The bucket that artifacts go to, as `s3://BUCKET/PREFIX`, with what the environment says of it; nothing for a folder
-    /// of the state.
+    /// Bucket for artifacts, as `s3://BUCKET/PREFIX`, with its settings from the environment; `None` for a folder of the
+    /// state directory.
     pub bucket: Option<Bucket>,
-    /// How long results are kept.
+    /// Retention of job results.
     pub retention: Retention,
-    /// Who is told of jobs; nobody if there is none.
+    /// Receiver of job callbacks, if there is one.
     pub callbacks: Option<Callbacks>,
-    /// Models that jobs may call; none where there are none.
+    /// Models that jobs may call, if there are any.
     pub models: Option<InferenceConfig>,
-    /// Where it stands what jobs may reach of the web; nothing, where there is no such file.
+    /// The web policy file; without one, no request to the web is allowed.
     pub egress: Option<PolicyFile>,
-    /// Who pays for what jobs call, as providers know them.
+    /// Billing account of model calls, as providers know it. Default: `local`.
     pub billing_account_id: String,
-    /// The largest body of a request, in bytes.
+    /// Maximum size of a request body, in bytes. Default: 10 MiB.
     pub max_request_bytes: usize,
-    /// Which images may be run, and in what.
+    /// Allowed images, and the container engine.
     pub images: ImageSettings,
-    /// Who collects traces; nobody if there is none.
+    /// The trace collector, if there is one.
     pub traces: Option<TraceSettings>,
-    /// Services that requests are passed on to.
+    /// Services that requests are proxied to.
     pub managed: ManagedSettings,
-    /// How agents elsewhere reach its tools.
+    /// Access of remote agents to the node's tools.
     pub mcp: McpConfig,
-    /// How long people are waited for who are asked about calls.
+    /// Timeouts and retention of approvals.
     pub approvals: ApprovalRules,
-    /// By which rules its agents are judged; by none, if there are none.
+    /// Access rules of agents, if there are any.
     pub access: Option<AccessRules>,
-    /// How its agents come to higher levels, where they are judged.
+    /// Rules by which agents earn trust, if there are access rules.
     pub trust: TrustConfig,
-    /// What its tools may ask and tell besides.
+    /// Databases, channels and metrics of the configured tools.
     pub tools: ToolsConfig,
-    /// What each sandbox of the node's own programs may use.
+    /// Resource limits of each sandbox with the node's own programs.
     pub limits: Limits,
-    /// The layers without which no job runs there.
+    /// Isolation layers that such a sandbox must have.
     pub required: Required,
 }
 
 /// A bucket for artifacts.
 pub struct Bucket {
-    /// Which.
+    /// Its URL.
     pub url: String,
-    /// Variables that say where it is and who asks. Some are secrets.
+    /// Environment variables with its endpoint and credentials. Some are secrets.
     pub variables: Vec<(String, String)>,
 }
 
-/// How long the results of jobs are kept, with everything else of them.
+/// Retention of job results and all other records of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// From when somebody has said that they have it.
+    /// Retention from the acknowledgement of the result on. Default: 1 day.
     pub acknowledged: Duration,
-    /// From the job's end, where nobody has.
+    /// Retention from the job's end on, if the result is not acknowledged. Default: 30 days.
     pub unacknowledged: Duration,
 }
 
-/// How long jobs may last.
+/// Time limits of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// One that says nothing of it.
+    /// Time limit of a job that requests none. Default: 1 h.
     pub default: Duration,
-    /// Any.
+    /// Maximum time limit of any job. Default: 3 h.
     pub max: Duration,
-    /// Whether one that runs may be given more time than it had, up to `max` in all.
+    /// If true, a running job may be granted more time, up to `max` in all. Default: true.
     pub may_extend: bool,
 }
 
-/// How many sessions there may be, and for how long.
+/// Limits of sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// As many at once.
+    /// Maximum number of concurrent sessions. Default: 100.
     pub max: usize,
-    /// How long one may last.
+    /// Maximum lifetime of a session. Default: 3 h.
     pub max_lifetime: Duration,
-    /// How long nothing may be done in one that says nothing of it.
+    /// Idle timeout of a session that requests none. Default: 15 min.
     pub idle_timeout: Duration,
 }
 
-/// A job gets no more time than it has.
+/// Reasons why a job gets no more time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoExtension {
-    /// No job does, here.
+    /// The node extends no job's time limit.
     #[error("this node gives no job more time than it had")]
     Never,
-    /// Its time is over already.
+    /// The job's time limit is over already.
     #[error("the time that it had is over")]
     Late,
-    /// It would be more than any job may have.
+    /// The extended time limit would exceed the maximum.
     #[error("at most {left_seconds} s more can be had")]
     TooMuch {
-        /// So many seconds it could have.
+        /// Maximum extension, in seconds.
         left_seconds: u64,
     },
 }
 
-/// In its state directory, where nothing else is said.
+/// Default database file in the state directory.
 const DATABASE: &str = "node.db";
 
-/// The largest body of a request (`REQ-WORKER-0145`).
+/// Default maximum size of a request body (`REQ-WORKER-0145`).
 const MAX_REQUEST_BYTES: usize = 10 << 20;
 
-/// Who pays where nobody is named.
+/// Default billing account.
 const LOCAL: &str = "local";
 
 const MAX_WAITING: u64 = 1_000;
@@ -151,7 +151,7 @@ const MAX_WAITING: u64 = 1_000;
 // === impl Settings ===
 
 impl Settings {
-    /// What is usual, with a database in the state directory and two jobs for each processor.
+    /// Returns the default settings, with a database in the state directory and two jobs per processor.
     pub fn new(listen: SocketAddr, state: State, token: Token, runner: HostPath) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
@@ -189,12 +189,12 @@ impl Settings {
 // === impl Timeouts ===
 
 impl Timeouts {
-    /// How long a job may last that asks for so much.
+    /// Returns the time limit of a job that requests that limit.
     pub fn allow(self, asked: Option<Duration>) -> Duration {
         asked.unwrap_or(self.default).min(self.max)
     }
 
-    /// Whether a job that may last so long may have so much more.
+    /// Checks that a job with the time limit `has` may get `asked` more.
     ///
     /// # Errors
     /// [`NoExtension`] when it may not.

@@ -1,10 +1,10 @@
-//! What agents have earned or people have said of them, known before anything is served, and followed from then on.
+//! Loads trust records before anything is served, and follows them from then on.
 
 use super::DaemonError;
 use crate::job::Workplace;
 use std::sync::Arc;
 
-/// Follows it until the node stops.
+/// Loads the records, and follows them until the node stops.
 pub(super) async fn follow(workplace: &Workplace) -> Result<(), DaemonError> {
     let Some(earning) = workplace.trust.earning() else { return Ok(()) };
     earning.look((workplace.clock)()).await.map_err(|source| DaemonError::Trust { source })?;

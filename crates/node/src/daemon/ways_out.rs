@@ -1,5 +1,5 @@
-//! The ways out of a node's sandboxes: models, and the web by a policy that is followed while the node runs. Each run is served
-//! by a thread of its own.
+//! The hatches of a node's sandboxes to models and the web. The web policy is followed while the node runs. Each run is
+//! served by a thread of its own.
 
 use super::{DaemonError, Settings};
 use crate::metrics::Metrics;
@@ -10,16 +10,16 @@ use crate::web::policy_file::{Change, Following, OpenPolicy, PolicyFile};
 use belljar_store::audit::{AuditLog, Event};
 use std::sync::Arc;
 
-/// What the sandboxes of a node may reach.
+/// Models and web access of a node's sandboxes.
 pub(super) struct WaysOut {
     pub(super) models: NodeModels,
     pub(super) web: NodeWeb,
-    /// The file with the policy is followed.
+    /// Follows the policy file.
     pub(super) following: Following,
 }
 
-/// Takes from the settings what is said of them. Without a file with a policy nothing of the web is allowed, and whoever asks is
-/// told so.
+/// Sets up models and web access from the settings. Without a policy file every request to the web is denied, and the denial
+/// gives that reason.
 pub(super) fn begin(
     settings: &mut Settings,
     audit: &Arc<AuditLog>,
@@ -48,7 +48,8 @@ fn tell(change: &Change, audit: &AuditLog, metrics: &Metrics) {
             metrics.web_policy_read(false, *generation);
         }
     }
-    // What allows less doesn't wait for the disk. Whoever is let through by what allows more stands behind this in the audit.
+    // A stricter policy takes effect without waiting for the disk. Requests that a wider policy allows are recorded after this
+    // event.
     match Event::new(change.kind(), None, change) {
         Ok(event) => audit.submit(event, |written| {
             if let Err(error) = written {

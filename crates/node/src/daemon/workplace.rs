@@ -1,4 +1,4 @@
-//! Puts together what jobs are carried out with.
+//! Assembles the shared state of a node.
 
 use super::ways_out::{self, WaysOut};
 use super::{Bucket, DaemonError, Settings, WallClock, former, record};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio_util::sync::CancellationToken;
 
-/// All of it, for an instance that may not have begun yet, and what follows the policy that it lives by.
+/// Assembles the shared state of an instance, which may not have begun yet, and starts following its web policy.
 pub(super) async fn furnish(
     mut settings: Settings,
     (launcher, clock): (Launcher, WallClock),
@@ -94,7 +94,7 @@ pub(super) async fn furnish(
     Ok((Arc::new(workplace), following))
 }
 
-/// Warns of an audit log that holds less than its anchors have accepted, such as one that an older copy was put back over.
+/// Warns of an audit log that has fewer records than its anchors have accepted, as after restoring an older copy.
 fn warn_of_missing(audit: &AuditLog) {
     for status in audit.missing_from_log() {
         let sequence = status.delivered.as_ref().map(|delivered| delivered.sequence);

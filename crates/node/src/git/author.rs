@@ -1,17 +1,17 @@
-//! Whose commits are, by the settings of the host's user.
+//! The author of commits, from the git settings of the host's user.
 
 use super::commit::Author;
 use super::environment::HostEnv;
 use super::runner::{Git, GitError};
 use std::path::Path;
 
-/// Who the user is for git; nobody if it isn't said.
+/// Returns the user's name and email in git's settings; `None` if either is missing.
 ///
 /// # Errors
-/// [`GitError`] when its settings can't be read.
+/// [`GitError`] when the settings can't be read.
 pub fn author(env: &HostEnv) -> Result<Option<Author>, GitError> {
     let settings = Git::in_directory(Path::new("/"), env, &|| false).settings()?;
     let (Some(name), Some(email)) = (settings.name, settings.email) else { return Ok(None) };
-    // A name that can't be in a commit is nobody's.
+    // A name that a commit can't contain counts as missing.
     Ok(Author::parse(&format!("{name} <{email}>")).ok())
 }

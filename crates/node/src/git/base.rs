@@ -1,6 +1,6 @@
-//! The host's own clone of a repository: bare, outside of every sandbox, and what a sandbox's work is laid on again.
+//! The host's own clone of a repository: bare, outside of every sandbox. A sandbox's work is committed on top of it.
 //!
-//! It shares no file with what a sandbox gets: whoever may write a file that is linked from two places writes both.
+//! It shares no file with the sandbox's workspace: writing to a hard-linked file would change both.
 
 use super::environment::HostEnv;
 use super::runner::{Git, GitError};
@@ -16,39 +16,39 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Such a clone.
+/// The host's own clone.
 #[derive(Debug)]
 pub struct Base {
     folder: PathBuf,
     record: BaseRecord,
 }
 
-/// What is known of it. It is the host's, and nothing that a sandbox has said.
+/// Metadata of the clone. It is written by the host only; nothing in it comes from a sandbox.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BaseRecord {
-    /// From where it is, in its one form.
+    /// The remote, in canonical form.
     pub remote: String,
-    /// The branch, tag or commit that was asked for.
+    /// The requested branch, tag or commit.
     pub reference: String,
-    /// What that was.
+    /// The commit that it resolved to.
     pub commit: String,
     /// When it was fetched.
     pub fetched_at: Timestamp,
-    /// The run that it was fetched for; null where a person has asked.
+    /// The run that it was fetched for; null for a clone of an operator.
     pub run_id: Option<RunId>,
-    /// Which agent worked on it, if that is known.
+    /// The agent that worked on it, if known.
     pub agent: Option<String>,
-    /// With which model.
+    /// The model that the agent used.
     pub model: Option<String>,
-    /// Where it was laid out.
+    /// The directory that it was laid out in.
     directory: Option<LaidOut>,
-    /// Where it is in the workspace of a session, if it is in one's.
+    /// Its path in the workspace of a session, if it is a session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_directory: Option<String>,
 }
 
-/// A directory, and by what one tells that it is still the same.
+/// A directory, and the inode by which it is recognized.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LaidOut {
@@ -58,69 +58,69 @@ pub(super) struct LaidOut {
     inode: u64,
 }
 
-/// Why there is no such clone.
+/// Reasons why there is no clone.
 #[derive(Debug, thiserror::Error)]
 pub enum BaseError {
-    /// Git can't do its part.
+    /// Git has failed.
     #[error("can't clone the repository")]
     Git(#[from] GitError),
-    /// It can't be kept or read.
+    /// A file of the clone can't be written or read.
     #[error("can't keep {}", path.display())]
     Keep {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A session has as many as are kept for one.
+    /// The session has the maximum number of clones.
     #[error("{} clones are kept for this session already: of {}", kept.len(), kept.join(", "))]
     NoRoom {
         /// The directories that they were cloned into.
         kept: Vec<String>,
     },
-    /// Belljar has cloned nothing there.
+    /// The directory was not cloned by Belljar.
     #[error("{} is no clone of belljar's", name.display())]
     NotCloned {
-        /// What was named.
+        /// The directory.
         name: PathBuf,
     },
 }
 
-/// What the repository is called in its folder, and what is known of it.
+/// Names of the repository and of its metadata, in the clone's folder.
 const REPOSITORY: &str = "repository.git";
 pub(super) const RECORD: &str = "base.json";
 
-/// Where that of a run is in its folder.
+/// Name of a run's clone in the run's folder.
 const OF_RUN: &str = "git";
 
-/// The commit that was fetched.
+/// Reference of the fetched commit.
 pub(super) const REFERENCE: &str = "refs/belljar/base";
 
 // === impl Base ===
 
 impl Base {
-    /// Where those of people are in a state directory.
+    /// Name of the folder with operators' clones, in a state directory.
     pub(super) const OF_PEOPLE: &str = "git";
 
-    /// Where the clone of a run is.
+    /// Returns the folder of a run's clone.
     pub fn folder_in_run(folder: &Path) -> PathBuf {
         folder.join(OF_RUN)
     }
 
-    /// A place for one of a person's.
+    /// Returns a new folder for an operator's clone.
     pub fn folder_in_state(state: &Path) -> PathBuf {
         state.join(Self::OF_PEOPLE).join(uuid::Uuid::now_v7().to_string())
     }
 
-    /// Fetches one into a folder, which isn't there yet.
+    /// Fetches a clone into a new folder.
     pub(super) fn fetch(
         folder: &Path,
         (pinned, (reference, depth), run_id): (&Pinned, (&str, Option<u32>), Option<&RunId>),
         env: &HostEnv,
         is_canceled: &dyn Fn() -> bool,
     ) -> Result<Self, BaseError> {
-        // Nobody but the host gets through, however its path is let through for others.
+        // Only the host's user may enter the folder, even if others can pass through its parents.
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(keep(folder))?;
         let repository = folder.join(REPOSITORY);
         let init = Git::in_directory(folder, env, is_canceled);
@@ -159,26 +159,26 @@ impl Base {
         Ok(base)
     }
 
-    /// Notes where it was laid out.
+    /// Records the directory that it was laid out in.
     ///
     /// # Errors
-    /// [`BaseError`] when there is no such directory, or it can't be noted.
+    /// [`BaseError`] when there is no such directory, or it can't be recorded.
     pub fn laid_out_at(&mut self, directory: &Path) -> Result<(), BaseError> {
         self.record.directory = Some(LaidOut::of(directory).map_err(keep(directory))?);
         self.keep()
     }
 
-    /// Notes who works on it.
+    /// Records the agent that works on it, and its model.
     ///
     /// # Errors
-    /// [`BaseError`] when that can't be kept.
+    /// [`BaseError`] when that can't be recorded.
     pub fn worked_on_by(&mut self, agent: &str, model: &str) -> Result<(), BaseError> {
         self.record.agent = Some(agent.to_owned());
         self.record.model = Some(model.to_owned());
         self.keep()
     }
 
-    /// The one in that folder.
+    /// Opens the clone in that folder.
     ///
     /// # Errors
     /// [`BaseError`] when there is none.
@@ -189,7 +189,7 @@ impl Base {
         Ok(Self { folder: folder.to_owned(), record })
     }
 
-    /// The one that was laid out in a directory. What the directory says of itself isn't asked.
+    /// Finds the clone that was laid out in a directory. The directory's content isn't consulted.
     ///
     /// # Errors
     /// [`BaseError`] when there is none.
@@ -203,18 +203,18 @@ impl Base {
         all.find(|base| base.record.directory.as_ref() == Some(&wanted)).ok_or_else(not_cloned)
     }
 
-    /// What is known of it.
+    /// Returns its metadata.
     pub fn record(&self) -> &BaseRecord {
         &self.record
     }
 
-    /// Where it was laid out, if it was.
+    /// Returns the directory that it was laid out in, if any.
     pub fn directory(&self) -> Option<PathBuf> {
         self.laid_out().map(LaidOut::path)
     }
 
-    /// Opens the directory that it was laid out in, with its path; `None` if it was laid out in none. Nothing else that has come to
-    /// the path is opened, such as a link that a sandbox exchanges with the directory.
+    /// Opens the directory that it was laid out in, with its path; `None` if it was laid out in none. Another directory that
+    /// has taken its path isn't opened, such as one that a sandbox has linked in its place.
     ///
     /// # Errors
     /// [`BaseError::NotCloned`] when another directory is there, or none.
@@ -232,22 +232,22 @@ impl Base {
         self.record.directory.as_ref()
     }
 
-    /// Its folder, in which what is under way is noted.
+    /// Returns its folder, in which pushes are noted.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The repository.
+    /// Returns the path of the repository.
     pub(super) fn repository(&self) -> PathBuf {
         self.folder.join(REPOSITORY)
     }
 
-    /// Whether its history ends somewhere.
+    /// Returns true if the clone is shallow.
     pub(super) fn is_shallow(&self) -> bool {
         self.repository().join("shallow").exists()
     }
 
-    /// Notes where it is in the workspace of a session.
+    /// Records its path in the workspace of a session.
     pub(super) fn is_in_workspace_at(&mut self, directory: &str) -> Result<(), BaseError> {
         self.record.workspace_directory = Some(directory.to_owned());
         self.keep()
@@ -265,7 +265,7 @@ impl LaidOut {
         PathBuf::from(OsString::from_vec(self.path.clone()))
     }
 
-    /// That of the file system that it is on.
+    /// Returns the device number of its file system.
     pub(super) fn device(&self) -> u64 {
         self.device
     }
@@ -282,7 +282,7 @@ impl LaidOut {
     }
 }
 
-/// Writes a document so that it is there, whole, whenever this process or this machine dies.
+/// Writes a document atomically and durably: after a crash either version is there as a whole.
 pub(super) fn write_durably(folder: &Path, name: &str, what: &impl Serialize) -> io::Result<()> {
     let partial = folder.join(format!("{name}.new"));
     let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
@@ -292,7 +292,7 @@ pub(super) fn write_durably(folder: &Path, name: &str, what: &impl Serialize) ->
     File::open(folder)?.sync_all()
 }
 
-/// The name of an object, alone on its line.
+/// Parses an object id that is alone on its line.
 pub(super) fn object_id(said: &[u8]) -> Option<String> {
     let text = str::from_utf8(said).ok()?.trim_end_matches('\n');
     is_object_id(text).then(|| text.to_owned())

@@ -1,7 +1,7 @@
-//! A commit of what a sandbox has left, made on top of the host's own clone: git is fed on its standard input, and makes objects of
-//! bytes. It reads no file of the sandbox's, and there is no work tree.
+//! Commits a sandbox's files on top of the host's own clone: `git fast-import` makes the objects from its standard input. Git
+//! reads no file of the sandbox, and there is no work tree.
 //!
-//! The same files, words, names and time make the same commit, so that whoever does it again does the same.
+//! Equal files, message, author and time make an equal commit, so a repeated push makes the same one.
 
 use super::base::{Base, REFERENCE, is_object_id, object_id};
 use super::runner::{Git, GitError};
@@ -16,14 +16,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write};
 
-/// Whose a commit is.
+/// The author of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
     name: String,
     email: String,
 }
 
-/// Text that names nobody.
+/// A text that is not `NAME <EMAIL>`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} names nobody: `NAME <EMAIL>` does, without `<`, `>` and line ends in them")]
 pub struct InvalidAuthor {
@@ -31,31 +31,31 @@ pub struct InvalidAuthor {
     pub found: String,
 }
 
-/// Who has made it, and by what.
+/// Origin of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribution {
     /// Author and committer.
     pub author: Author,
-    /// The run, if it is one's.
+    /// The run, if there was one.
     pub run_id: Option<RunId>,
-    /// The agent, if it is known.
+    /// The agent, if known.
     pub agent: Option<String>,
-    /// The model, if it is known.
+    /// The model, if known.
     pub model: Option<String>,
 }
 
-/// Why there is no commit.
+/// Reasons why there is no commit.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// Git can't do its part.
+    /// Git has failed.
     #[error("can't make a commit")]
     Git(#[from] GitError),
-    /// There would be nothing in it.
+    /// No file differs.
     #[error("there is nothing to push: the files are as they were cloned")]
     Unchanged,
 }
 
-/// A commit that is made, and nowhere but here.
+/// A local commit that is not pushed yet.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) commit: String,
@@ -64,34 +64,34 @@ pub(super) struct Made {
     pub(super) findings: Vec<Finding>,
 }
 
-/// A path that differs from what was cloned.
+/// A path that differs from the cloned commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Differing {
     pub(super) path: String,
     old_mode: u32,
     new_mode: u32,
-    /// It is another object than before, not only another mode.
+    /// True if the content differs, not only the mode.
     is_other_content: bool,
 }
 
-/// Another repository that the one that was cloned names, with its commit.
+/// A submodule of the cloned commit.
 #[derive(Debug)]
 pub(super) struct Submodule {
     pub(super) path: String,
     commit: String,
 }
 
-/// What a commit says.
+/// Parts of a commit's message and metadata.
 pub(super) struct Words<'w> {
     pub(super) attribution: &'w Attribution,
     pub(super) message: &'w str,
     pub(super) at: Timestamp,
 }
 
-/// A branch that git makes it on, and forgets: there is no such ref afterwards.
+/// Temporary branch of the import; it is deleted at the end.
 const MADE: &str = "refs/belljar/made";
 
-/// No object.
+/// The null object id.
 const NONE: &str = "0000000000000000000000000000000000000000";
 
 const EXECUTABLE: u32 = 0o100_755;
@@ -101,7 +101,7 @@ const SUBMODULE: u32 = 0o160_000;
 // === impl Author ===
 
 impl Author {
-    /// Reads `NAME <EMAIL>`.
+    /// Parses `NAME <EMAIL>`.
     ///
     /// # Errors
     /// [`InvalidAuthor`].
@@ -129,7 +129,7 @@ impl fmt::Display for Author {
 // === impl Words ===
 
 impl Words<'_> {
-    /// The message, with a line for each thing that is known of who has made it.
+    /// Returns the message, with a trailer for each known part of its origin.
     pub(super) fn text(&self) -> String {
         let plain = |char: char| if char.is_control() && char != '\n' { ' ' } else { char };
         let message: String = self.message.replace("\r\n", "\n").chars().map(plain).collect();
@@ -151,7 +151,7 @@ impl Words<'_> {
     }
 }
 
-/// Makes a commit of a tree on top of what was cloned.
+/// Makes a commit of a tree on top of the cloned commit.
 pub(super) fn make(
     git: &Git<'_>,
     base: &Base,
@@ -159,7 +159,7 @@ pub(super) fn make(
     kept: &[Submodule],
     words: &Words<'_>,
 ) -> Result<Made, CommitError> {
-    // Of the very bytes that go along: the files may be others by now.
+    // Collected from the bytes that are committed: the files may have changed since they were listed.
     let mut compiled = BTreeSet::new();
     let told = git.feed(&["fast-import", "--quiet", "--done", "--force", "--date-format=raw"], |to| {
         compiled = write(to, (base, kept), (top, tree), words)?;
@@ -187,7 +187,7 @@ pub(super) fn make(
     Ok(Made { commit, tree: tree_id, files, findings })
 }
 
-/// Writes a commit for `git fast-import`. Returns the paths of what is compiled.
+/// Writes a commit for `git fast-import`. Returns the paths of compiled files.
 fn write<'t>(
     to: &mut dyn Write,
     (base, kept): (&Base, &[Submodule]),
@@ -213,8 +213,7 @@ fn write<'t>(
     Ok(compiled)
 }
 
-/// Other repositories that the one that was cloned names, with their commits. They aren't laid out, so what is there isn't
-/// theirs.
+/// Returns the submodules of the cloned commit. They aren't laid out, so files in their place don't belong to them.
 pub(super) fn submodules(git: &Git<'_>) -> Result<Vec<Submodule>, GitError> {
     let listed = git.run(&["ls-tree", "-r", "-z", "--full-tree", REFERENCE])?;
     let lines = listed.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 "));
@@ -228,7 +227,7 @@ pub(super) fn submodules(git: &Git<'_>) -> Result<Vec<Submodule>, GitError> {
         .ok_or_else(|| unreadable("ls-tree"))
 }
 
-/// What `git diff-tree -z --raw` says: `:MODE MODE OBJECT OBJECT STATUS`, and the path.
+/// Parses `git diff-tree -z --raw`: `:MODE MODE OBJECT OBJECT STATUS`, and the path.
 fn differing(said: &[u8]) -> Option<Vec<Differing>> {
     let mut fields = said.split(|byte| *byte == 0).filter(|field| !field.is_empty());
     let mut all = Vec::new();
@@ -287,7 +286,7 @@ fn context_of(tree: &Tree, files: &[Differing]) -> TreeContext {
     context
 }
 
-/// Adds the files that were cloned by which new ones count.
+/// Adds cloned files beside new ones that matter for the review.
 fn note_beside(context: &mut TreeContext, tree: &Tree, files: &[Differing]) {
     let beside: BTreeSet<String> =
         files.iter().flat_map(|file| context.counting_beside(&file.path)).collect();
@@ -298,11 +297,11 @@ fn note_beside(context: &mut TreeContext, tree: &Tree, files: &[Differing]) {
         files.iter().filter(|file| file.old_mode == 0).map(|file| file.path.as_str()).collect();
     let kept = tree.entries.iter().map(|entry| entry.path.as_str()).filter(|path| !new.contains(path));
     let removed = files.iter().filter(|file| file.new_mode == 0).map(|file| file.path.as_str());
-    // All of them: what is beside a file may be so in other letters.
+    // All cloned files are added: the file beside may be spelled in another case.
     kept.chain(removed).for_each(|path| context.add_file(path));
 }
 
-/// As `git fast-import` reads a path. There are no line ends in it.
+/// Quotes a path for `git fast-import`. Paths have no line breaks.
 fn quoted(path: &str) -> String {
     format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -314,7 +313,7 @@ fn unreadable(step: &str) -> GitError {
 // === impl Differing ===
 
 impl Differing {
-    /// What has become of it, in a word.
+    /// Returns the kind of change.
     pub(super) fn change(&self) -> &'static str {
         match (self.old_mode, self.new_mode) {
             (0, _) => "added",

@@ -1,31 +1,31 @@
-//! What git gets of its user's environment and settings: who the user is for servers, and nothing that would have it go
-//! somewhere else, work somewhere else, or run something.
+//! Environment and settings that git gets: the user's identity and credentials for servers, and nothing that would redirect
+//! it or make it run other programs.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The environment that git is started from.
+/// The environment that git is started with.
 #[derive(Debug, Clone, Default)]
 pub struct HostEnv {
     variables: Vec<(OsString, OsString)>,
 }
 
-/// Settings of the user's that go with git to a server.
+/// Settings of the user that git gets for a server.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
-    /// By name, in order. They may have secrets in them, so they go by the environment, never by the command line.
+    /// By name, in order. They may contain secrets, so they are passed in the environment, never on the command line.
     pub(super) kept: Vec<(String, String)>,
-    /// How ssh is called.
+    /// The ssh command.
     pub(super) ssh_command: Option<String>,
-    /// What the user is called, and where mail gets to the user.
+    /// The user's name and email address.
     pub(super) name: Option<String>,
     pub(super) email: Option<String>,
-    /// The files that they come from. One that isn't absolute is the repository's own, which is the host's.
+    /// Files that the settings come from. A relative one is the repository's own, which belongs to the host.
     pub(super) origins: Vec<PathBuf>,
 }
 
-/// Variables that every program needs, or that programs which ask for passwords do. The search path goes another way: it is checked.
+/// Variables for every program, and for programs that ask for passwords. `PATH` is passed separately, after a check.
 const PLAIN: [&str; 12] = [
     "HOME",
     "USER",
@@ -41,10 +41,10 @@ const PLAIN: [&str; 12] = [
     "SSH_ASKPASS",
 ];
 
-/// Variables that tell git and ssh what to run and what to read.
+/// Variables that name programs and files of git and ssh.
 const OF_SERVERS: [&str; 3] = ["GIT_ASKPASS", "GIT_SSH_VARIANT", "GIT_SSL_CAINFO"];
 
-/// Members of `http` and `http.URL` that say by what to trust a server, and what to show it.
+/// Members of `http` and `http.URL` with trust anchors and credentials.
 const OF_HTTP: [&str; 8] = [
     "sslcainfo",
     "sslcapath",
@@ -59,12 +59,12 @@ const OF_HTTP: [&str; 8] = [
 // === impl HostEnv ===
 
 impl HostEnv {
-    /// That of this process.
+    /// Returns the environment of this process.
     pub fn of_process() -> Self {
         Self { variables: std::env::vars_os().collect() }
     }
 
-    /// These variables and no others.
+    /// Returns an environment of only these variables.
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         Self { variables: variables.into_iter().collect() }
     }
@@ -73,22 +73,23 @@ impl HostEnv {
         self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// What git needs to run at all.
+    /// Returns the search path.
     pub(super) fn path(&self) -> Option<&OsStr> {
         self.get("PATH")
     }
 
-    /// What it gets when it goes to a server.
+    /// Returns the variables for a connection to a server.
     pub(super) fn for_servers(&self) -> impl Iterator<Item = (&str, &OsStr)> {
         PLAIN.into_iter().chain(OF_SERVERS).filter_map(|name| Some((name, self.get(name)?)))
     }
 
-    /// What programs the variables name, and what authorities.
+    /// Returns the values that name programs and CA certificates.
     pub(super) fn of_programs(&self) -> impl Iterator<Item = &OsStr> {
         ["SSH_ASKPASS"].into_iter().chain(OF_SERVERS).filter_map(|name| self.get(name))
     }
 
-    /// What it needs to list the user's settings. Paths that aren't absolute are left out: git would begin them somewhere else.
+    /// Returns the variables for listing the user's settings. Relative paths are left out: git would resolve them from
+    /// another directory.
     pub(super) fn for_settings(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         let is_needed = |name: &OsStr, value: &OsStr| match name.to_str().unwrap_or_default() {
             "HOME" | "XDG_CONFIG_HOME" | "GIT_CONFIG_GLOBAL" => Path::new(value).is_absolute(),
@@ -103,7 +104,7 @@ impl HostEnv {
 // === impl Settings ===
 
 impl Settings {
-    /// Reads what `git config --list --show-origin -z` has said: where each setting comes from, and the setting.
+    /// Parses the output of `git config --list --show-origin -z`: the origin of each setting, and the setting.
     pub(super) fn read(listed: &[u8], env: &HostEnv) -> Self {
         let mut settings = Self::default();
         let mut parts = listed.split(|byte| *byte == 0);
@@ -127,7 +128,7 @@ impl Settings {
             }
         }
         let text = |name| env.get(name).and_then(OsStr::to_str).map(str::to_owned);
-        // As git has it: the variables win, and the one that is a command before the one that is a program.
+        // The precedence is git's: variables override settings, and `GIT_SSH_COMMAND` overrides `GIT_SSH`.
         let program = || text("GIT_SSH").map(|program| quoted(&program));
         if let Some(command) = text("GIT_SSH_COMMAND").or_else(program) {
             settings.ssh_command = Some(command);
@@ -136,7 +137,7 @@ impl Settings {
     }
 }
 
-/// Names come with section and member in lower case.
+/// Returns true for settings that are passed on. Section and member are in lower case.
 fn is_kept(name: &str) -> bool {
     let Some((section, rest)) = name.split_once('.') else { return false };
     let member = rest.rsplit_once('.').map_or(rest, |(_, member)| member);
@@ -148,7 +149,7 @@ fn is_kept(name: &str) -> bool {
     }
 }
 
-/// As a shell reads it as one word.
+/// Quotes a word for a shell.
 pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }

@@ -1,4 +1,4 @@
-//! Fetches into a clone of the host's own: where git goes was looked at, and that it goes is on the disk before.
+//! Fetches into the host's own clone: the addresses are vetted, and the fetch is recorded on the disk before it begins.
 
 use super::base::Base;
 use super::journal::Journal;
@@ -7,7 +7,7 @@ use belljar_contract::git::FetchBegun;
 use belljar_contract::inference::Excerpt;
 use belljar_egress::git::Pinned;
 
-/// Fetches what is wanted.
+/// Fetches the origin's reference.
 pub(crate) fn fetch(cloning: &Cloning<'_>) -> Result<Base, CloneError> {
     let Cloning { origin, rules, names, folder, depth, run_id, env, is_canceled, .. } = cloning;
     let pinned = Pinned::pin(origin.remote().clone(), rules, names.clone())?;

@@ -1,7 +1,8 @@
-//! Files that a repository says aren't part of it, such as what a build leaves: by the rules of the commit that was cloned, which
-//! nobody in a sandbox has written. What a sandbox has made of the rules counts for nothing here, and is told.
+//! Ignored files, such as build outputs. The rules are those of the cloned commit, which no sandbox has written. A sandbox's
+//! changes to rule files have no effect here, and are reported.
 //!
-//! Git says what is ignored. It sees those rules in a folder of the host's own, and the names; never a file of the sandbox's.
+//! Git decides which paths are ignored. It sees the rules in a folder of the host's own, and the paths, but no file of the
+//! sandbox.
 
 use super::base::{Base, REFERENCE};
 use super::push::PushError;
@@ -14,31 +15,31 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// What was left out, and what there is to know of that.
+/// Files that were left out.
 #[derive(Debug, Default)]
 pub struct Ignored {
-    /// Files, and directories of which nothing goes along, with a slash at their end.
+    /// Ignored files; a directory that is ignored as a whole ends in a slash.
     pub paths: Vec<String>,
-    /// How many files that are.
+    /// Number of ignored files.
     pub files: usize,
 }
 
-/// What was cloned, as far as it matters here.
+/// The cloned commit's files.
 #[derive(Default)]
 struct Cloned {
-    /// All its files.
+    /// All paths.
     paths: BTreeSet<String>,
-    /// Files with rules, each with its object.
+    /// Files with ignore rules, and their objects.
     rules: Vec<(TreePath, String)>,
 }
 
-/// Where the rules are, in the folder of the host's own clone.
+/// Folder of the rules, in the clone's folder.
 const RULES: &str = "ignore-rules";
 
-/// What a file with rules is called.
+/// Name of a file with ignore rules.
 pub(super) const RULES_FILE: &str = ".gitignore";
 
-/// Takes out of a tree what the commit that was cloned says is ignored, and doesn't have itself.
+/// Removes from a tree the paths that the cloned commit ignores and doesn't contain.
 pub(super) fn without(mut tree: Tree, (git, base): (&Git<'_>, &Base)) -> Result<(Tree, Ignored), PushError> {
     let cloned = Cloned::list(git)?;
     if cloned.rules.is_empty() {
@@ -55,7 +56,7 @@ pub(super) fn without(mut tree: Tree, (git, base): (&Git<'_>, &Base)) -> Result<
     Ok((tree, Ignored { paths, files: ignored.len() }))
 }
 
-/// Which of these git ignores. A name that begins otherwise than with a dot may be more than a name to it: `:!x` is a pattern.
+/// Returns the paths that git ignores. They are prefixed by `./`, as git would read a name such as `:!x` as a pattern.
 fn ask(git: &Git<'_>, paths: &[&str]) -> Result<BTreeSet<String>, GitError> {
     if paths.is_empty() {
         return Ok(BTreeSet::new());
@@ -69,7 +70,7 @@ fn ask(git: &Git<'_>, paths: &[&str]) -> Result<BTreeSet<String>, GitError> {
     Ok(names.collect())
 }
 
-/// The same, with a directory in the place of all that is in it where nothing of it is kept.
+/// Returns the ignored paths, with a directory in place of its content where nothing of it is kept.
 fn gathered<'k>(ignored: &BTreeSet<String>, kept: impl Iterator<Item = &'k str>) -> Vec<String> {
     let directories = |path: &str| -> Vec<usize> { path.match_indices('/').map(|(at, _)| at).collect() };
     let mut holding = BTreeSet::new();
@@ -83,7 +84,7 @@ fn gathered<'k>(ignored: &BTreeSet<String>, kept: impl Iterator<Item = &'k str>)
     ignored.iter().map(gather).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Writes the rules where git finds them, and nothing else there.
+/// Writes the rule files, after removing earlier ones.
 fn lay_out(folder: &Path, rules: Vec<(&TreePath, Vec<u8>)>) -> io::Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -109,7 +110,7 @@ impl Cloned {
         for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
             let line = String::from_utf8_lossy(line);
             let (head, path) = line.split_once('\t').ok_or_else(unreadable)?;
-            // A link is none to git. A name that can't be is none of the tree's, either.
+            // Git doesn't follow a link with this name. An invalid name can't be in the tree either.
             let is_rules = head.starts_with("100") && path.rsplit('/').next() == Some(RULES_FILE);
             if let Ok(path) = TreePath::parse(path.as_bytes())
                 && is_rules
@@ -122,7 +123,7 @@ impl Cloned {
         Ok(cloned)
     }
 
-    /// The rules, with what they say.
+    /// Returns the rule files with their content.
     fn rules(&self, git: &Git<'_>) -> Result<Vec<(&TreePath, Vec<u8>)>, GitError> {
         let said = git.feed(&["cat-file", "--batch"], |to| {
             self.rules.iter().try_for_each(|(_, object)| writeln!(to, "{object}"))

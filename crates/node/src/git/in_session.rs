@@ -1,32 +1,33 @@
-//! The host's own clones of what is in the workspace of a session: in the folder of its run, and gone with it.
+//! The host's own clones of repositories in the workspace of a session: they are in the folder of its run, and are removed
+//! with it.
 
 use super::base::{Base, BaseError, folders};
 use std::path::{Path, PathBuf};
 
-/// Where they are in that folder.
+/// Folder of the clones, in the run's folder.
 const OF_SESSION: &str = "clones";
 
-/// So many are kept for one session.
+/// Maximum number of clones of a session.
 const MOST_IN_SESSION: usize = 16;
 
 // === impl Base ===
 
 impl Base {
-    /// A place for one in the folder of a session's run.
+    /// Returns a new folder for a clone, in the folder of a session's run.
     pub fn folder_in_session(run: &Path) -> PathBuf {
         run.join(OF_SESSION).join(uuid::Uuid::now_v7().to_string())
     }
 
-    /// Whether there is room for one of that directory of the session's workspace: so many of other directories are kept, whatever has
-    /// become of those.
+    /// Checks that a clone of that workspace directory may be added: at most 16 clones of other directories are kept, even if
+    /// those directories are gone.
     ///
     /// # Errors
-    /// [`BaseError::NoRoom`] when there is none.
+    /// [`BaseError::NoRoom`] when the limit is reached.
     pub fn room_in_session(run: &Path, directory: &str) -> Result<(), BaseError> {
         let place = |folder: &PathBuf| Self::open(folder).ok()?.record().workspace_directory.clone();
         let places = folders(&run.join(OF_SESSION));
         let others = places.iter().map(place).filter(|place| place.as_deref() != Some(directory));
-        // One that was cut off has no place, and counts.
+        // An interrupted clone has no directory, and counts.
         let kept: Vec<_> =
             others.map(|place| place.unwrap_or_else(|| "one that was cut off".to_owned())).collect();
         match kept.len() < MOST_IN_SESSION {
@@ -35,23 +36,23 @@ impl Base {
         }
     }
 
-    /// Notes that it is at that place of the session's workspace now. What was there before isn't any more.
+    /// Records that it belongs to that workspace directory now. Former clones of the directory are removed.
     ///
     /// # Errors
-    /// [`BaseError`] when that can't be kept.
+    /// [`BaseError`] when that can't be recorded.
     pub fn settled_in_session(&mut self, run: &Path, directory: &str) -> Result<(), BaseError> {
         self.is_in_workspace_at(directory)?;
         for (folder, other) in all(run) {
             let is_former = other.record().workspace_directory.as_deref() == Some(directory);
             if is_former && folder != self.folder() {
-                // One that stays is older than this one, and not asked for.
+                // A former clone that can't be removed is older than this one, so it isn't chosen.
                 let _ = std::fs::remove_dir_all(&folder);
             }
         }
         Ok(())
     }
 
-    /// The one of what is at that place of a session's workspace. What is there itself isn't asked.
+    /// Returns the newest clone of that workspace directory. The directory's content isn't consulted.
     ///
     /// # Errors
     /// [`BaseError`] when there is none.

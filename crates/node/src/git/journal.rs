@@ -1,4 +1,4 @@
-//! What is recorded of git: that something goes out before it does, and what became of it.
+//! Audit records of git: the begin of each fetch and push before it is sent, and its end.
 
 use crate::book::{Book, BookError};
 use belljar_contract::git::{
@@ -6,7 +6,7 @@ use belljar_contract::git::{
 };
 use std::path::Path;
 
-/// The audit, opened for each record: whoever makes a sandbox afterwards has no thread but its own.
+/// The audit log, opened for each record: a process that makes a sandbox afterwards must be single-threaded.
 pub(crate) struct Journal<'j> {
     state: &'j Path,
 }

@@ -1,8 +1,8 @@
-//! Lays a clone of the host's out for a sandbox: files and history, and nobody's settings. Where it is from it knows only if that is
-//! wanted.
+//! Lays out the host's clone for a sandbox: files and history, without user settings. The origin is configured only on
+//! request.
 //!
-//! What is checked out is laid out without any of the host's settings, so that nothing in the repository, hooks, filters and
-//! submodules included, has anything run.
+//! The checkout uses no setting of the host, so that nothing in the repository can run a program: no hook, filter or
+//! submodule.
 
 use super::base::{Base, BaseError, REFERENCE};
 use super::environment::HostEnv;
@@ -13,20 +13,20 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// All the settings of what is laid out. An agent that commits needs a name; it is nobody's.
+/// The whole configuration of the workspace's repository. An agent needs a name to commit; this one identifies no person.
 const SETTINGS: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\
      [user]\n\tname = agent\n\temail = agent@sandbox.invalid\n";
 
-/// No conversion of line ends, encodings or `$Id$`, and no filter.
+/// Attributes without conversion of line ends, encodings or `$Id$`, and without filters.
 const ATTRIBUTES: &str = "* -text !eol !working-tree-encoding -ident !filter\n";
 
-/// Where what was copied is, for a moment.
+/// Temporary reference of the copied commit.
 const COPIED: &str = "refs/belljar/fetched";
 
-/// Lays it out in an empty directory, with a branch of its own, and where it is from if that is named.
+/// Lays the clone out in an empty directory, with a new branch, and with `origin` as a remote if it is given.
 ///
 /// # Errors
-/// [`BaseError`]; what is in the directory then is of no use.
+/// [`BaseError`]; the directory's content is then unusable.
 pub fn lay_out(
     base: &mut Base,
     (directory, branch, origin): (&Path, &str, Option<&Remote>),
@@ -57,14 +57,14 @@ pub fn lay_out(
     base.laid_out_at(directory)
 }
 
-/// Has files be in the directory as they are in the repository, and be committed as they are: with conversions, a push would change files that
-/// nobody has touched. These attributes go before those of the tree.
+/// Turns conversions off, so that files are laid out and committed as they are in the repository: with conversions, a push would change
+/// files that the sandbox has not touched. These attributes override those of the tree.
 fn write_attributes(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     File::create_new(folder.join("attributes"))?.write_all(ATTRIBUTES.as_bytes())
 }
 
-/// Writes the settings anew. What else says where the clone is from is removed, should there be any.
+/// Writes the configuration anew. Other files that name the clone's origin are removed.
 fn settle(folder: &Path, origin: Option<&Remote>) -> io::Result<()> {
     for name in ["FETCH_HEAD", "ORIG_HEAD", "config", "config.worktree"] {
         match std::fs::remove_file(folder.join(name)) {
@@ -72,7 +72,7 @@ fn settle(folder: &Path, origin: Option<&Remote>) -> io::Result<()> {
             _ => {}
         }
     }
-    // An address has neither quotes nor backslashes in it, and no password.
+    // An address contains neither quotes nor backslashes, and no password.
     let origin =
         origin.map(|remote| format!("[remote \"origin\"]\n\turl = \"{remote}\"\n")).unwrap_or_default();
     File::create_new(folder.join("config"))?.write_all([SETTINGS, &origin].concat().as_bytes())

@@ -1,4 +1,5 @@
-//! Clones of the host's own that nobody can push from any more: their directories are gone, or they never came to be.
+//! Garbage collection of the host's own clones that can't be pushed from any more: their directories are gone, or were never
+//! completed.
 
 use super::base::{Base, LaidOut, RECORD, folders};
 use super::push::LOCK;
@@ -7,21 +8,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// No clone takes as long: what is less than that after this was cut off.
+/// Maximum duration of a clone. An incomplete one that is older was interrupted.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// A directory that isn't where it was may come back for so long after the last push from it.
+/// Time since the last push during which a missing directory may come back.
 const MOVED_AWAY: Duration = Duration::from_secs(14 * 24 * 3600);
 
 // === impl Base ===
 
 impl Base {
-    /// Removes those of people that are of no use any more. A directory that somebody is about to clone into has nothing of an
-    /// earlier clone in it, so what was laid out there is none, either,
-    /// also where it was another directory.
+    /// Removes operators' clones that are of no use any more. `new` is a directory that is about to be cloned into: it is
+    /// empty, so a clone that was laid out at that path is of no use, even if it was another directory.
     pub fn clear_away(state: &Path, new: Option<&Path>) {
         let new = new.and_then(|directory| directory.canonicalize().ok());
         for folder in folders(&state.join(Self::OF_PEOPLE)) {
-            // One that can't be removed is in nobody's way.
+            // A clone that can't be removed does no harm.
             if is_leftover(&folder, new.as_deref()) && !is_in_use(&folder) {
                 let _ = std::fs::remove_dir_all(&folder);
             }
@@ -35,7 +35,7 @@ fn is_leftover(folder: &Path, new: Option<&Path>) -> bool {
             Some(laid_out) => new == Some(&laid_out.path()) || is_gone(folder, laid_out),
             None => is_old(folder, LONGEST),
         },
-        // What can't be read now may be read another time, or by another version; what was never recorded is half a clone.
+        // A record that can't be read may be readable later, or for another version. A clone without a record is incomplete.
         Err(_) => {
             let record = folder.join(RECORD).symlink_metadata();
             let is_missing = record.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
@@ -44,8 +44,9 @@ fn is_leftover(folder: &Path, new: Option<&Path>) -> bool {
     }
 }
 
-/// Whether a directory is gone, or another one stands in its place. Where its file system isn't there, or has another number
-/// than it had, nobody knows; and who has moved a directory away may move it back.
+/// Returns true if the directory is gone, or another one is in its place, and it hasn't been pushed from for [`MOVED_AWAY`].
+/// Returns false if that is uncertain: the file system is not mounted or has another device number. A directory that was moved
+/// away may be moved back.
 fn is_gone(folder: &Path, laid_out: &LaidOut) -> bool {
     let path = laid_out.path();
     let is_long_unused = is_old(folder, MOVED_AWAY);
@@ -65,7 +66,7 @@ fn is_old(folder: &Path, limit: Duration) -> bool {
     changed.is_ok_and(|changed| SystemTime::now().duration_since(changed).is_ok_and(|age| age > limit))
 }
 
-/// Whether somebody is pushing from it.
+/// Returns true if a push from it is under way.
 fn is_in_use(folder: &Path) -> bool {
     File::open(folder.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err())
 }

@@ -1,5 +1,5 @@
-//! What git and ssh obey of the user's: settings with all files that they include, programs, and what both read by themselves. None of
-//! it may be something that a sandbox or another user could write.
+//! Checks the files that git and ssh obey: settings with all included files, programs, and files that both read by default. A
+//! sandbox or another user must not be able to write any of them.
 
 mod ssh;
 
@@ -10,15 +10,15 @@ use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Variables that name directories in which git, ssh and helpers find files of the user's.
+/// Variables that name directories in which git, ssh and helpers look for the user's files.
 const DIRECTORIES: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"];
 
-/// Checks the file that a setting of the user's comes from.
+/// Checks the file that a user's setting comes from.
 pub(super) fn check_origin(path: &Path) -> Result<(), UntrustedFileError> {
     trusted_file::check(path).map(drop)
 }
 
-/// Checks what git is told for its way to a server: settings and variables.
+/// Checks the settings and variables that git gets for a server.
 pub(super) fn check(settings: &Settings, env: &HostEnv, scheme: Scheme) -> Result<(), UntrustedFileError> {
     for name in DIRECTORIES {
         check_directory(env.get(name).unwrap_or_default())?;
@@ -32,7 +32,7 @@ pub(super) fn check(settings: &Settings, env: &HostEnv, scheme: Scheme) -> Resul
     }
 }
 
-/// A workspace may be below such a directory, but not the other way round.
+/// Checks a directory of the user's files. A workspace may be below it, but it must not be in a workspace.
 fn check_directory(path: &OsStr) -> Result<(), UntrustedFileError> {
     match trusted_file::look_at(Path::new(path)) {
         Err(UntrustedFileError::Look { .. }) | Ok(()) => Ok(()),

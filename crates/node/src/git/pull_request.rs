@@ -1,11 +1,11 @@
-//! A pull request for a branch that was pushed: one, wherever this process dies.
+//! Opens a pull request for a pushed branch, at most once, even if this process dies at any point.
 //!
 //! ```text
-//! noted that there is one? ─► recorded ─► open already? ─┬─ yes ─► its URL
-//!                                                        └─ no ─► opened ─► refused, or no answer? ─► open by now? ─► its URL
+//! already noted? ─► recorded ─► open already? ─┬─ yes ─► its URL
+//!                                              └─ no ─► opened ─► refused, or no answer? ─► open by now? ─► its URL
 //! ```
-//! The forge takes one open pull request for two branches, so whoever comes second finds what the first has done. Its token is the
-//! host's: the calls are those of `belljar_egress::api`.
+//! The forge accepts only one open pull request for a pair of branches, so a second attempt finds the first one's. The host's
+//! token is used; the calls go through `belljar_egress::api`.
 
 mod error;
 mod forge;
@@ -29,19 +29,19 @@ use std::sync::Arc;
 use std::time::Instant;
 use uuid::Uuid;
 
-/// A pull request that there is.
+/// A pull request that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// Where people see it.
+    /// Its web page.
     pub url: String,
-    /// Whether it was there before.
+    /// True if it existed before.
     pub standing: Standing,
 }
 
 // === impl Prepared ===
 
 impl Prepared<'_> {
-    /// Opens the pull request that is wanted, if there is none.
+    /// Opens the requested pull request, unless it exists.
     pub(super) fn open(&mut self, order: &PullRequestOrder, base: &str) -> Result<Opened, PullRequestError> {
         if let Some(noted) = self.note.request_for(base, &self.made.commit) {
             return Ok(Opened { url: noted.url.clone(), standing: Standing::AlreadyThere });
@@ -100,9 +100,9 @@ impl Prepared<'_> {
         belljar_failpoint::after("git_pull_request");
         match opened {
             Ok(url) => Ok(Opened { url, standing: Standing::New }),
-            // Nothing was sent, so nothing has come of it.
+            // The call was denied here, so nothing was sent.
             Err(PullRequestError::Api(error)) if error.is_refusal() => Err(error.into()),
-            // Somebody may have come before, or the answer alone was lost.
+            // Another attempt may have come first, or only the response was lost.
             Err(error) => forge.find(&branches).ok().flatten().map(already).ok_or(error),
         }
     }

@@ -1,13 +1,13 @@
-//! A sandbox's work becomes a branch somewhere else: a new one, once, or none.
+//! Pushes a sandbox's work as a new branch, exactly once.
 //!
 //! ```text
-//! noted (when) ─► files read ─► commit, here ─► handed off? ─► recorded ─► what is there? ─┬─ nothing ─► pushed, if still nothing
-//!                                                                                          ├─ the very same ─► done before
+//! noted (when) ─► files read ─► commit, here ─► handed off? ─► recorded ─► remote branch? ─┬─ none ─► pushed, if still none
+//!                                                                                          ├─ same commit ─► done before
 //!                                                                                          └─ another ─► refused
 //! ```
-//! Killed anywhere on the way, the same again makes the same commit: its time was noted before it was made. And the server
-//! takes the branch only where there is none, so whoever comes second finds what the first has done. A pull request comes after
-//! that, if one is wanted (`pull_request`).
+//! If the process is killed at any point, a repeated push makes the same commit: its time is noted before it is made. The
+//! server creates the branch only if it doesn't exist, so a second push finds the first one's result. A requested pull request is
+//! opened afterwards (`pull_request`).
 
 mod attempt;
 mod error;
@@ -40,86 +40,86 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-/// What is to be pushed, and where to.
+/// Parameters of a push.
 pub struct PushOrder<'p> {
-    /// What the work began with.
+    /// The clone that the work began with.
     pub base: &'p Base,
-    /// Where the work is.
+    /// The directory with the work.
     pub directory: &'p Directory,
-    /// Where it goes.
+    /// The remote to push to.
     pub remote: Remote,
-    /// Where git may go.
+    /// The destinations that git may connect to.
     pub rules: &'p GitRules,
-    /// Where it stands what names lead to.
+    /// Resolves hostnames.
     pub names: NameSource,
-    /// The branch that it becomes.
+    /// The new branch.
     pub branch: BranchName,
-    /// What the commit says.
+    /// The commit message.
     pub message: &'p str,
-    /// Who has made it.
+    /// The commit's origin.
     pub attribution: Attribution,
-    /// How much there may be.
+    /// Limits of the tree.
     pub limits: TreeLimits,
-    /// Whether files go along that what was cloned says are ignored.
+    /// If true, files that the cloned commit ignores are pushed, too.
     pub includes_ignored: bool,
-    /// The pull request that is wanted for it, if one is.
+    /// The requested pull request, if any.
     pub pull_request: Option<&'p PullRequestOrder>,
-    /// What git is started from.
+    /// The environment that git is started with.
     pub env: &'p HostEnv,
-    /// Where the audit is.
+    /// The state directory, which has the audit log.
     pub state: &'p Path,
-    /// Whether somebody wants it to stop.
+    /// Returns true once the push is canceled.
     pub is_canceled: &'p dyn Fn() -> bool,
 }
 
-/// A commit that is ready to go, and has gone nowhere yet. Nobody else pushes from the same clone meanwhile.
+/// A commit that is ready to be pushed. It holds a lock, so no other push from the same clone runs meanwhile.
 pub struct Prepared<'p> {
     pub(super) order: PushOrder<'p>,
     pub(super) made: Made,
     left_out: Vec<String>,
     ignored: Ignored,
     pub(super) note: Note,
-    // Gone before somebody else may push.
+    // Declared before the lock, so that it is removed before another push may begin.
     quarantine: Quarantine,
     _lock: File,
 }
 
-/// Where it is now.
+/// Result of a push.
 #[derive(Debug)]
 pub struct Pushed {
     /// The commit.
     pub commit: String,
-    /// Whether it was there before.
+    /// True if the branch existed before.
     pub standing: Standing,
-    /// What became of the pull request, if one was wanted.
+    /// The requested pull request, if any.
     pub pull_request: Option<Wanted>,
 }
 
-/// A pull request that was wanted.
+/// A requested pull request.
 #[derive(Debug)]
 pub struct Wanted {
-    /// The branch that it is to get into.
+    /// Its target branch.
     pub base: String,
-    /// What became of it. The branch is there however that ended.
+    /// The result. The branch is pushed in any case.
     pub opened: Result<Opened, PullRequestError>,
 }
 
-/// Whether it was there before.
+/// Origin of a branch or pull request: this attempt, or an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It wasn't.
+    /// It was created now.
     New,
-    /// The very same commit was, by an earlier attempt.
+    /// An earlier attempt has created it, with the same commit.
     AlreadyThere,
 }
 
-/// Held by whoever pushes.
+/// Lock file, held during a push.
 pub(super) const LOCK: &str = "pushing";
 
 // === impl PushOrder ===
 
 impl<'p> PushOrder<'p> {
-    /// Makes the commit, and looks at what is in it. Nothing goes out.
+    /// Makes the commit, and reviews its files. Sends nothing.
     ///
     /// # Errors
     /// [`PushError`].
@@ -157,46 +157,46 @@ impl<'p> PushOrder<'p> {
 // === impl Prepared ===
 
 impl Prepared<'_> {
-    /// The commit.
+    /// Returns the commit.
     pub fn commit(&self) -> &str {
         &self.made.commit
     }
 
-    /// The id of the commit's tree: equal files have equal ids.
+    /// Returns the id of the commit's tree: equal files have equal ids.
     pub fn tree(&self) -> &str {
         &self.made.tree
     }
 
-    /// The paths that differ from what was cloned, each with what has become of it.
+    /// Returns the paths that differ from the cloned commit, each with its kind of change.
     pub fn files(&self) -> impl ExactSizeIterator<Item = (&str, &'static str)> {
         self.made.files.iter().map(|file: &Differing| (file.path.as_str(), file.change()))
     }
 
-    /// What was passed over: repositories, what is in the place of submodules, pipes and the like.
+    /// Returns the paths that were skipped: repositories, files in the place of submodules, pipes and the like.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// What was left out because what was cloned says so.
+    /// Returns the files that were left out because the cloned commit ignores them.
     pub fn ignored(&self) -> &Ignored {
         &self.ignored
     }
 
-    /// The files with rules for what is ignored that it changes. They didn't count for what was left out.
+    /// Returns the files with ignore rules that the commit changes. The changed rules had no effect on what was left out.
     pub fn changed_rules(&self) -> impl Iterator<Item = &str> {
         let paths = self.made.files.iter().map(|file| file.path.as_str());
         paths.filter(|path| path.rsplit('/').next() == Some(ignored::RULES_FILE))
     }
 
-    /// What gains trust, and nobody has said yes to.
+    /// Returns the findings that need an approval and don't have one.
     pub fn asks(&self, trust: &Trust) -> Vec<Finding> {
         trust.without(self.made.findings.clone())
     }
 
-    /// Pushes it, if somebody has said yes to all that takes one.
+    /// Pushes the commit, if every finding is approved.
     ///
     /// # Errors
-    /// [`PushError`]. After [`PushError::Git`] it may be there all the same: the same again tells.
+    /// [`PushError`]. After [`PushError::Git`] the branch may exist nevertheless; a repeated push finds out.
     pub fn push(mut self, trust: &Trust) -> Result<Pushed, PushError> {
         let begun = Instant::now();
         let pushed = self.attempt(trust);
@@ -217,7 +217,7 @@ impl Prepared<'_> {
         belljar_failpoint::before("git_push_record");
         let recorded = Journal::of(self.order.state).pushed(&record);
         belljar_failpoint::after("git_push_record");
-        // What went wrong before tells more than that it can't be recorded.
+        // An earlier error is more informative than a failure to record it.
         let (standing, base) = pushed?;
         recorded?;
         self.note.is_there = true;

@@ -1,7 +1,7 @@
-//! Where the objects of a push are: apart from those of the host's own clone, which never grows by what sandboxes leave.
+//! Object directory of a push, apart from the host's own clone, so that sandboxes can't make the clone grow.
 //!
-//! They are there for as long as one push is, and go with it however it ends. Nobody needs them afterwards: what has gone out is at the
-//! server, and the same again makes the same.
+//! The objects exist only during one push, and are removed with it however it ends. They aren't needed afterwards: the server
+//! has what was pushed, and a repeated push makes the same objects.
 
 use super::base::Base;
 use super::environment::HostEnv;
@@ -13,20 +13,20 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// An object directory for one push. Whoever holds it holds the lock of pushes, too.
+/// An object directory for one push. Its owner also holds the lock of pushes.
 #[derive(Debug)]
 pub(super) struct Quarantine {
     repository: PathBuf,
     objects: PathBuf,
 }
 
-/// What it is called in the folder of the host's own clone.
+/// Name of the directory, in the clone's folder.
 const OBJECTS: &str = "made";
 
 // === impl Quarantine ===
 
 impl Quarantine {
-    /// An empty one. What a push has left that was killed goes.
+    /// Makes an empty one. Leftovers of a push that was killed are removed.
     pub(super) fn make(base: &Base) -> io::Result<Self> {
         let objects = base.folder().join(OBJECTS);
         remove(&objects)?;
@@ -34,7 +34,7 @@ impl Quarantine {
         Ok(Self { repository: base.repository(), objects })
     }
 
-    /// Git for the clone, which makes its objects here.
+    /// Returns git for the clone, with new objects in this directory.
     pub(super) fn git<'g>(&self, env: &'g HostEnv, is_canceled: &'g dyn Fn() -> bool) -> Git<'g> {
         Git::quarantined(&self.repository, &self.objects, env, is_canceled)
     }
@@ -42,12 +42,12 @@ impl Quarantine {
 
 impl Drop for Quarantine {
     fn drop(&mut self) {
-        // What stays goes with the next push.
+        // If it can't be removed now, the next push removes it.
         let _ = remove(&self.objects);
     }
 }
 
-/// Git has made all that is there, so it isn't deep.
+/// Removes the directory. Git has made its content, so it isn't deeply nested.
 fn remove(objects: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(objects) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -55,7 +55,7 @@ fn remove(objects: &Path) -> io::Result<()> {
     }
 }
 
-/// As git reads one directory where it may be told several, which a colon would part.
+/// Quotes a path for git's list of alternate object directories, which colons separate.
 pub(super) fn alternate(objects: &Path) -> OsString {
     let mut quoted = vec![b'"'];
     for byte in objects.as_os_str().as_bytes() {

@@ -1,4 +1,4 @@
-//! How git reaches one remote: by what was looked at, at the addresses that were looked at, and in no other way.
+//! Connects git to one remote: only at the vetted addresses, without a proxy or redirects.
 
 use super::environment::Settings;
 use belljar_egress::git::Pinned;
@@ -6,13 +6,13 @@ use belljar_policy::egress::{Destination, Host};
 use belljar_policy::git::Scheme;
 use std::net::IpAddr;
 
-/// Settings for the command line, none of which is a secret.
+/// Returns settings for the command line; none of them is a secret.
 pub(super) fn settings(pinned: &Pinned) -> Vec<String> {
     let remote = pinned.remote();
     let mut settings = vec![
         "protocol.allow=never".to_owned(),
         format!("protocol.{}.allow=always", remote.scheme().name()),
-        // Nobody in between, whatever the environment says; and nowhere else, whatever the server says.
+        // No proxy, whatever the environment sets, and no redirect, whatever the server answers.
         "http.proxy=".to_owned(),
         "http.followRedirects=false".to_owned(),
         "http.sslVerify=true".to_owned(),
@@ -34,7 +34,7 @@ fn in_brackets(address: &IpAddr) -> String {
     }
 }
 
-/// The addresses to try, one after the other: of those of ssh, which takes one; others are given all of them at once.
+/// Returns the addresses to try one after the other, for ssh, which accepts only one. HTTP gets all addresses at once.
 pub(super) fn ways(pinned: &Pinned) -> Vec<Option<IpAddr>> {
     match pinned.remote().scheme() {
         Scheme::Ssh => pinned.addresses().iter().copied().map(Some).collect(),
@@ -42,14 +42,15 @@ pub(super) fn ways(pinned: &Pinned) -> Vec<Option<IpAddr>> {
     }
 }
 
-/// How ssh is called for a remote: at an address that was looked at, under the name that its key is known by. Nothing is
-/// forwarded, nothing is run, no other connection is used, and a host whose key isn't known is none.
+/// Returns the ssh command for a remote: it connects to a vetted address, and looks up the host key by the remote's name.
+/// Forwarding, local commands and connection sharing are off, and unknown host keys are rejected.
 pub(super) fn ssh_command((pinned, way): (&Pinned, Option<IpAddr>), settings: &Settings) -> String {
     let said = settings.ssh_command.as_deref().unwrap_or("ssh").trim();
     let options = ssh_options(pinned, way);
     let (program, rest) = said.split_once(' ').unwrap_or((said, ""));
     let is_ssh = program.rsplit('/').next() == Some("ssh");
-    // To ssh the first word counts. What is something else, such as a script, hands on what comes last.
+    // For ssh the first value of an option counts, so ours come first. Another program, such as a script, passes on its last
+    // arguments.
     match is_ssh {
         true => format!("{program} {options} {rest}"),
         false => format!("{said} {options}"),
@@ -57,7 +58,7 @@ pub(super) fn ssh_command((pinned, way): (&Pinned, Option<IpAddr>), settings: &S
 }
 
 fn ssh_options(pinned: &Pinned, way: Option<IpAddr>) -> String {
-    // Who has others to try doesn't wait as long for one.
+    // With other addresses to try, the timeout is shorter.
     let patience = if pinned.addresses().len() > 1 { 10 } else { 30 };
     let mut options = vec![
         "BatchMode=yes".to_owned(),
@@ -89,7 +90,7 @@ fn ssh_options(pinned: &Pinned, way: Option<IpAddr>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What ssh calls a host in its list of keys.
+/// Returns ssh's name of a host in its list of keys.
 fn known_as(host: &Host, port: u16) -> String {
     let bare = match host {
         Host::Name(name) => name.to_string(),

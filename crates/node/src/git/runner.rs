@@ -1,4 +1,5 @@
-//! The host's git, with settings that have nothing run, and bounds on its time, its memory and what it leaves of the disk.
+//! Runs the host's git, with settings that prevent it from running other programs, and with limits on its time, its memory and
+//! what it takes of the disk.
 
 mod bounds;
 mod heard;
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Git, for one repository.
+/// Git for one repository.
 pub(super) struct Git<'g> {
     place: Place,
     env: &'g HostEnv,
@@ -32,102 +33,102 @@ pub(super) struct Git<'g> {
     deadline: Instant,
 }
 
-/// Which repository.
+/// The repository that git works on.
 #[derive(Debug, Clone)]
 enum Place {
-    /// A bare one of the host's own, and no other that git might find.
+    /// A bare one of the host's own; git doesn't search for others.
     Bare(PathBuf),
-    /// The same, with what is made kept elsewhere.
+    /// A bare one, with new objects in another directory.
     Quarantined { repository: PathBuf, objects: PathBuf },
-    /// The same, with files of the host's own for its work tree.
+    /// A bare one, with files of the host's own as its work tree.
     Beside { repository: PathBuf, files: PathBuf },
     /// A directory that the host is laying out.
     Directory(PathBuf),
 }
 
-/// Git can't do its part.
+/// Errors of git.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// It can't be started.
+    /// Git can't be started.
     #[error("can't run git")]
     Start {
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// It can't be watched.
+    /// Its output can't be read.
     #[error("can't watch git")]
     Watch {
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// It has failed.
+    /// Git has failed.
     #[error("git {step} failed: {said}")]
     Failed {
-        /// What it was to do.
+        /// The subcommand.
         step: String,
-        /// The last that it said, without secrets.
+        /// Its last message, without secrets.
         said: String,
     },
-    /// It has reached nobody.
+    /// ssh could not connect.
     #[error("git {step} failed: {said}")]
     Unreached {
-        /// What it was to do.
+        /// The subcommand.
         step: String,
-        /// What ssh said of that.
+        /// ssh's message.
         said: String,
     },
-    /// What it is to read can't be handed to it.
+    /// Its standard input can't be written.
     #[error("can't hand git what it is to read")]
     Feed {
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// It says something that nobody can read.
+    /// Its output can't be parsed.
     #[error("git {step} said something else than it should")]
     Unreadable {
-        /// What it was to do.
+        /// The subcommand.
         step: String,
     },
-    /// It took too long.
+    /// It exceeded its time limit.
     #[error("git {step} took too long")]
     OutOfTime {
-        /// What it was to do.
+        /// The subcommand.
         step: String,
     },
-    /// It says more than is held.
+    /// Its output exceeds [`MOST_BYTES`].
     #[error("git {step} said too much")]
     TooMuch {
-        /// What it was to do.
+        /// The subcommand.
         step: String,
     },
-    /// It needed more memory than it may have.
+    /// It exceeded its memory limit.
     #[error("git {step} needed more than 2 GiB of memory, which no ordinary repository takes")]
     OutOfMemory {
-        /// What it was to do.
+        /// The subcommand.
         step: String,
     },
-    /// It has taken what is kept free of the disk.
+    /// It has filled the disk up to the reserve.
     #[error("git {step} was ended: it has filled the disk up to what is kept free for records")]
     DiskFull {
-        /// What it was to do.
+        /// The subcommand.
         step: String,
     },
-    /// Somebody wanted it to stop.
+    /// It was canceled.
     #[error("canceled")]
     Canceled,
-    /// A sandbox or another user could write what it would obey.
+    /// A sandbox or another user could write a file that it would obey.
     #[error("can't have git obey the user's settings")]
     Untrusted {
-        /// What, and who.
+        /// The file, and its writer.
         #[from]
         source: UntrustedFileError,
     },
 }
 
-/// What holds whatever else is set.
+/// Settings that override any other.
 const SAFE: [&str; 24] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -155,29 +156,29 @@ const SAFE: [&str; 24] = [
     "advice.defaultBranchName=false",
 ];
 
-/// By which codes it ends when it has done its part, and where it says by one that there was nothing.
+/// Exit codes of success; some subcommands exit with 1 if there was no match.
 const DONE: [i32; 1] = [0];
 const DONE_OR_NONE: [i32; 2] = [0, 1];
 
-/// All its steps together.
+/// Maximum duration of all its steps together.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// Between looks. A fast disk takes less than the reserve in that time.
+/// Interval between checks. A fast disk takes less than the reserve in that time.
 const TICK: Duration = Duration::from_millis(20);
 
-/// As much of what it says of itself is kept.
+/// Maximum number of bytes of its standard error that are kept.
 const LAST_BYTES: usize = 4 << 10;
 
-/// As much as it may answer.
+/// Maximum size of its standard output, in bytes.
 const MOST_BYTES: usize = 256 << 20;
 
 // === impl Place ===
 
 impl Place {
-    /// Whether a file is of the repository itself, which is the host's own.
+    /// Returns true if a file is in the repository itself, which belongs to the host.
     fn holds(&self, file: &Path) -> bool {
         let place = self.repository();
-        // The user's own is looked for at the root.
+        // The user's settings are read with `/` as the directory.
         place.parent().is_some() && file.starts_with(place)
     }
 
@@ -193,12 +194,12 @@ impl Place {
 // === impl Git ===
 
 impl<'g> Git<'g> {
-    /// Git for a bare repository.
+    /// Returns git for a bare repository.
     pub(super) fn bare(repository: &Path, env: &'g HostEnv, is_canceled: &'g dyn Fn() -> bool) -> Self {
         Self::at(Place::Bare(repository.to_owned()), env, is_canceled)
     }
 
-    /// The same, with the objects that it makes in that directory. It reads those of the repository, too.
+    /// Returns git for a bare repository, with new objects in that directory. It reads the repository's objects, too.
     pub(super) fn quarantined(
         repository: &Path,
         objects: &Path,
@@ -209,7 +210,7 @@ impl<'g> Git<'g> {
         Self::at(place, env, is_canceled)
     }
 
-    /// Git for a directory that the host is laying out, and nobody else has written to.
+    /// Returns git for a directory that the host is laying out, and only the host has written to.
     pub(super) fn in_directory(
         directory: &Path,
         env: &'g HostEnv,
@@ -218,7 +219,7 @@ impl<'g> Git<'g> {
         Self::at(Place::Directory(directory.to_owned()), env, is_canceled)
     }
 
-    /// Git for a bare repository and a few files that the host has laid out beside it.
+    /// Returns git for a bare repository and a few files that the host has laid out beside it.
     pub(super) fn beside(&self, repository: &Path, files: &Path) -> Self {
         let place = Place::Beside { repository: repository.to_owned(), files: files.to_owned() };
         Self { place, ..*self }
@@ -228,12 +229,12 @@ impl<'g> Git<'g> {
         Self { place, env, is_canceled, deadline: Instant::now() + LONGEST }
     }
 
-    /// Has it do something here, and gives what it answers.
+    /// Runs a subcommand, and returns its standard output.
     pub(super) fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>, GitError> {
         self.feed(arguments, |_| Ok(()))
     }
 
-    /// The same with something to read. What can't be written to it ends it.
+    /// Runs a subcommand with standard input. If the input can't be written, git is killed.
     pub(super) fn feed<A: AsRef<OsStr>>(
         &self,
         arguments: &[A],
@@ -242,7 +243,7 @@ impl<'g> Git<'g> {
         self.to_the_end((self.command(arguments), step(arguments)), &DONE, feed)
     }
 
-    /// The same where git says by its exit code whether there was any.
+    /// Runs a subcommand with standard input that exits with 1 if nothing matched.
     pub(super) fn filter<A: AsRef<OsStr>>(
         &self,
         arguments: &[A],
@@ -251,7 +252,7 @@ impl<'g> Git<'g> {
         self.to_the_end((self.command(arguments), step(arguments)), &DONE_OR_NONE, feed)
     }
 
-    /// Has it do something at a remote, with the credentials that the user has for it.
+    /// Runs a subcommand at a remote, with the user's credentials.
     pub(super) fn reach<A: AsRef<OsStr>>(
         &self,
         pinned: &Pinned,
@@ -263,7 +264,7 @@ impl<'g> Git<'g> {
         loop {
             let way = ways.next().unwrap_or_default();
             match self.reach_by(pinned, (way, &settings), arguments) {
-                // Nothing of it has got there, so somebody else may be asked the same.
+                // Nothing was sent to that address, so the next one may be tried.
                 Err(GitError::Unreached { .. }) if !ways.as_slice().is_empty() => {}
                 reached => return reached,
             }
@@ -289,7 +290,7 @@ impl<'g> Git<'g> {
         self.to_the_end((command, step(arguments)), &DONE, |_| Ok(()))
     }
 
-    /// Those settings of the user's that say who the user is for servers, from files that no other user can write.
+    /// Returns the user's settings with identity and credentials, from files that no other user can write.
     pub(super) fn settings(&self) -> Result<Settings, GitError> {
         let mut command = self.blank();
         let list = ["config", "--list", "--includes", "--show-origin", "-z"];
@@ -307,12 +308,12 @@ impl<'g> Git<'g> {
         command
     }
 
-    /// Git with nobody's settings and nobody's environment.
+    /// Returns git without any settings or environment.
     fn blank(&self) -> Command {
         let mut command = Command::new("git");
         command.env_clear();
         if let Some(path) = self.env.path() {
-            // Git itself, and what it starts, is found by it.
+            // Git itself, and the programs that it starts, are found by it.
             command.env("PATH", std::env::join_paths(trusted_search_path(path)).unwrap_or_default());
         }
         match &self.place {
@@ -349,7 +350,7 @@ impl<'g> Git<'g> {
         feed: impl FnOnce(&mut dyn Write) -> std::io::Result<()> + Send,
     ) -> Result<Vec<u8>, GitError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Its helpers end with it.
+        // Its helpers are killed with it.
         command.process_group(0);
         let disk = Disk::of(self.place.repository());
         let mut child = command.spawn().map_err(|source| GitError::Start { source })?;
@@ -366,7 +367,7 @@ impl<'g> Git<'g> {
                 Some(stdin) => {
                     let mut to = BufWriter::with_capacity(64 << 10, stdin);
                     feed(&mut to).and_then(|()| to.flush()).inspect_err(|_| {
-                        // What was half said must not be taken for the whole: it goes before its input ends.
+                        // Git is killed before its input ends, so that it doesn't take a part for the whole.
                         let _ = end();
                     })
                 }
@@ -381,7 +382,7 @@ impl<'g> Git<'g> {
         let status = child.wait().map_err(|source| GitError::Watch { source })?;
         let heard = heard?;
         match (status.code().is_some_and(|code| done.contains(&code)), fed) {
-            // It may know enough before it has heard all.
+            // Git may succeed without reading all of its input.
             (true, Ok(())) => Ok(heard.stdout),
             (true, Err(source)) => Err(GitError::Feed { source }),
             (false, Err(source)) if source.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -395,7 +396,7 @@ impl<'g> Git<'g> {
         }
     }
 
-    /// Hears it out, within its time and its part of the disk.
+    /// Reads its output to the end, within the time limit and the limit on the disk.
     fn listen(&self, child: &mut Child, step: &str, disk: &Disk) -> Result<Heard, GitError> {
         let mut open: Vec<(OwnedFd, bool)> = Vec::new();
         open.extend(child.stdout.take().map(|stream| (OwnedFd::from(stream), true)));
@@ -447,7 +448,7 @@ impl<'g> Git<'g> {
 // === impl GitError ===
 
 impl GitError {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Start { .. } => "git_unavailable",
@@ -464,7 +465,7 @@ impl GitError {
     }
 }
 
-/// What it is to do: the first word that is no option.
+/// Returns the subcommand: the first word that is no option or setting.
 fn step<A: AsRef<OsStr>>(arguments: &[A]) -> String {
     let words = arguments.iter().map(|argument| argument.as_ref().to_string_lossy());
     words

@@ -1,4 +1,4 @@
-//! What a sandbox has left in a directory, read as files: by descriptors, through no link, names vetted, and git never asked.
+//! Reads a sandbox's directory as files: by descriptors, without following links, with vetted names, and without git.
 
 use belljar_policy::git::{InvalidTreePath, TreePath, is_dot_git};
 use belljar_policy::handoff::TELLING_BYTES;
@@ -13,74 +13,74 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) entries: Vec<Entry>,
-    /// What was passed over: repositories, and what is neither file, link nor directory.
+    /// Skipped paths: repositories, and entries that are neither file, link nor directory.
     pub(super) left_out: Vec<String>,
 }
 
-/// One of them.
+/// A file or a link.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) path: TreePath,
     pub(super) kind: Kind,
 }
 
-/// What it is, as git has it.
+/// Kind of an entry, as in git.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     File { is_executable: bool, size: u64 },
     Link { target: String },
 }
 
-/// How much there may be.
+/// Limits of a tree.
 #[derive(Debug, Clone, Copy)]
 pub struct TreeLimits {
-    /// Files and links.
+    /// Maximum number of files and links. Default: 200,000.
     pub files: usize,
-    /// Bytes of all together.
+    /// Maximum size of all files together, in bytes. Default: 4 GiB.
     pub bytes: u64,
-    /// Bytes of one.
+    /// Maximum size of one file, in bytes. Default: 256 MiB.
     pub file_bytes: u64,
 }
 
-/// Why a directory can't be read as a tree.
+/// Reasons why a directory can't be read as a tree.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// A name can't be in a tree.
+    /// A name is not allowed in a tree.
     #[error("{path:?} can't be in a repository")]
     Name {
         /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: InvalidTreePath,
     },
-    /// Git goes by such a file, and by where a link leads.
+    /// Git obeys files of that name, so they must not be links.
     #[error("{path:?} is a link, and git would go by it")]
     Link {
         /// The path.
         path: String,
     },
-    /// There is too much.
+    /// A limit is exceeded.
     #[error("there is more than may be pushed: {what}")]
     TooMuch {
-        /// Of what.
+        /// The limited quantity.
         what: &'static str,
     },
-    /// A file was written to while it was read.
+    /// A file changed while it was read.
     #[error("{path:?} was changed while it was read")]
     Changed {
         /// The path.
         path: String,
     },
-    /// Something can't be read.
+    /// A directory can't be read.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
 }
 
-/// As many times more files there may be where some are left out.
+/// Factor by which the number of files may exceed its limit before ignored files are left out.
 const MORE: usize = 5;
 
-/// The longest text of a link.
+/// Maximum length of a link's target, in bytes.
 const LONGEST_LINK: usize = 4096;
 
 // === impl TreeLimits ===
@@ -94,19 +94,20 @@ impl Default for TreeLimits {
 // === impl Tree ===
 
 impl Tree {
-    /// Looks at everything below a directory. No file is opened yet.
+    /// Lists all files below a directory, within the limits. Opens no file yet.
     pub(super) fn read(top: &Directory, limits: TreeLimits) -> Result<Self, TreeError> {
         let tree = Self::read_names(top, limits)?;
         tree.check(limits)?;
         Ok(tree)
     }
 
-    /// The same where something of it is left out before it is [checked](Self::check): there may be more.
+    /// Lists all files below a directory, for a caller that leaves some out and then [checks](Self::check) the limits: more
+    /// are listed.
     pub(super) fn read_more(top: &Directory, limits: TreeLimits) -> Result<Self, TreeError> {
         Self::read_names(top, TreeLimits { files: limits.files * MORE, ..limits })
     }
 
-    /// Whether there is no more of it than may be.
+    /// Checks the limits.
     pub(super) fn check(&self, limits: TreeLimits) -> Result<(), TreeError> {
         let too_much = |what| Err(TreeError::TooMuch { what });
         let mut bytes = 0;
@@ -124,7 +125,7 @@ impl Tree {
         }
     }
 
-    /// Leaves out what is in the place of these paths, and below. Each of which there is something is noted as left out.
+    /// Removes the entries at these paths and below. Each path that had entries is added to the skipped ones.
     pub(super) fn leave_out_below<'p>(&mut self, paths: impl Iterator<Item = &'p str>) {
         for path in paths {
             let before = self.entries.len();
@@ -141,7 +142,7 @@ impl Tree {
     fn read_names(top: &Directory, limits: TreeLimits) -> Result<Self, TreeError> {
         let mut tree = Self { entries: Vec::new(), left_out: Vec::new() };
         let mut pending = vec![PathBuf::new()];
-        // Directories count, too: somebody may have made nothing else.
+        // Directories count, too: an attacker could make endlessly many.
         let mut seen = 0;
         while let Some(below) = pending.pop() {
             let names = match below.as_os_str().is_empty() {
@@ -169,17 +170,17 @@ impl Tree {
         Ok(tree)
     }
 
-    /// What is there, if it comes into the tree.
+    /// Returns the kind of an entry that belongs in the tree.
     fn note(&mut self, top: &Directory, path: &Path, name: &Name) -> Result<Option<Kind>, TreeError> {
         let shown = || path.display().to_string();
         if is_own_repository(name) {
-            // A repository, or the file that says where one is: nobody looks into it. That at the top is to be expected.
+            // A repository, or a file that names one: it is skipped. The one at the top is expected.
             if path.components().count() > 1 || name.kind != FileType::Directory {
                 self.left_out.push(shown());
             }
             return Ok(None);
         }
-        // Also of what is passed over: whoever makes such a name has something in mind.
+        // Skipped entries are vetted, too: such a name suggests an attack.
         vetted(path)?;
         match name.kind {
             FileType::Directory => Ok(None),
@@ -198,7 +199,7 @@ impl Tree {
                     .ok_or_else(|| TreeError::Name { path: shown(), source })
             }
             FileType::RegularFile => {
-                // What has gone meanwhile is gone.
+                // The file may be gone meanwhile.
                 let Some(stat) = top.stat(path)? else { return Ok(None) };
                 let (is_executable, size) = (stat.st_mode & 0o100 != 0, stat.st_size.unsigned_abs());
                 Ok(Some(Kind::File { is_executable, size }))
@@ -214,7 +215,7 @@ impl Tree {
 // === impl Entry ===
 
 impl Entry {
-    /// Git's mode.
+    /// Returns git's mode.
     pub(super) fn mode(&self) -> &'static str {
         match self.kind {
             Kind::File { is_executable: false, .. } => "100644",
@@ -223,14 +224,14 @@ impl Entry {
         }
     }
 
-    /// Writes its content behind its length, as `git fast-import` reads it. Returns the beginning of the content of a file.
+    /// Writes its length and content, as `git fast-import` reads it. Returns the first bytes of a file.
     pub(super) fn write(&self, top: &Directory, to: &mut dyn Write) -> io::Result<Vec<u8>> {
         let (mut content, length): (Box<dyn Read>, u64) = match &self.kind {
             Kind::Link { target } => (Box::new(target.as_bytes()), target.len() as u64),
             Kind::File { .. } => {
                 let file = top.open_file(Path::new(self.path.as_str()))?;
                 let length = file.metadata()?.len();
-                // It was looked at a while ago, and bounds hold.
+                // The size was checked against the limits before, so it must not have changed.
                 if !matches!(self.kind, Kind::File { size, .. } if size == length) {
                     return Err(changed(&self.path));
                 }
@@ -274,12 +275,12 @@ fn vetted(path: &Path) -> Result<TreePath, TreeError> {
         .map_err(|source| TreeError::Name { path: path.display().to_string(), source })
 }
 
-/// `.git`, in that spelling alone: whoever writes it otherwise doesn't mean a repository.
+/// Returns true for `.git` in exactly that spelling. Other spellings are rejected by [`vetted`].
 fn is_own_repository(name: &Name) -> bool {
     name.name.as_bytes() == b".git"
 }
 
-/// Files that git itself goes by, and doesn't follow links for.
+/// Returns true for files that git itself obeys, and doesn't follow links for.
 fn is_heeded(name: &Name) -> bool {
     let folded = belljar_policy::git::folded(&name.name.to_string_lossy());
     matches!(folded.as_str(), ".gitmodules" | ".gitattributes" | ".gitignore" | ".mailmap")

@@ -1,18 +1,18 @@
-//! What somebody asks for who wants a sandbox, and where they say so.
+//! The part of a sandbox request that access rules apply to, with the JSON paths of its members.
 
 use crate::images::Image;
 use belljar_contract::job::step::Action;
 use belljar_contract::worker::assignment::SandboxOrder;
 use belljar_contract::worker::session::OpenSessionRequest;
 
-/// Such an order.
+/// A sandbox request.
 pub(crate) struct Order<'a> {
-    /// What it is, as it is told.
+    /// Its kind, for error messages.
     pub(super) what: &'static str,
     pub(super) image: (&'static str, &'a Image),
-    /// Where it asks for the web, and what there would ask for nothing; nothing if it doesn't ask.
+    /// JSON path of the network request, and the value that would disable it; `None` if no network is requested.
     pub(super) web: Option<(&'static str, &'static str)>,
-    /// The programs that it starts by itself.
+    /// Programs that it starts itself, with their JSON paths.
     pub(super) programs: Vec<(String, &'a str)>,
 }
 
@@ -21,7 +21,7 @@ const NO_NETWORK: &str = "expected `none`";
 // === impl Order ===
 
 impl<'a> Order<'a> {
-    /// That of a job.
+    /// Returns the request of a job.
     pub(crate) fn of_job(sandbox: &'a SandboxOrder, image: &'a Image) -> Self {
         let web = match sandbox.job_spec {
             Some(_) => ("$.sandbox.job_spec.constraints.ext_net_allowed", "expected false"),
@@ -35,7 +35,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// That of a session. What is started in it is said later.
+    /// Returns the request of a session. Programs are started in it later.
     pub(crate) fn of_session(request: &OpenSessionRequest, image: &'a Image) -> Self {
         Self {
             what: "a session",
@@ -46,7 +46,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// The programs that a job itself starts, and where it says so.
+/// Returns the programs that a job starts itself, with their JSON paths.
 fn programs(sandbox: &SandboxOrder) -> impl Iterator<Item = (String, &str)> {
     let command =
         sandbox.command.first().map(|program| ("$.sandbox.command[0]".to_owned(), program.as_str()));

@@ -1,4 +1,4 @@
-//! What one sandbox has by the level of its agent, held against what is asked for.
+//! The permissions of one sandbox, by its agent's trust level, and their check against a request.
 
 use super::order::Order;
 use crate::images::Image;
@@ -10,7 +10,7 @@ use belljar_tools::caller::Identity;
 use std::fmt;
 use std::path::Path;
 
-/// What a sandbox has.
+/// Permissions of a sandbox.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
     whose: Whose,
@@ -18,11 +18,11 @@ pub(crate) struct Terms {
     programs: Option<ProgramList>,
 }
 
-/// Somebody, as they are told of themselves, and what they ask a sandbox for.
+/// The identity that a sandbox is for, and the kind of the request.
 #[derive(Debug, Clone)]
 pub(crate) struct Whose(Identity, &'static str);
 
-/// More is asked for than an agent has. Each says where, and what would be right.
+/// A request exceeds the agent's permissions. Each message has the JSON path and an accepted value.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TooMuch {
     #[error(transparent)]
@@ -46,13 +46,13 @@ pub(crate) enum TooMuch {
     },
 }
 
-/// So many names of programs are told.
+/// Maximum number of program names in an error message.
 const SHOWN: usize = 12;
 
 // === impl Terms ===
 
 impl Terms {
-    /// Those of somebody who stands so.
+    /// Returns the terms of an identity with that standing.
     pub(super) fn of(identity: Identity, stood: &Stood, order: &Order<'_>) -> Result<Self, TooMuch> {
         let whose = Whose(identity, order.what);
         let compiled = of_node(Compiled::of_agent(&stood.agent.permissions), order.web.is_some());
@@ -66,23 +66,23 @@ impl Terms {
         Ok(Self { whose, compiled, programs })
     }
 
-    /// As whom it was made.
+    /// Returns the identity that the sandbox is for.
     pub(super) fn identity(&self) -> &Identity {
         &self.whose.0
     }
 
-    /// What a sandbox has by them.
+    /// Returns the permissions of the sandbox.
     pub(crate) fn compiled(&self) -> &Compiled {
         &self.compiled
     }
 
-    /// The only programs that can be started in it, if not all can.
+    /// Returns the allowlist of programs; `None` if all may be started.
     pub(crate) fn programs(&self) -> Option<&ProgramList> {
         self.programs.as_ref()
     }
 
-    /// Whether nothing else is asked for. Its workspace begins empty and is lent nothing, and its sandbox has a root of its own:
-    /// more than that no level takes away.
+    /// Checks that the request doesn't exceed the permissions. Its workspace is empty, has no host files and its own root
+    /// file system; no level permits less than that.
     pub(super) fn admit(&self, order: &Order<'_>) -> Result<(), TooMuch> {
         if let Some((place, right)) = order.web
             && self.compiled.web == WebTerms::None
@@ -96,7 +96,7 @@ impl Terms {
         order.programs.iter().try_for_each(|(place, program)| self.admit_program(place, program))
     }
 
-    /// Whether a program may be started in it, which is asked for there.
+    /// Checks that a program may be started in it; `place` is its JSON path.
     ///
     /// # Errors
     /// [`TooMuch::Program`]
@@ -109,7 +109,8 @@ impl Terms {
     }
 }
 
-/// What of a level there is in a sandbox of a node: its workspace begins empty, and it goes by the web or not at all.
+/// Restricts a level's permissions to those that a sandbox of a node can have: its workspace is empty, and git is available
+/// only with the web.
 fn of_node(level: Compiled, wants_web: bool) -> Compiled {
     let level = Compiled { workspace: WorkspaceTerms::Empty, is_lent_to: false, ..level };
     match wants_web {

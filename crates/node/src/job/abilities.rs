@@ -1,4 +1,4 @@
-//! What a node can run of the jobs in a database that several nodes share.
+//! Decides which jobs a node can run, of those in a database that several nodes share.
 //!
 //! ```text
 //! waiting job ─► runs here? ─ yes ─► claimed
@@ -7,7 +7,7 @@
 //!                          │ no, for PATIENCE
 //!                          └─► claimed, and ended with the reason
 //! ```
-//! Each instance announces what it can run. One that has announced nothing may run anything.
+//! Each instance announces its abilities. An instance without an announcement is assumed to run any job.
 
 use super::Workplace;
 use crate::images::{Image, OF_JOB};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Images and models of one instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Abilities {
-    /// Whether the node's own programs run: its last canary sandbox did.
+    /// True if the node's own programs run: its last canary sandbox succeeded.
     #[serde(default = "yes")]
     native: bool,
     images: Vec<String>,
@@ -51,7 +51,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 // === impl Abilities ===
 
 impl Abilities {
-    /// What a node can run now.
+    /// Returns the current abilities of a node.
     pub(crate) fn of(workplace: &Workplace) -> Self {
         let rules = workplace.images.rules();
         let models = workplace.models.names();
@@ -60,18 +60,18 @@ impl Abilities {
         Self { native, images, requires_digest: rules.requires_digest, models }
     }
 
-    /// The text by which other instances are told.
+    /// Returns the text that is announced to other instances.
     pub(crate) fn announcement(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Returns true if a job can run there. What else it asks for is looked at when it begins.
+    /// Returns true if a job's image and models are available there. Its other requirements are checked when it begins.
     fn can_run(&self, assignment: &Assignment) -> bool {
         self.has_image(assignment.sandbox.image.as_deref()) && self.has_models(assignment)
     }
 
     fn has_image(&self, image: Option<&str>) -> bool {
-        // Without an image it is the default of the node that claims it. Jobs are accepted with one.
+        // A job without an image gets the default of the node that claims it. Jobs are accepted with one.
         let image = match image {
             Some(NATIVE_IMAGE) => return self.native,
             Some(image) => image,
@@ -104,7 +104,7 @@ impl Fits for Choice {
     fn runs(&self, assignment: &Assignment) -> bool {
         let (sandbox, workplace) = (&assignment.sandbox, &self.workplace);
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB);
-        // Where sandboxes can't be made, that is looked at again each time.
+        // If sandboxes can't be made at the moment, each claim checks that again.
         let can_make = |image: Image| image != Image::Native || workplace.canary.was_well();
         image.is_ok_and(can_make) && workplace.models.allowed(sandbox).is_ok()
     }
@@ -118,16 +118,16 @@ impl Fits for Choice {
 
 fn can_run(instance: &Instance, assignment: &Assignment) -> bool {
     let announced = instance.abilities.as_deref().map(serde_json::from_str::<Abilities>);
-    // An older node announces nothing, and a newer one may announce more.
+    // An older node announces nothing, and a newer one may announce more: both are assumed to run any job.
     !matches!(announced, Some(Ok(abilities)) if !abilities.can_run(assignment))
 }
 
 // === impl Unwanted ===
 
 impl Unwanted {
-    /// Returns true if no instance could run that job for as long as is waited.
+    /// Returns true if no instance could run that job for [`PATIENCE`].
     fn is_over(&mut self, number: u64, can_another: bool, now: Instant) -> bool {
-        // Jobs that were canceled or claimed meanwhile are not asked about any more.
+        // Forgets jobs that were canceled or claimed meanwhile.
         self.0.retain(|_, since| now.duration_since(*since) < 2 * PATIENCE);
         if can_another {
             self.0.remove(&number);
@@ -190,7 +190,7 @@ mod tests {
         let second = Duration::from_secs(1);
         assert!(!unwanted.is_over(1, false, begun));
         assert!(!unwanted.is_over(1, false, begun + PATIENCE - second));
-        // An instance that can run it has come.
+        // An instance that can run it has appeared.
         assert!(!unwanted.is_over(1, true, begun + PATIENCE - second));
         assert!(!unwanted.is_over(1, false, begun + PATIENCE));
         assert!(!unwanted.is_over(2, false, begun + PATIENCE));

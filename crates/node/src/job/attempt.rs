@@ -1,11 +1,11 @@
-//! One attempt at a job, by the instance that has claimed it.
+//! A single attempt at a job, by the instance that claimed it.
 //!
 //! ```text
 //! claimed ─► thread: sandbox, watched ──────────────► ended ─┬─► recorded, until it is
 //!               │                                            └─► folder removed
-//!               └─ begun, steps, what is printed ─► recorder ─► events, in progress
+//!               └─ begun, steps, output ─► recorder ─► events, in progress
 //! ```
-//! The run's folder waits for no record, nor for the recorder: it may be what fills the disk that they need.
+//! The run's folder is removed without waiting for a record or the recorder: it may be what fills the disk that they need.
 
 use super::Workplace;
 use super::outcome::Came;
@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
-/// Says whether a job is to stop, why, and how long it may take.
+/// A request to stop a job, with its reason and grace period.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop(Arc<Mutex<Stopping>>);
 
@@ -38,27 +38,27 @@ struct Stopping {
     grace: Duration,
 }
 
-/// Why a job is to stop.
+/// Reasons to stop a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// Somebody wants it to.
+    /// A client has canceled it.
     Canceled,
-    /// The node stops.
+    /// The node is stopping.
     Shutdown,
-    /// Its agent has less, by now, than its sandbox was made with.
+    /// Its agent's current permissions no longer cover the sandbox's terms.
     Demoted,
-    /// It is another's by now.
+    /// Another instance has taken over the job.
     Lost,
 }
 
-/// How long is waited before something is recorded once more that could not be.
+/// Backoff between attempts to write a record, from the first pause up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// So long it is tried when the node stops; what is not recorded then is found by the next one to start.
+/// Maximum time for writing records when the node stops. The next start finds jobs whose end is not recorded then.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Carries out what was claimed, and records how it ended; whether it is recorded, or another's to record.
+/// Runs a claimed job, and records its end. Returns true if the end is recorded, or is another instance's to record.
 pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop: &Stop) -> bool {
     let (job_id, fence) = (claimed.job.job_id.clone(), claimed.fence());
     let waited = workplace.now().duration_since(claimed.job.accepted_at).unsigned_abs();
@@ -76,8 +76,8 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     belljar_failpoint::reached("run.collected");
     let Run { came, folder, has_begun, ran } = ran.unwrap_or_else(|died| Run::of_fault(&died, true));
     let removed = folder.map(|folder| tokio::task::spawn_blocking(move || remove(folder)));
-    // The thread is gone, and with it the other end of what the recorder hears. What it still has to record may wait for the room
-    // that the folder takes.
+    // The run's thread has ended and closed its channel to the recorder. The recorder's last events may wait for the disk
+    // space that the folder takes.
     let untold = recording.await.unwrap_or_default();
     let (mut kept, failure) = (Instant::now(), came.outcome.failure_code);
     let mut ended_as = None;
@@ -89,11 +89,11 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
             let came = with_files(workplace, &assignment, keep_artifacts(workplace, came).await).await;
             let Came { ending, outcome } = came;
             kept = Instant::now();
-            // A job that was not begun says nothing of anybody.
+            // A job that was not begun says nothing about its agent.
             let earns = workplace.trust.is_earned() && has_begun;
             let trust = earns.then(|| NodeTrust::ended(&assignment, (ending, &outcome), workplace.now()));
             let report = Report { untold, ending, outcome, trust: trust.flatten() };
-            // What came of it may be long, and is written down as one document.
+            // An outcome may be long, and is written as one document.
             let (place, id) = (Arc::clone(workplace), job_id.clone());
             let recorded = apart(async move { end(&place, (&id, fence), report).await }).await;
             let recorded = recorded.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
@@ -110,7 +110,7 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     workplace.traces.tell(&noted, ran.as_ref(), &told);
     workplace.hub.ring(&job_id);
     if let Some(removed) = removed {
-        // Until then the run counts as one that takes room.
+        // Until then the run counts as one that uses the disk.
         let _ = removed.await;
     }
     match recorded {
@@ -122,18 +122,18 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     }
 }
 
-/// Removes what a run has left in its folder. Nothing of it is needed any more: what is kept was taken out before.
+/// Removes a run's folder. Artifacts were taken out before.
 fn remove(folder: RunFolder) {
     belljar_failpoint::reached("folder.before_removal");
     let run_id = folder.id().clone();
     if let Err(error) = folder.remove() {
-        // The next run that begins here finds it by its name, and tries again.
+        // The next run that begins here finds the folder by its name, and tries again.
         tracing::warn!(%run_id, error = crate::chain(&error), "the folder of a run is not removed");
     }
     belljar_failpoint::reached("folder.after_removal");
 }
 
-/// Puts what the job has left where it is kept, before anybody is told of it.
+/// Stores the job's artifacts, before they are reported.
 async fn keep_artifacts(workplace: &Workplace, came: Came) -> Came {
     for artifact in &came.outcome.artifacts {
         let keep = || workplace.artifacts.keep(&artifact.sha256);
@@ -146,9 +146,9 @@ async fn keep_artifacts(workplace: &Workplace, came: Came) -> Came {
     came
 }
 
-/// Adds the files that the job's agent has put into its task (`artifact.put`): they are what the job has left, too.
+/// Adds the files that the job's agent has put into its task (`artifact.put`): they are artifacts of the job, too.
 async fn with_files(workplace: &Workplace, assignment: &Assignment, came: Came) -> Came {
-    // A command has no tools.
+    // A job that is a command has no tools.
     if assignment.sandbox.job_spec.is_none() {
         return came;
     }
@@ -163,7 +163,7 @@ async fn with_files(workplace: &Workplace, assignment: &Assignment, came: Came) 
     }
 }
 
-/// How it ended, as is recorded.
+/// Records the end of a job, and returns the recorded state.
 async fn end(
     workplace: &Workplace,
     (job_id, fence): Claim<'_>,
@@ -176,7 +176,7 @@ async fn end(
     if error.is_passing() {
         return Err(error);
     }
-    // The database doesn't take what came of it, and won't later: then it takes that.
+    // The database rejects this outcome, and will reject it later: a failure of the node is recorded instead.
     let Came { ending, outcome } = Came::of_fault(&error);
     let instead = Report { untold: Told::default(), ending, outcome, trust: None };
     insistently(&workplace.stop, ChangeError::is_passing, || record(instead.clone())).await.map(state)
@@ -187,7 +187,7 @@ fn state(ended: Ended) -> JobState {
     job.life.state
 }
 
-/// It was ended because the node stops: it may be begun again elsewhere, or is over as a failure of the node.
+/// Records that a job was ended because the node stops: another attempt is made, or the job has failed because of the node.
 async fn leave(workplace: &Workplace, (job_id, fence): Claim<'_>, left: Left) -> Result<(), ChangeError> {
     let now = workplace.now();
     let record = || workplace.jobs.leave(job_id, fence, left, now);
@@ -196,8 +196,8 @@ async fn leave(workplace: &Workplace, (job_id, fence): Claim<'_>, left: Left) ->
 
 type Claim<'a> = (&'a belljar_contract::id::JobId, belljar_policy::lifecycle::Fence);
 
-/// Does something as often as it takes, as long as what hinders it may pass: while the database can't be reached, what is
-/// known is known here alone. When the node stops, it is tried for a little longer.
+/// Retries an action with backoff, while its error may pass. While the database can't be reached, the result is known only
+/// here. When the node stops, it is tried for [`LAST_PATIENCE`] longer.
 pub(super) async fn insistently<T, E: Error, F: Future<Output = Result<T, E>>>(
     stop: &CancellationToken,
     is_passing: impl Fn(&E) -> bool,
@@ -224,7 +224,7 @@ pub(super) async fn insistently<T, E: Error, F: Future<Output = Result<T, E>>>(
 // === impl Stop ===
 
 impl Stop {
-    /// At once. The first reason counts, but that it is another's by now counts more than any.
+    /// Requests an immediate stop. The first reason is kept, except that [`Why::Lost`] replaces any other.
     pub(super) fn because(&self, why: Why) {
         let mut stopping = self.locked();
         if stopping.why.is_none() || why == Why::Lost {
@@ -233,7 +233,7 @@ impl Stop {
         stopping.grace = Duration::ZERO;
     }
 
-    /// By being asked to, and by force after so long; unless it is to stop already.
+    /// Requests a stop with a grace period before the kill; has no effect if a stop was requested before.
     pub(super) fn within(&self, grace: Duration, why: Why) {
         let mut stopping = self.locked();
         if stopping.why.is_none() {
@@ -245,7 +245,7 @@ impl Stop {
         self.locked().why
     }
 
-    /// How long it may take to stop.
+    /// Returns the grace period.
     pub(super) fn grace(&self) -> Duration {
         self.locked().grace
     }

@@ -1,5 +1,5 @@
-//! What a job's agent is told besides what the job says: preferences and skills of those for whom it is done, as they are when the job
-//! is accepted (`spec/1 §Context Supplied to SBA`). What the job itself says prevails.
+//! Adds context to a job: preferences and skills of its user, groups and project, as they are when the job is accepted
+//! (`spec/1 §Context Supplied to SBA`). The job's own context takes precedence.
 
 mod files;
 mod identity;
@@ -16,26 +16,26 @@ use belljar_store::skills::Skills;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// What was looked up for a job.
+/// The stores of preferences and skills.
 #[derive(Debug, Clone)]
 pub(crate) struct Library {
     preferences: Preferences,
     skills: Skills,
 }
 
-/// It can't be looked up.
+/// Reasons why the context can't be added.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ContextError {
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// What was put together is no job.
+    /// The job with the added context is not a valid job.
     #[error("what was looked up for the job does not fit into it: {why}")]
     Unfit { why: String },
     #[error(transparent)]
     Event(#[from] EventError),
 }
 
-/// Which preferences and skills a job was given, as the audit has it.
+/// Audit record of the preferences and skills that a job was given.
 #[derive(Debug, Serialize)]
 struct Applied<'a> {
     job_id: &'a JobId,
@@ -44,10 +44,10 @@ struct Applied<'a> {
     skills: Vec<Value>,
 }
 
-/// The kind of that record.
+/// Kind of the audit record.
 const RESOLVED: &str = "job_context_resolved";
 
-/// The longest text that is added to a job, in bytes: of all skills together.
+/// Maximum size of all added skills together, in bytes.
 const LONGEST_SKILLS: usize = 1 << 20;
 
 // === impl Library ===
@@ -58,7 +58,7 @@ impl Library {
         Self { preferences, skills: Skills::new(database.clone()) }
     }
 
-    /// Puts what holds for those scopes into a context. Whether anything was put there.
+    /// Adds the preferences and skills of those scopes to a context. Returns what was added; `None` if there was nothing.
     async fn fill(
         &self,
         context: &mut Map<String, Value>,
@@ -70,7 +70,8 @@ impl Library {
         Ok((has_preferences || !skills.is_empty()).then_some((effective, skills)))
     }
 
-    /// Adds the skills that the job names. Those that aren't there, or are too much, are left for the agent to ask for.
+    /// Adds the contents of skills that the job names. Unknown ones, and those that exceed the size limit, stay as names, for
+    /// the agent to fetch.
     async fn add_skills(
         &self,
         context: &mut Map<String, Value>,
@@ -106,7 +107,7 @@ impl Library {
     }
 }
 
-/// The skills that the job brings along, and those that were found.
+/// Joins the job's own skills and those that were found.
 fn with_given(given: Option<Value>, found: Vec<Value>) -> Value {
     let mut all = match given {
         None | Some(Value::Null) => Vec::new(),
@@ -120,7 +121,7 @@ fn with_given(given: Option<Value>, found: Vec<Value>) -> Value {
     all.into()
 }
 
-/// Adds the preferences that hold, but where the job says something else. Whether there are any.
+/// Adds the effective preferences that the job doesn't set itself. Returns true if there are any.
 fn add_preferences(context: &mut Map<String, Value>, effective: &Effective) -> bool {
     let own = Agent::Sandbox.key();
     let told: Vec<_> = effective
@@ -148,8 +149,8 @@ fn add_preferences(context: &mut Map<String, Value>, effective: &Effective) -> b
     true
 }
 
-/// A job with what was looked up for it; nothing where there was nothing, or no agent that would read it. What was applied is in the
-/// audit.
+/// Returns a job with its added context; `None` if nothing was added, or the job has no agent to read it. What was added is
+/// recorded in the audit log.
 pub(crate) async fn resolved(
     workplace: &Workplace,
     assignment: &Assignment,
@@ -176,7 +177,7 @@ pub(crate) async fn resolved(
     Ok(Some(resolved))
 }
 
-/// Records which preferences and skills a job was given.
+/// Records the preferences and skills that a job was given.
 fn record(
     workplace: &Workplace,
     assignment: &Assignment,

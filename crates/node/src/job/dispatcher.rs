@@ -1,4 +1,4 @@
-//! Takes jobs as long as there is room for one more, and has each of them carried out.
+//! Claims jobs while there is capacity, and runs each of them.
 
 use super::Workplace;
 use super::abilities::Choice;
@@ -16,29 +16,29 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-/// The jobs that this instance has.
+/// The jobs of this instance.
 pub(crate) struct Dispatcher {
     workplace: Arc<Workplace>,
-    /// Which jobs it claims, where other nodes may run those that it can't; all of them if `None`.
+    /// Filter of the jobs to claim, if other nodes share the database; `None` to claim all of them.
     choice: Option<Arc<dyn Fits>>,
     room: Arc<Semaphore>,
     queue: Queue,
     held: Mutex<HashMap<Claim, Held>>,
-    /// Claims in the database that nobody here knew of when it was last looked.
+    /// Claims in the database that this instance didn't know at the last check.
     strange: Mutex<HashSet<Claim>>,
-    /// Claims that are under way, and may be in the database already.
+    /// Number of claims that are being made, and may be in the database already.
     claims: AtomicU32,
 }
 
-/// A job, and the number of the claim by which it is held.
+/// A job's key, and the fencing token of its claim.
 type Claim = (String, Fence);
 
-/// How a claim is held.
+/// State of a claim.
 #[derive(Debug, Clone)]
 enum Held {
-    /// The job is carried out.
+    /// The job is running.
     Running(Stop),
-    /// It was, and it could not be recorded how it ended.
+    /// The job has ended, but its end could not be recorded.
     Unrecorded,
 }
 
@@ -53,19 +53,19 @@ impl Dispatcher {
         Self { workplace, choice, room, queue, held, strange, claims: AtomicU32::new(0) }
     }
 
-    /// Says that a job waits.
+    /// Notifies the dispatcher of a waiting job.
     pub(crate) fn wake(&self) {
         self.queue.add();
     }
 
-    /// Takes jobs until it is stopped; then it ends those that run, and is back when nothing of them is left.
+    /// Runs jobs until it is stopped; then it ends running jobs, and returns when all of them are over.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut attempts = JoinSet::new();
         while !stop.is_cancelled() {
             let Some(claimed) = self.next(&stop).await else { break };
             let (claimed, room) = claimed;
             let (claim, held) = ((claimed.job.job_id.key(), claimed.fence()), Stop::default());
-            // Before anybody may ask for it to stop, or look whether it is known.
+            // Before the job can be canceled, or its claim be checked.
             self.locked().insert(claim.clone(), Held::Running(held.clone()));
             self.claims.fetch_sub(1, Ordering::SeqCst);
             let dispatcher = Arc::clone(&self);
@@ -79,7 +79,7 @@ impl Dispatcher {
         while attempts.join_next().await.is_some() {}
     }
 
-    /// The next job, with room for it; nothing when it is stopped.
+    /// Waits for the next job and the capacity for it; `None` when stopped.
     async fn next(&self, stop: &CancellationToken) -> Option<(Claimed, tokio::sync::OwnedSemaphorePermit)> {
         let room = tokio::select! {
             () = stop.cancelled() => return None,
@@ -101,7 +101,7 @@ impl Dispatcher {
                     return Some((claimed, room));
                 }
                 Ok(None) => self.queue.is_empty(known),
-                // The heart notices, and makes it known again.
+                // The heartbeat notices the claim, and returns the job to the queue.
                 Err(ClaimError::GivenUp { .. }) => self.queue.is_empty(known),
                 Err(ClaimError::Database(error)) => {
                     tracing::warn!(error = crate::chain(&error), "can't take a job");
@@ -122,9 +122,9 @@ impl Dispatcher {
 
     async fn carry_out(&self, claim: Claim, claimed: Claimed, stop: Stop) {
         let workplace = Arc::clone(&self.workplace);
-        // Whatever goes wrong in there, it is known here that it is over.
+        // In a task of its own, so that its end is noticed here even if it panics.
         let (job_id, attempt) = (&claimed.job.job_id, claimed.job.life.attempt);
-        // Whatever is told of it names it, also where only errors are told.
+        // An error-level span, so that the log names the job at every log level.
         let about = tracing::error_span!("job", %job_id, attempt);
         let attempt = async move { attempt::carry_out(&workplace, claimed, &stop).await };
         let attempt = tokio::spawn(attempt.instrument(about));
@@ -136,8 +136,7 @@ impl Dispatcher {
         };
     }
 
-    /// Ends a job that runs here because somebody wants it to stop: at once, or when it hasn't ended by itself within that
-    /// time.
+    /// Cancels a job that runs here: at once, or with a grace period before the kill.
     pub(crate) fn cancel(&self, job_id: &JobId, grace: Option<Duration>) {
         let key = job_id.key();
         let held = self.locked();
@@ -151,15 +150,15 @@ impl Dispatcher {
         }
     }
 
-    /// Ends what runs here, for it is not this instance's any more.
+    /// Stops all running jobs, because they belong to other instances now.
     pub(crate) fn lose_all(&self) {
         self.stop_all(Why::Lost);
     }
 
-    /// Holds what this instance has in the database against what it knows of: hears what was asked for by way of another
-    /// node, and gives up what it has without knowing, or without being able to say how it ended.
+    /// Compares this instance's claims in the database with those that it holds. Picks up cancellations that came by other
+    /// nodes, and gives up claims that it doesn't hold, or whose end it could not record.
     pub(crate) async fn look(&self) {
-        // One that is under way may be there already, and not be known here yet.
+        // A claim that is being made may be in the database already, but not held here yet.
         let may_be_strange = self.claims.load(Ordering::SeqCst) == 0;
         let Ok(owned) = self.workplace.jobs.owned_by(&self.workplace.owner.instance).await else { return };
         let mut strange = HashSet::new();
@@ -167,14 +166,13 @@ impl Dispatcher {
             let claim = (job.job_id.key(), job.life.fence);
             let held = self.locked().get(&claim).cloned();
             match held {
-                // One that has been asked already has its time.
+                // A job that was asked to stop before keeps its grace period.
                 Some(Held::Running(stop)) if job.life.cancel_requested => {
                     stop.within(Duration::ZERO, Why::Canceled);
                 }
                 Some(Held::Running(_)) => {}
                 Some(Held::Unrecorded) => self.leave(job, Left::Gone).await,
-                // One whose claim was committed while the connection broke. What was claimed just now is known by the next
-                // time.
+                // A claim that was committed while the connection broke. A claim made just now is held here by the next check.
                 None if may_be_strange && self.strange().contains(&claim) => {
                     self.leave(job, Left::Unbegun).await;
                 }

@@ -1,4 +1,4 @@
-//! Hears a run, on its thread, and passes on what is to be recorded.
+//! Watches a run, on its thread, and passes on what has to be recorded.
 
 use super::Workplace;
 use super::attempt::{Stop, Why};
@@ -32,57 +32,57 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Hears a run. What it serves to its sandbox ends with it.
+/// The watcher of a run. Dropping it ends what it serves to the sandbox.
 pub(super) struct Hearing {
     workplace: Arc<Workplace>,
     whose: Whose,
     /// Models that it may call, until they are served.
     models: Option<InferenceConfig>,
     served: Option<Result<RunModels, ServeError>>,
-    /// By which way it reaches the web, if it may.
+    /// Web access, if the run has it.
     way: Option<Way>,
     web: Option<Result<RunWeb, ServeError>>,
     heard: mpsc::UnboundedSender<Heard>,
     stop: Stop,
     begun: Option<(Arc<Reports>, Option<Served>)>,
     taken: Instant,
-    /// The run whose sandbox stands, and since when.
+    /// The run whose sandbox has started, and when it did.
     run: Option<RunId>,
     stood: Option<Instant>,
-    /// What its program has ended with.
+    /// Exit code of its program.
     pub(super) exit_code: i32,
 }
 
-/// What a run has had, once nothing of it runs any more.
+/// Usage of a run, once it is over.
 pub(super) struct Had {
-    /// Of models, if it might call any.
+    /// Model usage, if it could call any.
     pub(super) models: Option<Result<UsageTotals, BookError>>,
-    /// Of the web, if it might reach any.
+    /// Web usage, if it had access.
     pub(super) web: Option<Result<Seen, BookError>>,
-    /// How it went, where a sandbox stood.
+    /// Timeline of the run, if it had a sandbox.
     pub(super) ran: Option<Ran>,
 }
 
-/// Whose run it is.
+/// Identity and terms of a run.
 pub(super) struct Whose {
     pub(super) task_id: TaskId,
     pub(super) job_id: JobId,
     pub(super) attempt: u32,
     pub(super) image: Image,
-    /// A command has nobody who would say that it has begun: it has when its sandbox stands.
+    /// True for a command, which has no runner to report its start: it counts as started when its sandbox is ready.
     pub(super) is_command: bool,
-    /// What its agent is given.
+    /// Owners of its agent's tool calls.
     pub(super) given: Given,
-    /// The person and the trace that its calls of models are recorded for.
+    /// User and trace that its model calls are recorded for.
     pub(super) owner: CallOwner,
-    /// What its sandbox was made with, where its agent is judged.
+    /// Terms of its sandbox, if there are access rules.
     pub(super) terms: Option<Terms>,
 }
 
 // === impl Whose ===
 
 impl Whose {
-    /// The sandbox of that run, as it is told of.
+    /// Returns the telemetry record of the run's sandbox.
     fn made(&self, run: &RunId, at: Timestamp) -> Made {
         Made {
             at,
@@ -119,11 +119,11 @@ impl Hearing {
         Self { taken, workplace, whose, models, served, way, web, heard, stop, begun, run, stood, exit_code }
     }
 
-    /// Ends what is served, and says what it has had of it, and how it went.
+    /// Ends what is served, and returns the run's usage and timeline.
     pub(super) fn end(&mut self, timings: Timings, steps: Vec<Step>) -> Had {
         let ended = Instant::now();
         if let Some((reports, _)) = self.begun.take() {
-            // What serves the hatch may hold them for longer.
+            // The hatch's server may hold the reports for longer.
             reports.close();
         }
         let served = self.served.take().and_then(Result::ok);
@@ -149,7 +149,7 @@ impl Hearing {
     }
 
     fn say(&self, happening: Happening) {
-        // Nobody hears it only if the whole runtime is going.
+        // The receiver is gone only if the whole runtime is shutting down.
         let _ = self.heard.send(Heard::Happened((self.workplace.clock)(), happening));
     }
 
@@ -168,7 +168,7 @@ impl Hearing {
         let statuses = match HatchThread::start() {
             Ok(thread) => self.serve((&run, &reports), &Arc::new(thread), hatches),
             Err(error) => {
-                // Without a thread the sockets are closed. What the job needs of them it can't have.
+                // Without a thread the sockets are closed, and the job's calls by them fail.
                 tracing::error!(%error, "the hatches of a job can't be served");
                 None
             }
@@ -176,7 +176,7 @@ impl Hearing {
         self.begun = Some((reports, statuses));
     }
 
-    /// Serves each hatch, all of them on one thread. What hears the job's status, if anything does.
+    /// Serves each hatch, all of them on one thread. Returns the server of status reports, if there is one.
     fn serve(
         &mut self,
         (run, reports): (&RunId, &Arc<Reports>),
@@ -189,7 +189,7 @@ impl Hearing {
                 Hatch::Status => {
                     let seated = self.seat(run);
                     let served = hatch::serve(thread, (Arc::clone(reports), seated), sockets);
-                    // The runner says the same by a file.
+                    // The runner reports the same by a file.
                     statuses = served
                         .inspect_err(|error| tracing::warn!(%error, "a job's status can't be heard"))
                         .ok();
@@ -205,7 +205,7 @@ impl Hearing {
         let Some(config) = self.models.take() else { return };
         let owner = self.whose.owner.clone();
         let served = self.workplace.models.serve((thread, self.caller()), (config, owner), run, sockets);
-        // Without anybody who serves them the sockets are closed: a call is refused, and the job told so by that.
+        // If they can't be served, the sockets are closed: the job's calls are refused.
         self.served =
             Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no models")));
     }
@@ -216,7 +216,8 @@ impl Hearing {
         Caller::Job { job_id: self.whose.job_id.clone(), attempt: self.whose.attempt }
     }
 
-    /// Whether it is to stop: somebody wants it to, or its agent has less by now than its sandbox was made with.
+    /// Returns the grace period if the run is to stop: a stop was requested, or its agent's permissions no longer cover the
+    /// sandbox's terms.
     fn is_over(&self) -> Option<Duration> {
         let house = self.workplace.tools.house();
         if let (None, Some(house), Some(terms)) = (self.stop.why(), house, &self.whose.terms)
@@ -227,7 +228,7 @@ impl Hearing {
         self.stop.why().map(|_| self.stop.grace())
     }
 
-    /// Where its agent calls tools from. A command has none.
+    /// Returns the caller slot of its agent's tool calls; `None` for a command.
     fn seat(&self, run: &RunId) -> Option<Seated> {
         let Whose { task_id, job_id, is_command, given, .. } = &self.whose;
         let tools = &self.workplace.tools;
@@ -237,14 +238,14 @@ impl Hearing {
     fn serve_web(&mut self, thread: &Arc<HatchThread>, run: &RunId, sockets: Vec<OwnedFd>) {
         let Some(way) = &self.way else { return };
         let served = self.workplace.web.serve((thread, self.caller()), (run, way), sockets);
-        // The same.
+        // If it can't be served, the sockets are closed: the job's requests are refused.
         self.web = Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no web")));
     }
 }
 
 impl Drop for Hearing {
     fn drop(&mut self) {
-        // However that came about, nothing of it runs any more.
+        // However the run ended, its program is gone.
         if let Some(run) = &self.run {
             self.workplace.telemetry.ended(self.workplace.now(), run, self.exit_code);
         }
@@ -264,7 +265,7 @@ impl Watch for Hearing {
 
     fn reported(&mut self) -> Option<JobResult> {
         let (reports, served) = self.begun.as_mut()?;
-        // Whatever comes from here on comes from nobody.
+        // The status hatch is closed first, so that no report changes the result any more.
         served.take();
         reports.take_result()
     }

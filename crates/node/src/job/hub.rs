@@ -1,17 +1,17 @@
-//! Who wants to hear when something of a job has been recorded. What it is they read in the database.
+//! Notifications about newly recorded events of jobs. Listeners read the events themselves from the database.
 
 use belljar_contract::id::JobId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// The bells of jobs that somebody listens to.
+/// Channels of jobs that have listeners.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hub {
     bells: Arc<Mutex<HashMap<String, watch::Sender<()>>>>,
 }
 
-/// One who listens.
+/// A listener to one job.
 #[derive(Debug)]
 pub(crate) struct Listener {
     hub: Hub,
@@ -22,7 +22,7 @@ pub(crate) struct Listener {
 // === impl Hub ===
 
 impl Hub {
-    /// Listens to a job from now on.
+    /// Subscribes to a job from now on.
     pub(crate) fn listen(&self, job_id: &JobId) -> Listener {
         let key = job_id.key();
         let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
@@ -30,7 +30,7 @@ impl Hub {
         Listener { hub: self.clone(), key, bell: Some(bell) }
     }
 
-    /// Says that something was recorded.
+    /// Notifies the job's listeners that something was recorded.
     pub(crate) fn ring(&self, job_id: &JobId) {
         let bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bell) = bells.get(&job_id.key()) {
@@ -42,10 +42,10 @@ impl Hub {
 // === impl Listener ===
 
 impl Listener {
-    /// Back when something was recorded since the last time, or since this listener has begun.
+    /// Returns when something was recorded since the last call, or since the subscription.
     pub(crate) async fn heard(&mut self) {
         if let Some(bell) = &mut self.bell {
-            // The bell hangs as long as somebody listens.
+            // The sender lives as long as the job has listeners.
             let _ = bell.changed().await;
         }
     }

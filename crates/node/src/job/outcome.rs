@@ -1,4 +1,4 @@
-//! What comes of a job, as the Worker API tells it.
+//! The outcome of a job, as the Worker API reports it.
 
 use crate::book::BookError;
 use crate::house::TooMuch;
@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use rustix::io::Errno;
 use std::error::Error;
 
-/// What came of an attempt.
+/// Outcome of an attempt.
 #[derive(Debug)]
 pub(super) struct Came {
     pub(super) ending: Ending,
@@ -32,17 +32,18 @@ const LARGEST_OUTCOME_BYTES: usize = 32 << 20;
 // === impl Came ===
 
 impl Came {
-    /// The node could not do its part.
+    /// Returns the outcome of a failure of the node.
     pub(super) fn of_fault(error: &dyn Error) -> Self {
         let outcome = JobOutcome::of_failure(FailureCode::NodeFailure, crate::chain(error));
         Self { ending: Ending::NodeFailure, outcome }
     }
 
-    /// The sandbox could not be made, or its program not be run: the one is the node's doing, the other the job's.
+    /// Returns the outcome of a run that could not be made. A program that can't be started is the job's failure; anything
+    /// else is the node's.
     pub(super) fn of_run_error(error: &RunError, command: Option<&str>) -> Self {
         match (why_not_run(error), command) {
             (Some(why), Some(program)) => {
-                // As a shell says it.
+                // Exit codes as in a shell: 127 for a missing program, 126 for one that can't be executed.
                 let exit_code = if why == Errno::NOENT { 127 } else { 126 };
                 let message = cant_run(program, why);
                 let outcome = JobOutcome::of_failure(FailureCode::StepFailed, message);
@@ -52,19 +53,19 @@ impl Came {
         }
     }
 
-    /// Its agent has less, by now, than the job asks for.
+    /// Returns the outcome of a job whose agent's current permissions don't cover its request.
     pub(super) fn of_policy(error: &TooMuch) -> Self {
         let outcome = JobOutcome::of_failure(FailureCode::PolicyViolation, crate::chain(error));
         Self { ending: Ending::Failed, outcome }
     }
 
-    /// It was to stop before it had begun.
+    /// Returns the outcome of a job that was canceled before it began.
     pub(super) fn of_stop() -> Self {
         let outcome = JobOutcome::of_failure(FailureCode::Canceled, "the job was canceled before it began");
         Self { ending: Ending::Canceled, outcome }
     }
 
-    /// With what it has had of models. Where not all of that could be recorded, it has failed, whatever it has done.
+    /// Adds the model usage. If not all of it could be recorded, the job has failed, whatever it did.
     pub(super) fn with_models(mut self, models: Option<Result<UsageTotals, BookError>>) -> Self {
         match models {
             None => {}
@@ -77,7 +78,8 @@ impl Came {
         self
     }
 
-    /// With what it has had of the web, and its failure judged by that. The same holds where not all of it could be recorded.
+    /// Adds the web usage, and adjusts the failure code by the denied requests. If not all of it could be recorded, the job
+    /// has failed.
     pub(super) fn with_web(mut self, web: Option<Result<Seen, BookError>>) -> Self {
         match web {
             None => {}
@@ -99,7 +101,7 @@ impl Came {
                 (result.failure_code, result.failure_message.clone());
             return;
         }
-        // A command is one step: all that was denied was denied while it ran.
+        // A command is one step: every denial happened while it ran.
         let failure = (outcome.failure_code, outcome.failure_message.as_deref());
         if let Some((code, message)) = judged(failure, &seen, (Timestamp::MIN, FailureCode::StepFailed)) {
             (outcome.failure_code, outcome.failure_message) = (Some(code), Some(message));
@@ -114,7 +116,7 @@ impl Came {
         }
     }
 
-    /// It was ended because its agent has less by now than its sandbox was made with.
+    /// Marks a job as ended because its agent's permissions no longer cover the sandbox's terms.
     pub(super) fn demoted(mut self) -> Self {
         let why = "the agent of the job may do less by now than its sandbox was made for";
         let told = (Some(FailureCode::PolicyViolation), Some(why.to_owned()));
@@ -126,7 +128,7 @@ impl Came {
         self
     }
 
-    /// With files of its task that it has put there, after those that it has left in its sandbox.
+    /// Adds the files that it has put into its task, after the artifacts of its sandbox.
     pub(super) fn with_files(mut self, files: &[TaskArtifact]) -> Self {
         for file in files {
             let (path, sha256) = (file.path.as_str().to_owned(), file.content.sha256().to_owned());
@@ -139,13 +141,13 @@ impl Came {
         self
     }
 
-    /// Whether it ended because it was to.
+    /// Returns true if it was canceled.
     pub(super) fn was_stopped(&self) -> bool {
         self.ending == Ending::Canceled
     }
 }
 
-/// What an orchestrator is told of a command that can't be started.
+/// Returns the failure message of a command that can't be started.
 fn cant_run(program: &str, why: Errno) -> String {
     let hint = match why {
         Errno::NOENT if program.contains('/') => {
@@ -159,7 +161,7 @@ fn cant_run(program: &str, why: Errno) -> String {
     format!("can't run {program:?}, the first element of `command`: {hint} ({why})")
 }
 
-/// Why its program could not be run in a sandbox that was there for it.
+/// Returns why a program could not be executed in its sandbox; `None` if the sandbox itself failed.
 fn why_not_run(error: &RunError) -> Option<Errno> {
     let RunError::Sandbox(error) = error else { return None };
     match error {
@@ -171,7 +173,7 @@ fn why_not_run(error: &RunError) -> Option<Errno> {
     }
 }
 
-/// Of a job for the runner.
+/// Returns the outcome of a runner's job.
 pub(super) fn of_job(result: JobResult) -> Came {
     let ending = match result.status {
         JobStatus::Success => Ending::Completed,
@@ -195,7 +197,7 @@ pub(super) fn of_job(result: JobResult) -> Came {
     bounded(Came { ending, outcome })
 }
 
-/// Something larger is kept by nobody, and told to nobody: what a job may return by its own limits is far less.
+/// Replaces an outcome that is larger than [`LARGEST_OUTCOME_BYTES`] by a failure. The job's own limits are far below.
 fn bounded(came: Came) -> Came {
     let size = serde_json::to_vec(&came.outcome).map_or(usize::MAX, |written| written.len());
     if size <= LARGEST_OUTCOME_BYTES {
@@ -206,7 +208,7 @@ fn bounded(came: Came) -> Came {
     Came { ending: Ending::Failed, outcome: JobOutcome { artifacts: came.outcome.artifacts, ..failed } }
 }
 
-/// Of a command. What it has printed is taken out of it.
+/// Returns the outcome of a command. Takes its output out of `finished`.
 pub(super) fn of_command(finished: &mut FinishedCommand) -> Came {
     let (failure_code, failure_message) = match finished.failure.take() {
         Some(failure) => (Some(failure.code), Some(failure.message)),
@@ -247,7 +249,7 @@ fn of_code(code: Option<FailureCode>) -> Ending {
     }
 }
 
-/// As text. A character that was cut in half at the end is left out; what else isn't UTF-8 is replaced.
+/// Returns the output as text. A character cut at the end is dropped; other invalid UTF-8 is replaced.
 fn text(printed: &mut Printed) -> String {
     let mut bytes = std::mem::take(&mut printed.bytes);
     if printed.is_cut
@@ -269,7 +271,7 @@ mod tests {
         assert_eq!(of("aé".as_bytes(), true), "aé");
         assert_eq!(of(&"aé".as_bytes()[..2], true), "a");
         assert_eq!(of(&"a€".as_bytes()[..3], true), "a");
-        // The control: a program may write half a character by itself.
+        // Control: a program may write an incomplete character itself.
         assert_eq!(of(&"aé".as_bytes()[..2], false), "a\u{fffd}");
         assert_eq!(of(b"\xffa", true), "\u{fffd}a");
     }

@@ -1,39 +1,39 @@
-//! Whether it is worth asking for a job: each that is asked for in vain costs the database as much as one that is there.
+//! Decides whether to try a claim: an unsuccessful claim costs the database as much as a successful one.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// What is known of the jobs that wait.
+/// Knowledge about waiting jobs.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Jobs that came by way of this node, or were given back by it, since the queue was seen to be empty.
+    /// Number of jobs that this node accepted or gave back since the queue was seen empty.
     told: AtomicUsize,
-    /// There may be others, until it is seen to be empty.
+    /// True until the queue is seen empty.
     may_have_more: AtomicBool,
     news: Notify,
 }
 
-/// So often it is looked for jobs that came by way of another node, or were given up by one.
+/// Interval at which the queue is polled for jobs that other nodes accepted or gave up.
 const LOOK: Duration = Duration::from_secs(1);
 
 // === impl Queue ===
 
 impl Default for Queue {
-    /// Nobody knows what is there from before.
+    /// There may be jobs from before the start.
     fn default() -> Self {
         Self { told: AtomicUsize::new(0), may_have_more: AtomicBool::new(true), news: Notify::new() }
     }
 }
 
 impl Queue {
-    /// There is one more.
+    /// Adds a waiting job.
     pub(super) fn add(&self) {
         self.told.fetch_add(1, Ordering::SeqCst);
         self.news.notify_one();
     }
 
-    /// Waits until there may be one. As many are known to be there, for [`Queue::is_empty`].
+    /// Waits until there may be a job. Returns the number of known jobs, for [`Queue::is_empty`].
     pub(super) async fn has_some(&self) -> usize {
         loop {
             let told = self.told.load(Ordering::SeqCst);
@@ -46,14 +46,14 @@ impl Queue {
         }
     }
 
-    /// One is taken.
+    /// Notes that a job was claimed.
     pub(super) fn took_one(&self) {
-        // It may be one that nobody has told of.
+        // It may be a job that was not announced here.
         let _ = self.told.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |told| told.checked_sub(1));
     }
 
-    /// None was there, when so many were known of: others have them, or they were given up. Those that have come meanwhile are
-    /// still to be asked for.
+    /// Notes that a claim found no job when `known` jobs were known: other nodes have them, or they were canceled. Jobs that
+    /// were added meanwhile are still to be claimed.
     pub(super) fn is_empty(&self, known: usize) {
         self.may_have_more.store(false, Ordering::SeqCst);
         let less = |told: usize| Some(told.saturating_sub(known));

@@ -1,4 +1,4 @@
-//! Records what happens to a job while it runs: in portions, a few times a second at most, and no more than is kept.
+//! Records a job's events while it runs: in batches, at most every [`GATHERED`], and up to [`MOST_EVENTS`].
 
 use super::Workplace;
 use super::attempt::{Stop, Why, insistently};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// What was heard of a run.
+/// An event of a run.
 #[derive(Debug)]
 pub(super) enum Heard {
     Started(Started),
     Happened(Timestamp, Happening),
 }
 
-/// Records one job's events, for the claim by which it is carried out.
+/// Records the events of one job, for the claim that it runs by.
 pub(super) struct Recorder {
     workplace: Arc<Workplace>,
     claim: (JobId, Fence),
@@ -26,10 +26,10 @@ pub(super) struct Recorder {
     kept: usize,
 }
 
-/// What comes within this time is recorded together, and with the job's end if that comes.
+/// Time for which events are batched. Events at the end are recorded together with the job's end.
 const GATHERED: Duration = Duration::from_millis(50);
 
-/// More events are not kept.
+/// Maximum number of recorded events.
 const MOST_EVENTS: usize = 10_000;
 
 // === impl Recorder ===
@@ -39,7 +39,7 @@ impl Recorder {
         Self { workplace, claim, stop, kept: 0 }
     }
 
-    /// Records what it hears until nobody says anything any more; what it has not recorded then it gives back.
+    /// Records events until the channel is closed; returns those that are not recorded then.
     pub(super) async fn run(mut self, mut hears: UnboundedReceiver<Heard>) -> Told {
         loop {
             let Some(first) = hears.recv().await else { return Told::default() };
@@ -53,7 +53,7 @@ impl Recorder {
         }
     }
 
-    /// Gathers for a while; whether nobody says anything any more.
+    /// Collects events for a while. Returns true if the channel is closed.
     async fn gather(&self, hears: &mut UnboundedReceiver<Heard>, portion: &mut Vec<Heard>) -> bool {
         let pause = tokio::time::sleep(GATHERED);
         tokio::pin!(pause);
@@ -68,7 +68,7 @@ impl Recorder {
         }
     }
 
-    /// What of it is kept, with a last word where something is dropped.
+    /// Drops events beyond the limit, with a `Truncated` event in place of the first.
     fn keep(&mut self, portion: Vec<Heard>) -> Vec<Heard> {
         let mut kept = Vec::with_capacity(portion.len());
         for heard in portion {
@@ -76,7 +76,7 @@ impl Recorder {
                 Heard::Happened(at, happening) if !matches!(happening, Happening::Extension { .. }) => {
                     (at, happening)
                 }
-                // They say until when a job may go on, and there are few of them.
+                // Starts and extensions decide about a job's deadline, and are few.
                 always => {
                     kept.push(always);
                     continue;
@@ -97,7 +97,7 @@ impl Recorder {
         let tell = || self.workplace.jobs.tell(job_id, *fence, told.clone());
         match insistently(&self.workplace.stop, ChangeError::is_passing, tell).await {
             Ok(()) => self.workplace.hub.ring(job_id),
-            // Another instance has it, or it is over: whatever runs here has no business any more.
+            // Another instance has the job, or it is over: the run here has to stop.
             Err(ChangeError::Refused(_) | ChangeError::Unknown { .. }) => self.stop.because(Why::Lost),
             Err(error) => {
                 tracing::warn!(%job_id, error = crate::chain(&error), "events of a job are not recorded");

@@ -1,4 +1,4 @@
-//! What one run reports of itself by its hatch, and how long it is let go on for it.
+//! Status reports of a run by its hatch, and extensions of its time limit.
 
 use super::Workplace;
 use super::recorder::Heard;
@@ -15,8 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// What one run reports of itself. All of it comes from inside: nothing but the job's own time and its own record is moved
-/// by it.
+/// Status reports of one run. They come from inside the sandbox, so they affect only the job's own time limit and record.
 pub(crate) struct Reports {
     job_id: JobId,
     run_id: RunId,
@@ -24,13 +23,13 @@ pub(crate) struct Reports {
     deadline: Deadline,
     timeouts: Timeouts,
     clock: WallClock,
-    /// Gone when the run is over: who hears waits for that.
+    /// Taken when the run is over: the recorder waits until this sender is dropped.
     heard: Mutex<Option<mpsc::UnboundedSender<Heard>>>,
     state: Mutex<State>,
     workplace: Arc<Workplace>,
 }
 
-/// Too much was reported.
+/// The job has sent too many reports.
 #[derive(Debug, thiserror::Error)]
 #[error("a job reports progress and asks for time {MOST_NOTED} times at most")]
 pub(crate) struct TooManyError;
@@ -44,7 +43,7 @@ struct State {
     result: Option<JobResult>,
 }
 
-/// As many reports are kept that say more than that the job goes on.
+/// Maximum number of reports with progress or a request for time.
 const MOST_NOTED: usize = 1_000;
 
 // === impl Reports ===
@@ -70,12 +69,12 @@ impl Reports {
         }
     }
 
-    /// Whose they are.
+    /// Returns the job that they are about.
     pub(crate) fn job_id(&self) -> &JobId {
         &self.job_id
     }
 
-    /// The job was found sound, and goes on.
+    /// Notes that the job has started, once.
     pub(super) fn started(&self) {
         if !std::mem::replace(&mut self.locked().has_started, true) {
             let (at, deadline) = ((self.clock)(), self.deadline().0);
@@ -83,13 +82,13 @@ impl Reports {
         }
     }
 
-    /// Hears a report, and says how long the job may go on.
+    /// Accepts a report, and returns how long the job may continue.
     pub(crate) fn hear(&self, report: StatusReport) -> Result<StatusAnswer, TooManyError> {
         self.workplace.metrics.job_reported();
         let StatusReport { version: _, status, seq, result, progress, extension_request_seconds } = report;
         self.started();
         let mut state = self.locked();
-        // The last one is the runner's, when no step lives any more: whatever number a step has said before.
+        // The runner sends the final report when no step lives any more, so a step's sequence number can't outdate it.
         if status.is_final()
             && let Some(result) = result
         {
@@ -111,7 +110,7 @@ impl Reports {
         Ok(self.answer(state.granted))
     }
 
-    /// What the job has last said to have come to.
+    /// Takes the job's last reported result.
     pub(super) fn take_result(&self) -> Option<JobResult> {
         self.locked().result.take()
     }
@@ -148,7 +147,7 @@ impl Reports {
         }
     }
 
-    /// On the wall clock, to the millisecond, and from now.
+    /// Returns the deadline by the wall clock, to the millisecond, and the time left.
     fn deadline(&self) -> (Timestamp, Duration) {
         let remaining = self.deadline.at().saturating_duration_since(Instant::now());
         let at = (self.clock)().checked_add(remaining).unwrap_or(Timestamp::MAX);
@@ -159,14 +158,14 @@ impl Reports {
         self.pass_on(Heard::Happened((self.clock)(), happening));
     }
 
-    /// Passes nothing on from now on.
+    /// Drops all further events.
     pub(super) fn close(&self) {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     fn pass_on(&self, heard: Heard) {
         let sender = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        // The other end is gone only if the whole runtime is going.
+        // The receiver is gone only if the whole runtime is shutting down.
         let _ = sender.as_ref().map(|sender| sender.send(heard));
     }
 

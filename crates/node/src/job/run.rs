@@ -1,4 +1,4 @@
-//! One run of a job, on a thread of its own, from the first to the last of its sandbox.
+//! A single run of a job, on a thread of its own, from the start to the end of its sandbox.
 
 use super::Workplace;
 use super::attempt::{Stop, Why};
@@ -36,30 +36,30 @@ use std::error::Error;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// A run that is over: what came of it, and what it has left.
+/// A run that is over.
 pub(super) struct Run {
     pub(super) came: Came,
     pub(super) folder: Option<RunFolder>,
     pub(super) has_begun: bool,
-    /// What is known of its course, where a sandbox stood.
+    /// Its timeline, if it had a sandbox.
     pub(super) ran: Option<Ran>,
 }
 
-/// What it is run with.
+/// Resources and limits of a run.
 struct With {
     models: Option<InferenceConfig>,
-    /// By which way it reaches the web, if it may.
+    /// Web access, if the run has it.
     way: Option<Way>,
-    /// What its agent has; nothing, where nobody is judged.
+    /// Terms of its agent; `None` without access rules.
     terms: Option<Terms>,
     image: Image,
-    /// Nothing for the node's own programs.
+    /// `None` for the node's own programs.
     docker: Option<DockerBackend>,
     limits: Limits,
     required: Required,
 }
 
-/// There is nothing to run it with.
+/// Reasons why the resources can't be provided.
 #[derive(Debug, thiserror::Error)]
 enum WithError {
     #[error(transparent)]
@@ -74,7 +74,7 @@ enum WithError {
     Backend(#[from] BackendError),
 }
 
-/// Carries out what was claimed.
+/// Runs a claimed job.
 pub(super) fn run(
     workplace: &Arc<Workplace>,
     claimed: Claimed,
@@ -86,11 +86,11 @@ pub(super) fn run(
     }
     let with = match With::what_is_asked_for(workplace, &claimed.assignment) {
         Ok(with) => with,
-        // Rules may have changed since it was accepted, and so may what its agent has earned.
+        // The access rules or the agent's trust may have changed since the job was accepted.
         Err(WithError::TooMuch(error)) => {
             return Run { came: Came::of_policy(&error), folder: None, has_begun: false, ran: None };
         }
-        // Whoever accepted it has others.
+        // Another node may have accepted the job, with other resources.
         Err(error) => return Run::of_fault(&error, false),
     };
     let assignment = &claimed.assignment;
@@ -122,14 +122,14 @@ pub(super) fn run(
         .unwrap_or_else(|error| (Came::of_run_error(&error, program.as_deref()), None, Timings::default()));
     hearing.exit_code = came.outcome.exit_code;
     let steps = came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| Step::all(&result.steps));
-    // Nothing of the sandbox runs any more, and so nothing is called.
+    // The sandbox is gone, so no call is made any more.
     let Had { models, web, ran } = hearing.end(timings, steps);
     let came = came.with_web(web).with_models(models);
     let is_demoted = stop.why() == Some(Why::Demoted) && came.was_stopped();
     Run { came: if is_demoted { came.demoted() } else { came }, folder, has_begun: true, ran }
 }
 
-/// What came of it, what it has left, and how long each stage of its launch took.
+/// Outcome, folder, and duration of each launch stage.
 type Done = (Came, Option<RunFolder>, Timings);
 
 fn carry_out(
@@ -191,7 +191,7 @@ fn carry_out(
     Ok((came, Some(finished.folder), finished.timings))
 }
 
-/// The variables by which programs inside tell for whom they run (`spec/3 §Container Log Shipping`).
+/// Returns the correlation variables, by which programs inside identify their job (`spec/3 §Container Log Shipping`).
 fn correlated(job: &JobId, task: &TaskId, agent: Option<&AgentId>) -> BTreeMap<String, String> {
     let id = |text: &str| CorrelationId::parse(text).ok();
     let correlation = Correlation {
@@ -206,7 +206,7 @@ fn correlated(job: &JobId, task: &TaskId, agent: Option<&AgentId>) -> BTreeMap<S
 // === impl Run ===
 
 impl Run {
-    /// The node could not do its part.
+    /// Returns a run that failed because of the node.
     pub(super) fn of_fault(error: &dyn Error, has_begun: bool) -> Self {
         Self { came: Came::of_fault(error), folder: None, has_begun, ran: None }
     }

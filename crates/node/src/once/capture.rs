@@ -1,4 +1,4 @@
-//! What a program prints, kept up to a bound, while it is watched over.
+//! Captures a program's output up to a limit, and watches its deadline.
 
 use super::{OnceError, Watch};
 use crate::book::Book;
@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
-/// What was printed.
+/// Captured output.
 #[derive(Debug, Default)]
 pub(super) struct Captured {
     pub(super) stdout: Vec<u8>,
@@ -20,35 +20,35 @@ pub(super) struct Captured {
     has_lost_stderr: bool,
 }
 
-/// A program that is watched over.
+/// A program that is being watched.
 pub(super) struct Watching<'w> {
     pub(super) streams: Streams,
-    /// When it is killed; nothing once it has been.
+    /// Time at which it is killed; `None` once it has been.
     pub(super) deadline: Option<Instant>,
     pub(super) book: &'w Book,
 }
 
-/// Why a program is over.
+/// Reasons why a program is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
     /// It ended by itself, or with its sandbox.
     ByItself,
-    /// Its time was over.
+    /// Its time limit was over.
     OutOfTime,
-    /// Somebody wanted it to stop.
+    /// It was canceled.
     Canceled,
 }
 
-/// How often it is looked whether somebody wants the program to stop, and what it has called.
+/// Interval at which cancellation and new model calls are polled.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A program that was killed is gone at once, unless nobody carries that out; then whatever it is in is ended.
+/// Maximum time from the kill to the program's end. After it the program's enclosure is ended.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
 // === impl Watching ===
 
 impl Watching<'_> {
-    /// Watches until the program has ended; kills it when its time is over or somebody wants it to stop.
+    /// Watches until the program has ended; kills it when its time limit is over or it is canceled.
     pub(super) fn until_end(
         mut self,
         enclosure: &mut Enclosure,
@@ -67,7 +67,7 @@ impl Watching<'_> {
             }
             if has_ended {
                 let ending = enclosure.wait().map_err(OnceError::Lost)?;
-                // What it has written is there by now, and is no more than fits. What it has left behind may write on.
+                // The pipe now has all of the program's output, at most its capacity. Processes left behind may still write.
                 self.streams.read(|stream, bytes| captured.hear(stream, bytes, watch));
                 captured.finish();
                 return Ok((ending, reason));
@@ -89,7 +89,7 @@ impl Watching<'_> {
         }
     }
 
-    /// Waits for anything to do, a tick at most; says whether the program has ended.
+    /// Waits for output or the end, at most one tick. Returns true if the program has ended.
     fn wait_for_something(&self, enclosure: &Enclosure) -> Result<bool, Errno> {
         let left = self.deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()));
         let left = left.min(TICK);
@@ -97,7 +97,7 @@ impl Watching<'_> {
         let mut ready = vec![PollFd::from_borrowed_fd(enclosure.ending(), PollFlags::IN)];
         self.streams.wait_for(&mut ready);
         match poll(&mut ready, Some(&left)) {
-            // A signal may be why somebody wants it to stop.
+            // The interrupting signal may be a cancellation.
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
@@ -108,7 +108,7 @@ impl Watching<'_> {
 // === impl Captured ===
 
 impl Captured {
-    /// Nothing yet, and room for so much.
+    /// Returns an empty capture with that limit, in bytes.
     pub(super) fn new(most: usize) -> Self {
         Self { most, ..Self::default() }
     }
@@ -120,7 +120,7 @@ impl Captured {
         }
     }
 
-    /// Takes what there is room for, and gives that back.
+    /// Keeps as many bytes as the limit permits, and returns them.
     fn take<'b>(&mut self, bytes: &'b [u8], stream: Stream) -> &'b [u8] {
         let room = self.most.saturating_sub(self.stdout.len() + self.stderr.len());
         let (kept, dropped) = bytes.split_at(room.min(bytes.len()));
@@ -133,7 +133,7 @@ impl Captured {
         kept
     }
 
-    /// Says at the end of standard error that something is missing, if something is.
+    /// Appends a truncation notice to standard error, if output was dropped.
     fn finish(&mut self) {
         if !self.is_cut() {
             return;
@@ -144,12 +144,12 @@ impl Captured {
         self.stderr.extend_from_slice(marker.as_bytes());
     }
 
-    /// Whether something was dropped.
+    /// Returns true if output was dropped.
     pub(super) fn is_cut(&self) -> bool {
         self.has_lost_stdout || self.has_lost_stderr
     }
 
-    /// Whether that was part of what the program answers.
+    /// Returns true if standard output was dropped, which is the program's answer.
     pub(super) fn has_lost_answer(&self) -> bool {
         self.has_lost_stdout
     }

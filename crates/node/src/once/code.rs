@@ -1,30 +1,30 @@
-//! Why a run isn't well.
+//! Error codes of a run.
 
 use std::fmt;
 
-/// Why a run isn't well, besides the exit code of its program (`spec/2 §Schema`, `SandboxRunResult.errorCode`).
+/// Reason why a run failed, besides the exit code of its program (`spec/2 §Schema`, `SandboxRunResult.errorCode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnceCode {
-    /// Its time was over.
+    /// Its time limit was over.
     Timeout,
-    /// Its memory was used up.
+    /// It exceeded its memory limit (OOM kill).
     OomKilled,
-    /// Something that had to be done around it was not.
+    /// A step around the program failed.
     Internal,
-    /// There was no sandbox, or the program could not be started in it.
+    /// The sandbox could not be made, or the program could not be started in it.
     ContainerFailed,
-    /// It ended well, and not all that it had to say could be kept.
+    /// The program succeeded, but its output was truncated.
     OutputTruncated,
-    /// It has written more than its disk holds. Not in `spec/2`.
+    /// It exceeded its disk quota. Not in `spec/2`.
     DiskFull,
-    /// Somebody wanted it to stop. Not in `spec/2`.
+    /// It was canceled. Not in `spec/2`.
     Canceled,
 }
 
 // === impl OnceCode ===
 
 impl OnceCode {
-    /// Its text, which is stable.
+    /// Returns the stable text.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",

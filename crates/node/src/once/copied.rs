@@ -1,4 +1,4 @@
-//! The copy that a program works on, and what it has changed there.
+//! The copy of a workspace that a program works on, and its changes.
 
 use super::messages::{self, MESSAGES};
 use super::{OnceError, PlaceError};
@@ -10,44 +10,44 @@ use belljar_sandbox::workspace::imprint::Imprint;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// A copy of a directory, and the directory, held: whatever comes to their names, these are what was meant.
+/// A source directory and its copy, both held by descriptor: replacing their names has no effect.
 pub(super) struct Copied {
     source: Directory,
-    /// Where changes are: a layer over the source, or the whole of the copy.
+    /// Directory with the changes: the upper layer of an overlay on the source, or a full copy.
     changed: Directory,
-    /// What the whole of a copy was before anything ran.
+    /// Imprint of a full copy before anything ran.
     imprint: Option<Imprint>,
 }
 
 // === impl Copied ===
 
 impl Copied {
-    /// One of which only the changes are kept.
+    /// Opens a copy that is an overlay; only changes are stored.
     pub(super) fn as_layer(source: &HostPath, upper: &HostPath) -> Result<Self, DirectoryError> {
         let (source, changed) = (Directory::open_meant(source)?, Directory::open_meant(upper)?);
         Ok(Self { source, changed, imprint: None })
     }
 
-    /// One that shares nothing with its source, when it was made.
+    /// Opens a full copy.
     pub(super) fn as_whole(source: &HostPath, copy: &Directory) -> Result<Self, DirectoryError> {
         Ok(Self { source: Directory::open_meant(source)?, changed: copy.try_clone()?, imprint: None })
     }
 
-    /// Notes what it was then.
+    /// Sets the imprint of a full copy.
     pub(super) fn was(self, imprint: Option<&Imprint>) -> Self {
         Self { imprint: imprint.cloned(), ..self }
     }
 
-    /// Puts there what the program is told.
+    /// Writes the agent's messages into the copy.
     pub(super) fn tell(&self, messages: &[u8], owner: Identity) -> Result<(), PlaceError> {
         let mode = self.changed.stat_itself()?.st_mode & 0o777;
-        // All of a copy may be closed even to its owner, as its source is.
+        // The copy may have the mode of its source, which may exclude even its owner.
         self.changed.open_up()?;
         messages::place(messages, (&self.source, &self.changed), owner)?;
         Ok(self.changed.set_mode(mode)?)
     }
 
-    /// What was changed, without what the host has put there.
+    /// Returns the changes, without files that the host has written.
     pub(super) fn changes(self, messages: Option<&[u8]>, since: SystemTime) -> Result<Changes, OnceError> {
         let Self { source, changed, imprint } = self;
         let mut set = match imprint {

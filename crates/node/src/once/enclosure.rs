@@ -1,4 +1,4 @@
-//! Begins a program in a sandbox of whichever kind, with the copy that it works on.
+//! Starts a program in a sandbox of either kind, with the copy that it works on.
 
 use super::copied::Copied;
 use super::messages::MESSAGES;
@@ -22,11 +22,10 @@ use belljar_sandbox::workspace::snapshot::Cheap;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Where a program starts.
+/// Working directory of a program.
 const WORKSPACE: &str = "/workspace";
 
-/// Makes the copy that the program works on, puts what it is told there, and starts it. The copy is there also if that
-/// fails.
+/// Makes the copy that the program works on, writes its messages, and starts it. The copy may exist even if that fails.
 pub(super) fn begin(
     place: &Place,
     spec: &OnceSpec,
@@ -47,7 +46,7 @@ fn natively(
     (stdio, copied): (Stdio, &mut Option<Copied>),
 ) -> Result<Enclosure, OnceError> {
     let choice = WorkspaceChoice::Copy(spec.source.clone());
-    // Nothing but this run changes a directory of its own.
+    // A source inside the run's own folder isn't changed by others, so it needs no snapshot.
     let is_own = spec.source.as_path().starts_with(place.folder.path());
     let cheap = if is_own { Cheap { names: 0, bytes: 0 } } else { Cheap::FOR_LONG_RUN };
     let (workspace, base) = Workspace::of_run_on_snapshot((&choice, cheap), Some(&place.folder), place.user)?;
@@ -85,7 +84,7 @@ fn in_container(
         limits: spec.limits.sandbox,
         required: spec.required.clone(),
         hatches: hatches(spec),
-        // It is copied there below, so that it is the program's own.
+        // Home files are copied in below, so that the program owns them.
         home: BTreeMap::new(),
         programs: None,
     };
@@ -96,7 +95,7 @@ fn in_container(
         told = Some(held);
         if is_told { Ok(()) } else { Err("the copy can't be prepared".into()) }
     });
-    // What is wrong with the copy is not the container's doing.
+    // A failure of the copy is reported as such, not as the container's.
     let held = told.transpose()?;
     let sandbox = made?;
     if is_canceled() {
@@ -114,7 +113,7 @@ fn in_container(
     Ok(Enclosure::Container { execution, sandbox, workspace: None })
 }
 
-/// Writes down what it takes to keep the changes, whatever ends the run.
+/// Records the data that is needed to keep the changes, however the run ends.
 fn record(
     place: &Place,
     spec: &OnceSpec,
@@ -145,13 +144,13 @@ fn program(spec: &OnceSpec) -> Program {
     Program { argv: spec.argv.clone(), directory: WORKSPACE.to_owned() }
 }
 
-/// The ways out that it has.
+/// Returns the hatches of the sandbox.
 pub(super) fn hatches(spec: &OnceSpec) -> Vec<Hatch> {
     let wanted = [(Hatch::Inference, spec.models.is_some()), (Hatch::Web, spec.web.is_some())];
     wanted.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(hatch, _)| hatch).collect()
 }
 
-/// The id is the host's, whatever was asked for.
+/// Sets `RUN_ID` to the host's id, whatever the request sets.
 fn env(spec: &OnceSpec, id: &RunId) -> BTreeMap<String, String> {
     let mut env = spec.env.clone();
     env.insert("RUN_ID".to_owned(), id.to_string());

@@ -1,4 +1,4 @@
-//! What can go wrong around a program that is run.
+//! Errors around the program of a run.
 
 use super::{OnceCode, PlaceError};
 use crate::book::BookError;
@@ -12,70 +12,70 @@ use belljar_sandbox::state::StateError;
 use belljar_sandbox::workspace::changes::ChangesError;
 use rustix::io::Errno;
 
-/// What went wrong around a program.
+/// Errors around a program.
 #[derive(Debug, thiserror::Error)]
 pub enum OnceError {
-    /// Connections can't be looked into.
+    /// TLS interception can't be set up.
     #[error(transparent)]
     Inspection(#[from] crate::inspection::InspectionError),
-    /// Leave was given for another run.
+    /// The permission is for another run.
     #[error("the grant was presented for another run")]
     OtherRun,
-    /// Who pays can't be told to whoever bills it.
+    /// The billing identity is not valid.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// There is no place for the run.
+    /// The run's folder can't be made.
     #[error("can't prepare the run")]
     State(#[from] StateError),
     /// Its workspace can't be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// The agent can't be told what to do.
+    /// The agent's messages can't be written.
     #[error(transparent)]
     Messages(#[from] PlaceError),
-    /// There is no sandbox.
+    /// The sandbox can't be made, or the program can't be started in it.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// There is no container, or the program can't be started in it.
+    /// The container can't be made, or the program can't be started in it.
     #[error(transparent)]
     Container(#[from] BackendError),
-    /// A sandbox does not do what it is told.
+    /// The sandbox doesn't respond to its control operations.
     #[error("lost hold of the sandbox")]
     Lost(#[source] EnclosureError),
-    /// Somebody wanted it to stop before it began.
+    /// It was canceled before it began.
     #[error("it was stopped before it began")]
     Canceled,
-    /// Its home can't have these files.
+    /// Its home files can't be written.
     #[error("can't put files into the agent's home")]
     Home {
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// What it takes to keep its changes can't be written down.
+    /// The data that is needed to keep its changes can't be recorded.
     #[error("can't record the copy that the run works on")]
     Record {
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// It can't have models.
+    /// Its hatches can't be served.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// The policy for the web can't be followed.
+    /// The web policy file can't be followed.
     #[error("can't follow the policy for the web")]
     Follow(#[source] std::io::Error),
-    /// Not everything is recorded.
+    /// The run is not completely recorded.
     #[error(transparent)]
     Book(#[from] BookError),
-    /// The sandbox can't be watched.
+    /// The program's output can't be watched.
     #[error("can't watch the sandbox")]
     Watch {
-        /// Why.
+        /// The cause.
         #[source]
         source: Errno,
     },
-    /// What it changed can't be told.
+    /// Its changes can't be read.
     #[error(transparent)]
     Changes(#[from] ChangesError),
 }
@@ -83,7 +83,7 @@ pub enum OnceError {
 // === impl OnceError ===
 
 impl OnceError {
-    /// Its code.
+    /// Returns the error code.
     pub fn code(&self) -> OnceCode {
         match self {
             Self::Start(_) | Self::Container(_) => OnceCode::ContainerFailed,

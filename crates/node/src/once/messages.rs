@@ -1,7 +1,7 @@
-//! What an agent is told, as a file in its workspace (`spec/2 §Agent I/O Protocol`).
+//! The messages of an agent, as a file in its workspace (`spec/2 §Agent I/O Protocol`).
 //!
-//! It is put where the agent's changes go, before anything runs: the directory that was copied is only looked at. Nothing
-//! is followed, for the directory may be anybody's.
+//! The file is written into the copy before anything runs; the source directory is only read. Symbolic links are not
+//! followed, as the directory may have been written by an attacker.
 
 use belljar_confine::plan::Identity;
 use belljar_sandbox::directory::{Directory, DirectoryError};
@@ -15,24 +15,24 @@ use std::path::{Path, PathBuf};
 /// The file, relative to the workspace.
 pub const MESSAGES: &str = ".cogni/messages.json";
 
-/// Why they can't be put there.
+/// Reasons why the messages can't be written.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// Something else is in the way.
+    /// Another kind of file is in the way.
     #[error("the workspace has something else than a {expected} at {}", path.display())]
     InTheWay {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// What may be there.
+        /// The expected kind.
         expected: &'static str,
     },
-    /// The directory can't be looked at or made.
+    /// The directory can't be read or made.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     /// The file can't be written.
     #[error("can't write the messages")]
     Write {
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -41,7 +41,7 @@ pub enum PlaceError {
 const FOLDER: &str = ".cogni";
 const FILE: &str = "messages.json";
 
-/// Puts them where the agent finds them.
+/// Writes the messages into the workspace copy.
 pub(super) fn place(
     messages: &[u8],
     (source, changed): (&Directory, &Directory),
@@ -49,10 +49,10 @@ pub(super) fn place(
 ) -> Result<(), PlaceError> {
     let folder = look(source, FOLDER, FileType::Directory, "directory")?;
     look(source, MESSAGES, FileType::RegularFile, "file")?;
-    // As it is in the workspace: permissions that are others would be a change.
+    // The folder keeps the mode that it has in the workspace: another one would be a change.
     let mode = folder.map_or(0o755, |stat| stat.st_mode & 0o777);
     let folder = changed.make(Path::new(FOLDER), 0o700)?;
-    // One that was copied may be closed even to its owner.
+    // A copied folder may have a mode that excludes even its owner.
     folder.set_mode(0o700)?;
     write(&folder, messages, owner).map_err(|source| PlaceError::Write { source })?;
     give(&folder, owner).map_err(|errno| PlaceError::Write { source: errno.into() })?;
@@ -76,7 +76,7 @@ fn look(
 
 fn write(folder: &Directory, messages: &[u8], owner: Identity) -> std::io::Result<()> {
     match unlinkat(folder, FILE, AtFlags::empty()) {
-        // Where all of a workspace is copied, one that was there is in the copy.
+        // A full copy contains the source's file, if there was one.
         Ok(()) | Err(Errno::NOENT) => {}
         Err(errno) => return Err(errno.into()),
     }
@@ -94,7 +94,7 @@ fn give(file: impl rustix::fd::AsFd, owner: Identity) -> Result<(), Errno> {
     }
 }
 
-/// Whether the file is as it was put there, or gone without anything in its place. Anything else is the agent's doing.
+/// Returns true if the file is unchanged, or was deleted without a replacement. Otherwise the agent has changed it.
 pub(super) fn is_untouched(messages: &[u8], changed: &Directory) -> Result<bool, DirectoryError> {
     let kind = |path: &str| {
         let found = changed.stat(Path::new(path))?;

@@ -1,4 +1,4 @@
-//! The place of a run, made before anything is decided about it: its id is the host's.
+//! The place of a run, made before its permission is decided: the host chooses the run's id.
 
 use belljar_contract::id::RunId;
 use belljar_sandbox::enclosure::Site;
@@ -8,7 +8,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-/// The place of a run that is to be. The run's id is made with it, by the host.
+/// The folder and the user of a future run. The host makes the run's id with it.
 #[derive(Debug)]
 pub struct Place {
     pub(super) user: HostUser,
@@ -18,10 +18,10 @@ pub struct Place {
 // === impl Place ===
 
 impl Place {
-    /// Makes one, for a sandbox that will be made there.
+    /// Makes the place of a run.
     ///
     /// # Errors
-    /// [`StateError`] when there can be none.
+    /// [`StateError`] when the folder can't be made.
     pub fn begin(site: &Site<'_>) -> Result<Self, StateError> {
         let user = HostUser::choose();
         Ok(Self { user, folder: site.state.begin_run(site.maker.owner(user))? })
@@ -32,7 +32,7 @@ impl Place {
         self.folder.id()
     }
 
-    /// An empty directory for a workspace, which goes with the run.
+    /// Makes an empty directory for a workspace; it is removed with the run.
     ///
     /// # Errors
     /// [`StateError`] when it can't be made.

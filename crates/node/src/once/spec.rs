@@ -1,4 +1,4 @@
-//! What is run, where, and who hears of it.
+//! The specification of a run, and the trait of its observers.
 
 use crate::inspection::Inspection;
 use crate::web::policy_file::{Change, OpenPolicy};
@@ -13,64 +13,64 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// What is run.
+/// Specification of a run.
 #[derive(Clone)]
 pub struct OnceSpec {
-    /// The program and its arguments, each as it is: nothing joins them, and no shell reads them.
+    /// The program and its arguments, passed on unchanged, without a shell.
     pub argv: Vec<OsString>,
-    /// Which attempt it is.
+    /// Number of the attempt.
     pub attempt: u32,
-    /// The directory that it works on a copy of.
+    /// The workspace directory; the program works on a copy.
     pub source: HostPath,
-    /// What is in `/workspace/.cogni/messages.json`, if it is to be there.
+    /// Content of `/workspace/.cogni/messages.json`, if there is one.
     pub messages: Option<Vec<u8>>,
-    /// What it is lent besides, read-only.
+    /// Host files that are mounted read-only.
     pub lent: Vec<Lent>,
-    /// Variables for its environment.
+    /// Environment variables.
     pub env: BTreeMap<String, String>,
-    /// Files in its home, by their path below it.
+    /// Files in its home, by their relative path.
     pub home: BTreeMap<String, String>,
-    /// The models that it may call; none if there are none.
+    /// Models that it may call, if any.
     pub models: Option<InferenceConfig>,
-    /// Who its calls are made for; the grant's user is the grant's alone to say.
+    /// Metadata of its model calls. The grant's user takes precedence over a user in it.
     pub metadata: CallMetadata,
-    /// The web that it may reach; none if there is none.
+    /// Web access, if it has any.
     pub web: Option<OnceWeb>,
-    /// How much it may have.
+    /// Limits of the run.
     pub limits: OnceLimits,
-    /// The layers without which it shall not run.
+    /// Isolation layers that its sandbox must have.
     pub required: Required,
 }
 
-/// The web that it may reach, and who is told what becomes of the policy's file meanwhile.
+/// Web access of a run, and the receiver of policy changes.
 #[derive(Clone)]
 pub struct OnceWeb {
-    /// As far as this lets.
+    /// The policy.
     pub policy: OpenPolicy,
-    /// Who is told.
+    /// Called for each change of the policy file.
     pub tell: fn(&Change),
-    /// What it takes to look into connections, once it is made.
+    /// TLS interception, set when it is prepared.
     pub inspection: Option<Inspection>,
 }
 
-/// How much it may have.
+/// Limits of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct OnceLimits {
-    /// How long it may last.
+    /// Maximum duration.
     pub max_runtime: Duration,
-    /// How much it may print, both streams together. What is beyond is read and dropped.
+    /// Maximum size of both output streams together, in bytes. Further output is read and dropped.
     pub max_output_bytes: usize,
-    /// What its sandbox may use.
+    /// Resource limits of its sandbox.
     pub sandbox: Limits,
 }
 
-/// Hears how a run goes on.
+/// Observer of a run.
 pub trait Watch {
-    /// It has printed something to standard output. It comes from inside.
+    /// The program wrote to standard output. The bytes are untrusted.
     fn printed(&mut self, _bytes: &[u8]) {}
-    /// A call of a model is over.
+    /// A model call has ended.
     fn called(&mut self, _call: &CallRecord) {}
-    /// Whether somebody wants it to stop.
+    /// Returns true if the run is to be canceled.
     fn is_canceled(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! The ways out of a program's sandbox: models and the web, each served if it has it.
+//! The hatches of a program's sandbox: models and the web, each served if the run has it.
 
 use super::enclosure::hatches;
 use super::{OnceError, OnceSpec, OnceWeb};
@@ -13,14 +13,14 @@ use belljar_sandbox::hatch::{Hatch, by_hatch};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What is served. Dropping it ends what is under way.
+/// Hatches that are being served. Dropping it ends their calls.
 #[derive(Default)]
 pub(super) struct WaysOut {
     models: Option<Served>,
     web: Option<(ServedWeb, Following)>,
 }
 
-/// Puts into the sandbox what it takes besides: whom to trust where connections are looked into.
+/// Adds the interception authority to the sandbox's trusted CAs, if TLS is intercepted.
 pub(super) fn furnish(spec: &mut OnceSpec) -> Result<(), OnceError> {
     let Some(web) = &mut spec.web else { return Ok(()) };
     web.inspection = Inspection::of_live(web.policy.live())?;
@@ -30,7 +30,7 @@ pub(super) fn furnish(spec: &mut OnceSpec) -> Result<(), OnceError> {
     Ok(())
 }
 
-/// Serves what a program may reach by its sandbox's sockets.
+/// Serves a program's hatches on its sandbox's sockets.
 pub(super) fn serve(
     spec: &mut OnceSpec,
     identity: Identity,
@@ -51,7 +51,7 @@ pub(super) fn serve(
                 let web = spec.web.take();
                 served.web = web.map(|web| reach(web, &run_id, book, sockets)).transpose()?;
             }
-            // A program of its own has nobody to tell how it goes on.
+            // A run without a job has no receiver of status reports.
             Hatch::Status => drop(sockets),
         }
     }
@@ -78,7 +78,7 @@ fn reach(
 // === impl WaysOut ===
 
 impl WaysOut {
-    /// Ends what is under way. When this returns, the book has all of it; what there has been of the web.
+    /// Ends calls that are under way. When this returns, the journal has all of them. Returns the web usage.
     pub(super) fn end(self) -> Option<WebUsage> {
         if let Some(models) = self.models {
             models.end();

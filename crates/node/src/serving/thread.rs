@@ -1,7 +1,8 @@
 //! The thread that serves the hatches of one run.
 //!
-//! What a sandbox sends can make it slow, and on kernels before Linux 6.16 have it sleep
-//! (`belljar_confine::passed_descriptors`). So nothing waits for it longer than [`END_WITHIN`], and what ends a run wakes it.
+//! A sandbox can slow this thread down by what it sends, and on kernels before Linux 6.16 make it sleep
+//! (`belljar_confine::passed_descriptors`). So no task waits for it longer than [`END_WITHIN`], and the end of a run interrupts
+//! it.
 
 use belljar_confine::passed_descriptors;
 use belljar_egress::proxy::{Proxy, Serving};
@@ -9,25 +10,25 @@ use rustix::process::Pid;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// The thread of one run. Dropping it ends what it serves.
+/// The thread that serves one run. Dropping it ends what it serves.
 #[derive(Debug)]
 pub struct HatchThread {
     proxy: Proxy,
 }
 
-/// The longest time that the end of a run waits for its thread.
+/// Maximum time for which the end of a run waits for its thread.
 const END_WITHIN: Duration = Duration::from_secs(3);
 
-/// A thread that has not ended by then is interrupted, and again after each such time.
+/// Interval at which a thread that hasn't ended is interrupted.
 const INTERRUPTED_AFTER: Duration = Duration::from_millis(100);
 
 // === impl HatchThread ===
 
 impl HatchThread {
-    /// Starts one.
+    /// Starts a thread.
     ///
     /// # Errors
-    /// The system's, when there can be no more threads or descriptors.
+    /// The system's error when no more threads or descriptors are available.
     pub fn start() -> io::Result<Self> {
         Ok(Self { proxy: Proxy::start()? })
     }
@@ -36,7 +37,7 @@ impl HatchThread {
         &self.proxy
     }
 
-    /// Ends what is served; false if the thread could not be brought to it within [`END_WITHIN`]: then records may be missing.
+    /// Ends what is served. Returns false if the thread didn't end within [`END_WITHIN`]: then records may be missing.
     pub(crate) fn end(&self, serving: &Serving) -> bool {
         let has_ended = insist(self.proxy.thread_id(), |limit| serving.end_within(limit));
         if !has_ended {
@@ -58,14 +59,14 @@ impl Drop for HatchThread {
     }
 }
 
-/// Waits for an end, and interrupts the thread as often as it takes.
+/// Waits for an end, and interrupts the thread at intervals.
 fn insist(thread: Pid, mut has_ended_within: impl FnMut(Duration) -> bool) -> bool {
     let given_up = Instant::now() + END_WITHIN;
     while !has_ended_within(INTERRUPTED_AFTER) {
         if Instant::now() >= given_up {
             return false;
         }
-        // It may have ended in between.
+        // The thread may have ended in between.
         let _ = passed_descriptors::interrupt(thread);
     }
     true

@@ -1,4 +1,4 @@
-//! A command in a session: run to its end, or to the end of its time, or until nobody waits for it any more.
+//! A command in a session: runs until it ends, its time limit is over, or its caller gives up.
 
 use super::command_log::CommandHappening;
 use super::{Session, SessionError};
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// So often it is looked whether it is over.
+/// Interval at which cancellation is polled.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The exit code of a program that can't be run.
@@ -31,7 +31,7 @@ struct Printed {
     truncated: Truncated,
 }
 
-/// Has a command stopped when nobody waits for it.
+/// Stops a command when its caller gives up.
 struct Given(Arc<AtomicBool>);
 
 impl Drop for Given {
@@ -40,7 +40,7 @@ impl Drop for Given {
     }
 }
 
-/// Why a command was ended.
+/// Reasons why a command was killed.
 #[derive(Clone, Copy)]
 enum Cut {
     OutOfTime,
@@ -48,7 +48,7 @@ enum Cut {
 }
 
 impl Session {
-    /// Runs a command in it. When this is dropped, the command is ended.
+    /// Runs a command in the session. Dropping the future kills the command.
     pub(crate) async fn exec(
         self: &Arc<Self>,
         request: SessionExecRequest,
@@ -81,7 +81,7 @@ impl Session {
                 };
                 (printed, outcome.exit_code(), judged(outcome, cut))
             }
-            // As a shell says it.
+            // Exit code as in a shell.
             Err(error @ SessionError::NotStarted(_)) => {
                 let failed = Some((FailureCode::StepFailed, crate::chain(&error)));
                 (Printed::default(), CAN_NOT_BE_RUN, (ExecStatus::Failed, failed))
@@ -144,7 +144,7 @@ fn run(
             return Ok((printed, ending, cut));
         }
         if cut.is_some() {
-            // It has been killed, and ends.
+            // The program has been killed, and will end.
             continue;
         }
         let over = match (Instant::now() >= deadline, is_given_up.load(Ordering::SeqCst)) {

@@ -1,4 +1,4 @@
-//! What the commands of a session have printed, the last of it: for callers that didn't wait for a command, or lost its answer.
+//! The latest output of a session's commands, for callers that didn't wait for a command, or lost its response.
 
 use belljar_contract::worker::event::Stream;
 use jiff::Timestamp;
@@ -7,32 +7,32 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// The events of a session's commands. Terminals have none: what they print is theirs.
+/// The events of a session's commands. Output of terminals is not in it.
 #[derive(Default)]
 pub(crate) struct CommandLog(Mutex<KeptEvents>);
 
 #[derive(Default)]
 struct KeptEvents {
     events: VecDeque<CommandEvent>,
-    /// What they take up, in bytes.
+    /// Size of the events, in bytes.
     bytes: usize,
-    /// The id of the last event that there was.
+    /// Id of the last event.
     last: u64,
 }
 
-/// One event.
+/// An event.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct CommandEvent {
-    /// Its place among the session's events, from 1. Where ids are missing, events were dropped.
+    /// Its number among the session's events, from 1. Gaps mean dropped events.
     pub(crate) id: u64,
     at: Timestamp,
-    /// The command that it is of.
+    /// The command that it belongs to.
     command_id: Uuid,
     #[serde(flatten)]
     happening: CommandHappening,
 }
 
-/// What happened.
+/// Kind of an event.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum CommandHappening {
@@ -41,28 +41,28 @@ pub(crate) enum CommandHappening {
         /// The program and its arguments.
         command: Vec<String>,
     },
-    /// It has written something.
+    /// The command has written output.
     Log {
-        /// Where to.
+        /// The stream.
         stream: Stream,
-        /// What, as text; what isn't UTF-8 is replaced.
+        /// The text; invalid UTF-8 is replaced.
         text: String,
     },
-    /// It is over.
+    /// The command has ended.
     Ended {
-        /// Its exit code, or 128 and the signal that ended it.
+        /// Its exit code, or 128 plus the signal that ended it.
         exit_code: i32,
     },
 }
 
-/// So much is kept, in bytes and in events. Of more, the first is dropped.
+/// Maximum size in bytes, and maximum number of events. The oldest are dropped.
 const MOST_BYTES: usize = 1 << 20;
 const MOST_EVENTS: usize = 10_000;
 
 // === impl CommandLog ===
 
 impl CommandLog {
-    /// Adds an event of that command.
+    /// Adds an event of a command.
     pub(super) fn add(&self, at: Timestamp, command_id: Uuid, happening: CommandHappening) {
         let mut kept = self.locked();
         kept.last += 1;
@@ -75,7 +75,7 @@ impl CommandLog {
         }
     }
 
-    /// The events behind the one with that id, as many as that at most.
+    /// Returns the events after the one with that id, at most `most`.
     pub(crate) fn after(&self, id: u64, most: usize) -> Vec<CommandEvent> {
         self.locked().events.iter().filter(|event| event.id > id).take(most).cloned().collect()
     }

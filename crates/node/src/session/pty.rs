@@ -1,8 +1,8 @@
-//! A terminal in a session: what is typed goes in, what is printed is kept until its reader has it.
+//! Terminals in sessions: input is written to the terminal, and output is buffered until its reader has it.
 //!
 //! ```text
-//! program ─► terminal ─► buffer, up to a bound ─► whoever reads says by `after` what they have
-//!                └─ full: nobody reads the terminal, and the program waits
+//! program ─► terminal ─► buffer, up to a limit ─► the reader acknowledges bytes by `after`
+//!                └─ full: the terminal is not read, and the program blocks
 //! ```
 
 use super::{Session, SessionError, Use};
@@ -26,22 +26,22 @@ pub(crate) struct Pty {
     terminal: Arc<AsyncFd<OwnedFd>>,
     execution: Mutex<Box<dyn Execution>>,
     buffer: Arc<Mutex<Buffer>>,
-    /// Something was printed, or read.
+    /// Notified when output was added or consumed.
     changed: watch::Sender<()>,
     reader: JoinHandle<()>,
     exit_code: Mutex<Option<i32>>,
-    /// How often somebody has attached: the last one is.
+    /// Number of clients that have attached; only the last one is served.
     attached: watch::Sender<u64>,
     _using: Use,
 }
 
-/// Somebody who is attached, until somebody else is.
+/// A client that is attached, until another one is.
 pub(crate) struct Attached {
     own: u64,
     last: watch::Receiver<u64>,
 }
 
-/// What a terminal has printed, and who has it.
+/// A piece of a terminal's output, and its end if it has ended.
 pub(crate) struct Piece {
     pub(crate) bytes: Vec<u8>,
     pub(crate) next: u64,
@@ -51,26 +51,26 @@ pub(crate) struct Piece {
 
 #[derive(Default)]
 struct Buffer {
-    /// How much was printed before what is here.
+    /// Number of bytes that were dropped from the front.
     gone: u64,
     bytes: VecDeque<u8>,
-    /// Nothing more will come.
+    /// True if no more output will come.
     is_over: bool,
 }
 
-/// Terminals at a time in one session.
+/// Maximum number of terminals in one session.
 const MOST_TERMINALS: usize = 8;
 
-/// As much is kept for its reader.
+/// Maximum number of bytes that are kept for the reader.
 const MOST_KEPT: usize = 256 << 10;
 
-/// As much is read at once.
+/// Maximum number of bytes that are read at once.
 const LARGEST_PIECE: usize = 64 << 10;
 
-/// A program that reads nothing of what is typed is not waited for any longer.
+/// Maximum time for writing input to a program that doesn't read it.
 const TYPED_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a program has printed is there when it has ended, or soon after.
+/// Time after a program's end for which its remaining output is read.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 impl Session {
@@ -91,12 +91,13 @@ impl Session {
         let died = |died: tokio::task::JoinError| SessionError::Terminal(io::Error::other(died));
         let execution = started.await.map_err(died)??;
         let pty = Arc::new(Pty::begin(execution, using).map_err(SessionError::Terminal)?);
-        // Others may have come first meanwhile, or the session's end.
+        // Other terminals may have been opened meanwhile, or the session may have ended.
         self.with_room_for_terminal(|terminals| terminals.insert(pty.id.key(), Arc::clone(&pty)))?;
         Ok(pty)
     }
 
-    /// Does something while there is room for one more, which is made where somebody has taken the last words of another.
+    /// Runs `act` if there is room for another terminal. Terminals that have ended and were read completely are removed if
+    /// necessary.
     fn with_room_for_terminal<T>(
         &self,
         act: impl FnOnce(&mut HashMap<String, Arc<Pty>>) -> T,
@@ -113,19 +114,19 @@ impl Session {
         }
     }
 
-    /// A terminal that is open, or whose program has ended and whose last words nobody has taken yet.
+    /// Finds a terminal that is open, or has ended with unread output. Counts as use of the session.
     pub(crate) fn pty(&self, id: &PtyId) -> Result<Arc<Pty>, SessionError> {
         self.touch();
         self.untouched_pty(id)
     }
 
-    /// The same by somebody who only looks whether it is there.
+    /// Finds a terminal, without counting as use of the session.
     pub(crate) fn untouched_pty(&self, id: &PtyId) -> Result<Arc<Pty>, SessionError> {
         let found = self.terminals().as_ref().and_then(|terminals| terminals.get(&id.key()).cloned());
         found.ok_or_else(|| SessionError::UnknownTerminal(id.clone()))
     }
 
-    /// Closes one, and kills its program. That there is none is what is wanted.
+    /// Closes a terminal, and kills its program. Closing an unknown terminal succeeds.
     pub(crate) fn close_pty(&self, id: &PtyId) {
         self.touch();
         let closed = self.terminals().as_mut().and_then(|terminals| terminals.remove(&id.key()));
@@ -164,7 +165,7 @@ impl Pty {
         })
     }
 
-    /// Attaches somebody, in the place of whoever is: their connection may be gone without their knowing.
+    /// Attaches a client, and detaches the previous one, whose connection may be gone unnoticed.
     pub(crate) fn attach(&self) -> Attached {
         let last = self.attached.subscribe();
         let mut own = 0;
@@ -175,7 +176,7 @@ impl Pty {
         Attached { own, last }
     }
 
-    /// Types something. Back when all of it is in the terminal.
+    /// Writes input. Returns when all of it is in the terminal.
     pub(crate) async fn send(&self, mut bytes: &[u8]) -> Result<(), SessionError> {
         let typing = async {
             while !bytes.is_empty() {
@@ -194,7 +195,7 @@ impl Pty {
         typed.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(SessionError::Terminal)
     }
 
-    /// What it has printed from `after` on; waits for some, or for its end. What is before that is forgotten.
+    /// Returns output from byte `after` on; waits for some, or for the end. Output before `after` is dropped.
     pub(crate) async fn receive(&self, after: u64, wait: Duration) -> Piece {
         let mut changed = self.changed.subscribe();
         let given_up = tokio::time::Instant::now() + wait;
@@ -214,7 +215,7 @@ impl Pty {
         execution.resize(size).map_err(SessionError::Sandbox)
     }
 
-    /// Whether nothing more will come, and somebody has it all.
+    /// Returns true if no more output will come, and all of it was read.
     fn is_read_to_its_end(&self) -> bool {
         let buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         buffer.is_over && buffer.bytes.is_empty()
@@ -222,7 +223,7 @@ impl Pty {
 
     fn kill(&self) {
         let execution = self.execution.lock().unwrap_or_else(PoisonError::into_inner);
-        // It has ended, then.
+        // An error means that it has ended.
         let _ = execution.kill();
     }
 
@@ -242,7 +243,7 @@ impl Pty {
         Piece { bytes, next, closed, exit_code: closed.then(|| self.exit_code()).flatten() }
     }
 
-    /// What its program has ended with.
+    /// Returns the exit code of its program.
     fn exit_code(&self) -> Option<i32> {
         let mut known = self.exit_code.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none() {
@@ -257,9 +258,9 @@ impl Pty {
 // === impl Attached ===
 
 impl Attached {
-    /// Back when somebody else is attached.
+    /// Returns when another client is attached.
     pub(crate) async fn until_replaced(mut self) {
-        // With the terminal it is over, too.
+        // An error means that the terminal is gone.
         let _ = self.last.wait_for(|last| *last != self.own).await;
     }
 }
@@ -279,7 +280,7 @@ fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedF
     AsyncFd::with_interest(descriptor, interest)
 }
 
-/// Reads a terminal as long as there is room, until its program has ended.
+/// Reads a terminal while the buffer has room, until its program has ended.
 async fn read(
     terminal: Arc<AsyncFd<OwnedFd>>,
     ending: AsyncFd<OwnedFd>,
@@ -292,12 +293,12 @@ async fn read(
     loop {
         let is_full = buffer.lock().unwrap_or_else(PoisonError::into_inner).bytes.len() >= MOST_KEPT;
         if is_full {
-            // Whoever reads says so. With the terminal this ends, too.
+            // Continues when a reader has consumed bytes. Dropping the terminal aborts this task.
             let _ = room.changed().await;
             continue;
         }
         if given_up.is_some_and(|given_up| Instant::now() >= given_up) {
-            // What it has left in the background may go on, but nobody is there any more who would end.
+            // Background processes may keep the terminal open, but its program has ended.
             break;
         }
         tokio::select! {
@@ -317,7 +318,7 @@ async fn read(
             () = tokio::time::sleep_until(given_up.unwrap_or_else(Instant::now).into()), if given_up.is_some() => {}
         }
     }
-    // Who has closed the terminal ends with it, or has ended.
+    // If all processes have closed the terminal, its program has ended or is about to.
     let _ = ending.readable().await;
     let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
     buffer.is_over = true;

@@ -1,4 +1,4 @@
-//! The sessions of a node: which are open, who opens and who ends them.
+//! The sessions of a node: opens, finds and ends them.
 
 use super::command_log::CommandLog;
 use super::{Enclosed, MOST_COMMANDS_OF_ALL, Session, SessionError};
@@ -40,26 +40,26 @@ pub(crate) struct Sessions {
 #[derive(Default)]
 struct Table {
     slots: HashMap<String, Slot>,
-    /// Nothing is opened any more.
+    /// True once no session is opened any more.
     is_closed: bool,
 }
 
-/// What a session is run with.
+/// Resources of a session.
 pub(crate) struct With {
     pub(crate) image: Image,
-    /// The models that may be called in it, and for whom that is recorded.
+    /// Models that may be called in it, and the owner of its calls.
     pub(crate) models: Option<InferenceConfig>,
     pub(crate) owner: CallOwner,
     pub(crate) terms: Option<Terms>,
 }
 
-/// A place for a session. Who opens the same one at a time waits for the first.
+/// A slot for a session. Concurrent requests to open the same session wait for the first one.
 type Slot = Arc<tokio::sync::OnceCell<Arc<Session>>>;
 
-/// A program that is just being started when its session is ended is waited for no longer.
+/// Maximum time for which the end of a session waits for a program that is being started.
 const LONGEST_START: Duration = Duration::from_secs(60);
 
-/// How often it is looked which are over.
+/// Interval at which sessions are checked for their end.
 const LOOK: Duration = Duration::from_millis(500);
 
 // === impl Sessions ===
@@ -71,8 +71,8 @@ impl Sessions {
         Self { workplace, native, table: Mutex::default(), room }
     }
 
-    /// Opens one, or gives the one that was opened so before; whether it is new. It is opened to the end, also when nobody
-    /// waits for it any more: then it is idle, and ended for that.
+    /// Opens a session, or returns the open one with an equal request; true if it is new. A session whose caller has gone is
+    /// completed nevertheless, and then ended as idle.
     pub(crate) async fn open(
         self: &Arc<Self>,
         request: OpenSessionRequest,
@@ -107,7 +107,7 @@ impl Sessions {
             }
         };
         if is_new && self.locked().is_closed {
-            // Everything was ended while it was made.
+            // The node began to stop while the session was being opened.
             self.end(&made).await?;
             return Err(SessionError::Stopping);
         }
@@ -117,34 +117,34 @@ impl Sessions {
         }
     }
 
-    /// One that is open.
+    /// Finds an open session.
     pub(crate) fn find(&self, session_id: &SessionId) -> Result<Arc<Session>, SessionError> {
         let slot = self.locked().slots.get(&session_id.key()).cloned();
         let found = slot.and_then(|slot| slot.get().cloned());
         found.ok_or_else(|| SessionError::Unknown(session_id.clone()))
     }
 
-    /// The same, to do something in it.
+    /// Finds an open session for an operation, if its agent's current permissions cover it.
     pub(crate) fn find_allowed(&self, session_id: &SessionId) -> Result<Arc<Session>, SessionError> {
         let found = self.find(session_id)?;
         match found.is_allowed(self.workplace.tools.house()) {
             true => Ok(found),
-            // Whoever looks for those that are over ends it.
+            // The sweep ends the session.
             false => Err(SessionError::Demoted(session_id.clone())),
         }
     }
 
-    /// All that are open, the last opened first.
+    /// Returns all open sessions, the latest first.
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
         let mut all: Vec<_> = self.locked().slots.values().filter_map(|slot| slot.get().cloned()).collect();
         all.sort_by_key(|session| std::cmp::Reverse(session.begun));
         all
     }
 
-    /// Ends one; back when nothing of it is left, whoever has begun to end it.
+    /// Ends a session; returns when its sandbox is gone, also if another caller has begun to end it.
     pub(crate) async fn end(self: &Arc<Self>, session: &Arc<Session>) -> Result<(), SessionError> {
         let (sessions, session) = (Arc::clone(self), Arc::clone(session));
-        // To the end, also when nobody waits for it any more.
+        // In a task of its own, so that it is completed if the caller goes away.
         let ended = tokio::spawn(async move {
             let _ending = session.ending.lock().await;
             let ending = Arc::clone(&session);
@@ -155,7 +155,7 @@ impl Sessions {
         ended.unwrap_or_else(|died| Err(SessionError::Sandbox(BackendError::Clear(died.into()))))
     }
 
-    /// Ends all, at the same time; how many there were.
+    /// Ends all sessions concurrently; returns their number.
     pub(crate) async fn end_all(self: &Arc<Self>) -> u64 {
         let mut ending = JoinSet::new();
         for session in self.all() {
@@ -175,7 +175,8 @@ impl Sessions {
         ended
     }
 
-    /// Ends those whose time is over, until it is stopped; then all, and those that are just being made end when they are.
+    /// Ends sessions that are over, until the node stops; then ends all of them. Sessions that are being opened then end when
+    /// they are complete.
     pub(crate) async fn sweep(self: Arc<Self>, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -185,7 +186,7 @@ impl Sessions {
             for (session, why) in self.all_over().await {
                 tracing::info!(session_id = %session.request.session_id, why, "a session is ended");
                 let sessions = Arc::clone(&self);
-                // One that takes its time keeps no other waiting.
+                // In a task of its own, so that one slow end delays no other.
                 tokio::spawn(async move {
                     if let Err(error) = sessions.end(&session).await {
                         tracing::warn!(error = crate::chain(&error), "a session is not cleared away");
@@ -197,8 +198,8 @@ impl Sessions {
         self.end_all().await;
     }
 
-    /// Those that are to be ended, each with the reason. An engine that takes its time to say what has become of a container
-    /// keeps nobody waiting: what it says is heard at another time.
+    /// Returns the sessions that are to be ended, with the reasons. A container engine's slow answer about a sandbox doesn't
+    /// delay this: it is taken into account at a later check.
     async fn all_over(&self) -> Vec<(Arc<Session>, &'static str)> {
         let all = self.all();
         for session in all.iter().filter(|session| !session.is_looked_at.swap(true, Ordering::SeqCst)) {
@@ -228,7 +229,8 @@ impl Sessions {
         }
     }
 
-    /// Lets go of a place in which nothing could be made. The last who does removes it: another may be making something.
+    /// Releases a slot in which no session could be made. The last holder removes it, as another caller may be making the
+    /// session.
     fn give_up(&self, session_id: &SessionId, slot: Slot) {
         const IN_THE_TABLE_AND_HERE: usize = 2;
         let mut table = self.locked();
@@ -240,7 +242,7 @@ impl Sessions {
         if table.slots.get(&session_id.key()).is_some_and(is_last) {
             table.slots.remove(&session_id.key());
         }
-        // Under the lock, so that the count above is right for whoever comes next.
+        // Under the lock, so that the count above is right for the next caller.
         drop(slot);
     }
 
@@ -323,7 +325,7 @@ impl Sessions {
         made.map_err(SessionError::Sandbox)
     }
 
-    /// Serves each hatch of a session's.
+    /// Serves the session's hatches.
     fn serve(
         &self,
         mut config: Option<(InferenceConfig, CallOwner)>,
@@ -346,7 +348,7 @@ impl Sessions {
                     let served = self.workplace.web.serve((&thread, caller()), (run_id, way), sockets);
                     served_web = Some(served.map_err(SessionError::Serve)?);
                 }
-                // A session asks for no other.
+                // A session requests no other hatch.
                 (Hatch::Inference | Hatch::Web | Hatch::Status, ..) => drop(sockets),
             }
         }
@@ -354,7 +356,7 @@ impl Sessions {
     }
 
     fn destroy(&self, session: &Session) -> Result<(), SessionError> {
-        // Whoever comes from here on finds none.
+        // From here on, the session can't be found any more.
         let key = session.request.session_id.key();
         let mut table = self.locked();
         let is_it = |slot: &Slot| slot.get().is_some_and(|known| std::ptr::eq(Arc::as_ptr(known), session));
@@ -366,13 +368,13 @@ impl Sessions {
         let sandbox = session.sandbox.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(ptys);
         let Some(mut sandbox) = sandbox else { return Ok(()) };
-        // Somebody may just start a program. They have let go of it when that has begun, or failed.
+        // A caller may be starting a program; it releases the sandbox when that has begun or failed.
         let given_up = Instant::now() + LONGEST_START;
         let gone = loop {
             match Arc::try_unwrap(sandbox) {
                 Ok(Enclosed(sandbox)) => break sandbox.destroy().map_err(SessionError::Sandbox),
                 Err(shared) if Instant::now() < given_up => sandbox = shared,
-                // With the last who holds it, it goes.
+                // The last holder's drop destroys the sandbox.
                 Err(shared) => {
                     drop(shared);
                     break Ok(());
@@ -381,12 +383,12 @@ impl Sessions {
             std::thread::sleep(Duration::from_millis(5));
         };
         self.workplace.telemetry.ended((self.workplace.clock)(), &session.run_id, 0);
-        // Nothing of the sandbox runs any more, and so nothing is called.
+        // The sandbox is gone, so no call is made any more.
         let billed = self.bill(session);
         gone.and(billed)
     }
 
-    /// Ends what is served to it, and keeps what it has had of it.
+    /// Ends what is served to the session, and stores its usage.
     fn bill(&self, session: &Session) -> Result<(), SessionError> {
         let models = self.bill_models(session);
         let web = session.web.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -410,19 +412,19 @@ impl Sessions {
     }
 }
 
-/// The same request, however its ids are written.
+/// Returns the request with its ids in canonical form, for comparison.
 fn canonical(request: &OpenSessionRequest) -> OpenSessionRequest {
     let (task_id, session_id) = (request.task_id.canonical(), request.session_id.canonical());
     OpenSessionRequest { task_id, session_id, ..request.clone() }
 }
 
-/// The ways out that a session has.
+/// Returns the hatches of a session.
 fn hatches(request: &OpenSessionRequest, has_models: bool) -> Vec<Hatch> {
     let wanted = [(Hatch::Inference, has_models), (Hatch::Web, request.wants_web())];
     wanted.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(hatch, _)| hatch).collect()
 }
 
-/// What every program in it is told; nothing that was asked for overrides it.
+/// Returns the environment of every program in it; the node's variables override those of the request.
 fn env(request: &OpenSessionRequest) -> BTreeMap<String, String> {
     let mut env = request.env.clone();
     let id = |text: String| CorrelationId::parse(&text).ok();

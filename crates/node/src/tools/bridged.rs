@@ -1,4 +1,4 @@
-//! Other servers of MCP, whose tools are a node's, too: where their programs are, and what of the host each gets to see.
+//! Other MCP servers whose tools a node offers: finds their programs, and the host files that each may see.
 
 use super::NodeTools;
 use crate::agent::program::Installed;
@@ -16,7 +16,7 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 
 impl NodeTools {
-    /// Begins to connect to these servers; nothing where there are none.
+    /// Starts to connect to these servers; returns `None` without servers.
     pub(crate) fn bridge(
         &self,
         workplace: &Workplace,
@@ -36,19 +36,19 @@ impl NodeTools {
     }
 }
 
-/// Looks for a program as this process would, and for what it needs.
+/// Looks for a server's program in this process's `PATH`, and for the host files that it needs.
 fn found(config: &StdioConfig) -> Result<Found, Box<dyn Error + Send + Sync>> {
     let workspace = match &config.workspace {
         None => WorkspaceChoice::Empty,
         Some(Folder { path, mode: FolderMode::Copy }) => WorkspaceChoice::Copy(given::resolve(path)?),
         Some(Folder { path, mode: FolderMode::Direct }) => {
             let path = given::resolve(path)?;
-            // Where a configuration is looked for was registered when the node started.
+            // The places of configuration files were registered when the node started.
             trusted_file::lend_workspace(path.as_path(), &[])?;
             WorkspaceChoice::Direct(path)
         }
     };
-    // A program in its own workspace would decide what of the host is lent to it when it is started again.
+    // A program in its own workspace could choose which host files are mounted at its next start.
     let search_path = std::env::var_os("PATH").unwrap_or_default();
     let Installed { command, mut lent, search_path } =
         Installed::find(OsStr::new(&config.command), &search_path)?;

@@ -1,11 +1,11 @@
-//! The tools that there are by the configuration, and what of them can't be used as things are.
+//! Configured tools, and warnings about those that can't be used.
 
 use belljar_tools::Tool;
 use belljar_tools::builtin::configured::config::ToolsConfig;
 use belljar_tools::builtin::configured::{self, ConfiguredError};
 use std::sync::Arc;
 
-/// Those that are configured. What can't be used is said, and its tools say so as long as it can't.
+/// Returns the configured tools. Problems are logged, and the affected tools report them until they are solved.
 pub(super) fn tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, ConfiguredError> {
     let configured = configured::tools(config)?;
     for error in &configured.unusable {

@@ -1,5 +1,4 @@
-//! What agents that plan call: sandboxes, jobs and tasks of this node, by the node's own endpoints, so that neither side has a rule that
-//! the other hasn't.
+//! Tools of planners: sandboxes, jobs and tasks of this node. They call the node's own endpoints, so both have the same rules.
 
 mod approval;
 mod desk;
@@ -23,10 +22,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked which images were added.
+/// Interval at which added images are polled.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// All of them. They work for as long as the node does.
+/// Returns all tools of planners. They hold the API weakly, so they end with the node.
 pub(crate) fn tools(api: &Weak<Api>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
     let desk = Arc::new(Desk::new(Weak::clone(api)));
     let endpoints = [job::endpoints()?, sandbox::endpoints()?].into_iter().flatten();
@@ -41,7 +40,7 @@ pub(crate) fn tools(api: &Weak<Api>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNa
     Ok(all)
 }
 
-/// Follows which images were added on whichever node, until it is stopped.
+/// Applies images that were added on any node, until it is stopped.
 pub(crate) async fn follow_images(api: Arc<Api>, stop: CancellationToken) {
     loop {
         let round = async {
@@ -57,23 +56,23 @@ pub(crate) async fn follow_images(api: Arc<Api>, stop: CancellationToken) {
     }
 }
 
-/// One for agents that plan.
+/// Defines a tool of planners.
 fn define(name: &str, summary: &str, input: Value) -> Result<Definition, InvalidToolNameError> {
     let definition = Definition::named(name, Category::Other, summary, input)?;
     Ok(Definition { scope: ToolScope::Pm, ..definition })
 }
 
-/// One that changes something, which is an action of that type: what only looks is asked about by nobody.
+/// Defines a tool that changes something, with its action type. Read-only tools need no approval.
 fn changing(definition: Definition, effect: Effect, action: Leaf) -> Definition {
     Definition { effect, action: ActionType::from(action), ..definition }
 }
 
-/// The schema of an object with these members, of which those with a name in the list must be there.
+/// The schema of an object with these members, some of which are required.
 fn object(required: &[&str], properties: &Value) -> Value {
     json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
 }
 
-/// The schema of what a list takes: such members, and which part of the list is wanted.
+/// The schema of a list's arguments: these members, and the page.
 fn list_of(properties: Value) -> Value {
     let mut properties = properties;
     properties["offset"] =
@@ -85,7 +84,7 @@ fn list_of(properties: Value) -> Value {
     object(&[], &properties)
 }
 
-/// An id of somebody's choice.
+/// The schema of a UUID.
 fn id(about: &str) -> Value {
     const FORM: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
     json!({ "type": "string", "format": "uuid", "pattern": FORM, "description": about })

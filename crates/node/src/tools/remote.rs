@@ -1,10 +1,10 @@
-//! Seats of agents that come from elsewhere, by their tokens. Nothing is remembered of a token being good: for each request it is
-//! looked up in the database, which all nodes of it share; and while something that was called by it is under way, again and again.
+//! Caller slots of remote agents, by their tokens. A token's validity is not cached: each request looks it up in the database,
+//! which the nodes share. While a call by it is under way, it is checked at intervals.
 //!
 //! ```text
-//! token ─► digest ─► good? ─► the token's seat ─► call
-//!                      ▲             │
-//!                      └── watch ◄───┘ not good any more, or nobody knows: what is under way ends
+//! token ─► digest ─► valid? ─► the token's slot ─► call
+//!                      ▲              │
+//!                      └── watch ◄────┘ revoked, expired or can't be checked: calls under way are canceled
 //! ```
 
 use crate::denials::Denied;
@@ -23,48 +23,48 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Those who may come, and the seats that they have.
+/// The remote callers, and their slots.
 pub(crate) struct RemoteSeats {
     workplace: Arc<Workplace>,
     places: Mutex<HashMap<TokenDigest, Place>>,
 }
 
-/// The seat of a token, from its first request on.
+/// The slot of a token, from its first request on.
 struct Place {
     seat: Seat,
     ended: CancellationToken,
     used: Instant,
 }
 
-/// Why somebody gets no seat.
+/// Reasons why a token gets no slot.
 #[derive(Debug, thiserror::Error)]
 enum SeatError {
     #[error(transparent)]
     Denied(#[from] TokenDenied),
-    /// It is good, and for something else.
+    /// The token is valid, but for another endpoint.
     #[error("the token is for another door")]
     OtherAudience,
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
-/// From so many calls on, each of a token takes its time, and one waits for the other.
+/// Number of calls of a token from which on they are throttled and served one after the other.
 const UNPACED_CALLS: u32 = 500;
 
-/// Requests of one token at once.
+/// Maximum number of concurrent requests of one token.
 const MOST_AT_ONCE: usize = 8;
 
-/// So often it is looked whether a token is still good by which something is under way.
+/// Interval at which a token is checked while a call by it is under way.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Who can't be asked for so long knows nothing. With the pause before it that is less than a second.
+/// Maximum time of such a check; a slower one counts as failed. With [`LOOK`] before it this is less than a second.
 const ANSWER_WITHIN: Duration = Duration::from_millis(600);
 
-/// A seat that is not used for so long is cleared away. How often its token has called is forgotten with it; in that time it could
-/// have called as often as it may from then on.
+/// Time after which an unused slot is removed. The count of its calls is lost then; within that time it could have made as many
+/// calls as are not throttled.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// What a record says of a token that is good, and not here.
+/// Denial code for a valid token of another endpoint.
 const OTHER_AUDIENCE: &str = "token_other_audience";
 
 // === impl RemoteSeats ===
@@ -84,7 +84,7 @@ impl RemoteSeats {
         Ok(self.placed(digest, caller))
     }
 
-    /// Whose the token is, if it is good now.
+    /// Returns the token's holder, if the token is valid now.
     async fn holder(&self, digest: &TokenDigest) -> Result<Holder, SeatError> {
         let found = self.workplace.tokens.find_again(digest, self.workplace.now()).await;
         found.map(|record| record.holder).map_err(|error| match error {
@@ -93,7 +93,7 @@ impl RemoteSeats {
         })
     }
 
-    /// The seat that it has already.
+    /// Returns the slot that it has already.
     fn known(&self, digest: &TokenDigest) -> Option<Seat> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let place = places.get_mut(digest).filter(|place| !place.seat.is_over())?;
@@ -101,7 +101,7 @@ impl RemoteSeats {
         Some(place.seat.clone())
     }
 
-    /// A seat for it, that is watched; or the one that it was given in the meantime.
+    /// Returns a new slot and watches it; or the one that was made meanwhile.
     fn placed(self: &Arc<Self>, digest: TokenDigest, caller: Caller) -> Seat {
         let ended = self.workplace.stop.child_token();
         let seat = Seat::new(caller, ended.clone()).paced_after(UNPACED_CALLS).with_room_for(MOST_AT_ONCE);
@@ -118,7 +118,7 @@ impl RemoteSeats {
         seat
     }
 
-    /// Takes the seat away when its token is not good any more, and clears it away when nobody uses it.
+    /// Removes the slot when its token is no longer valid, or when it is unused.
     async fn watch(self: Arc<Self>, digest: TokenDigest, ended: CancellationToken) {
         loop {
             tokio::select! {
@@ -134,13 +134,13 @@ impl RemoteSeats {
         }
         ended.cancel();
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever came with it in the meantime has another.
+        // A request may have got a new slot meanwhile.
         if places.get(&digest).is_some_and(|place| place.ended.is_cancelled()) {
             places.remove(&digest);
         }
     }
 
-    /// What a seat is used for. One that is over by that is used for nothing from then on.
+    /// Returns the use of a slot, and removes it if it has been unused for too long.
     fn use_of(&self, digest: &TokenDigest) -> Use {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         match places.get(digest) {
@@ -171,7 +171,7 @@ impl RemoteSeats {
         }
     }
 
-    /// Who calls with it.
+    /// Returns the caller that a token stands for.
     async fn caller(&self, digest: &TokenDigest, holder: Holder) -> Result<Caller, SeatError> {
         let of_elsewhere = |kind| (kind, self.workplace.web.lets_anybody_out(), holder.agent_id.clone());
         let (kind, may_reach_out, agent) = match holder.kind {
@@ -183,11 +183,11 @@ impl RemoteSeats {
             HolderKind::ProjectAnalyst => of_elsewhere(AgentKind::ProjectAnalyst),
             HolderKind::Operator => of_elsewhere(AgentKind::Operator),
         };
-        // Nothing here could hold it to one session: what is written down is not passed over.
+        // A token that is bound to a session is refused: nothing here could enforce that.
         if holder.session.is_some() {
             return Err(SeatError::OtherAudience);
         }
-        // Inside a sandbox nobody has a name; by a token of the same kind there is no more to be had than there.
+        // Callers in a sandbox have no name; a token for a sandbox gives no more than that.
         let actor = (kind != AgentKind::Sandbox).then(|| {
             let name = holder.user.as_ref().map_or_else(|| digest.id(), |user| user.as_str());
             format!("{}:{name}", holder.kind)
@@ -202,7 +202,7 @@ impl RemoteSeats {
             group_ids: Vec::new(),
             actor,
             grants: ToolGrants { may_reach_out, ..ToolGrants::default() },
-            // An operator makes the rules for agents.
+            // An operator makes the access rules, so they don't apply to it.
             identity: match kind {
                 AgentKind::Operator => None,
                 _ => self.workplace.tools.identity(agent.as_ref()),
@@ -210,7 +210,7 @@ impl RemoteSeats {
         })
     }
 
-    /// Whether its sandbox may reach out, as far as the job says, and as which agent it is done.
+    /// Returns whether the job's sandbox has web access, and the job's agent.
     async fn of_job(&self, holder: &Holder) -> Result<(bool, Option<AgentId>), SeatError> {
         let Some(job_id) = &holder.job_id else { return Ok((false, None)) };
         let Some(job) = self.workplace.jobs.find(job_id).await? else {
@@ -226,14 +226,14 @@ impl RemoteSeats {
     }
 }
 
-/// What a seat is used for.
+/// Use of a slot.
 enum Use {
     UnderWay,
     None,
     Over,
 }
 
-/// [`RemoteSeats`], as the gateway asks them.
+/// [`RemoteSeats`] as the token store of the gateway.
 pub(crate) struct RemoteTokens(pub(crate) Arc<RemoteSeats>);
 
 impl Tokens for RemoteTokens {

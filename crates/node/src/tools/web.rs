@@ -1,4 +1,5 @@
-//! The web for tools at a node: a run's is its own, and who comes from elsewhere has the node's, as one run for as long as they come.
+//! Web access of tools at a node: calls of a run use the run's; each remote caller has one of its own, as one run while it is
+//! active.
 
 use crate::chain;
 use crate::house::House;
@@ -17,16 +18,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// The web, as the tools of a node have it.
+/// Web access of a node's tools.
 pub(super) struct NodeHatch {
     web: Arc<NodeWeb>,
-    /// By whose rules callers are judged, if by anybody's.
+    /// Access rules of callers, if the node has any.
     house: Option<House>,
-    /// Those who come from elsewhere. What bounds a run bounds all that one of them asks for.
+    /// Remote callers. The limits of a run apply to all requests of one of them.
     callers: Mutex<HashMap<Whose, Served>>,
 }
 
-/// For whom something is reached, in the audit too.
+/// Identity of a remote caller, also in the audit log.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
 struct Whose {
     kind: AgentKind,
@@ -38,18 +39,18 @@ struct Whose {
     user_id: Option<String>,
 }
 
-/// What is served to one of them.
+/// Web access of a remote caller.
 struct Served {
-    /// By what they may have.
+    /// Its permissions.
     terms: Option<Compiled>,
     reach: Reach,
     used: Instant,
 }
 
-/// Who hasn't come for so long is forgotten. Whatever is bounded by the hour begins anew by then.
+/// Time after which an inactive caller is removed. Hourly limits have started anew by then.
 const KEPT: Duration = Duration::from_secs(3_600);
 
-/// So many are served.
+/// Maximum number of remote callers.
 const MOST: usize = 1_024;
 
 // === impl NodeHatch ===
@@ -66,14 +67,14 @@ impl NodeHatch {
         let (whose, now) = (Whose::of(caller), Instant::now());
         let terms = self.house.as_ref().zip(caller.identity.as_ref());
         let terms = terms.map(|(house, identity)| house.web_of(identity));
-        // Nothing in there is ever half done.
+        // Ignores poisoning: each change is complete.
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         callers.retain(|_, served| now.duration_since(served.used) < KEPT);
         if let Some(served) = callers.get_mut(&whose).filter(|served| served.terms == terms) {
             served.used = now;
             return Ok(served.reach.clone());
         }
-        // By whatever they had they reach nothing any more.
+        // Access with former permissions ends.
         callers.remove(&whose);
         if callers.len() >= MOST {
             let message = "as many reach the web by this node as may: come again later";

@@ -1,5 +1,5 @@
-//! The spans of one attempt at a job. Nothing that a job says of itself is in them but the kinds and the ends of its steps: no
-//! prompts, no arguments, no output, no variables.
+//! The spans of one attempt at a job. Of the job's own data they contain only the kinds and results of its steps: no prompts,
+//! arguments, output or variables.
 
 use super::span::{Anchor, Span, Value, nanoseconds, new_id, root_of, trace_of};
 use belljar_confine::stage::Timings;
@@ -13,7 +13,7 @@ use belljar_store::jobs::JobRecord;
 use std::borrow::Cow;
 use std::time::Instant;
 
-/// What is noted when an attempt begins.
+/// Data noted when an attempt begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Noted {
     pub(crate) job: JobRecord,
@@ -21,11 +21,11 @@ pub(crate) struct Noted {
     pub(crate) anchor: Anchor,
 }
 
-/// What is noted while it runs.
+/// Data noted while it runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Ran {
     pub(crate) run_id: RunId,
-    /// What it runs in.
+    /// Its sandbox's runtime.
     pub(crate) runtime: &'static str,
     pub(crate) stood: Instant,
     pub(crate) ended: Instant,
@@ -35,7 +35,7 @@ pub(crate) struct Ran {
     pub(crate) passages: Vec<PassageRecord>,
 }
 
-/// A step, as its runner tells of it.
+/// A step, as its runner reports it.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
     kind: &'static str,
@@ -45,26 +45,26 @@ pub(crate) struct Step {
     ended: u64,
 }
 
-/// What is noted when it is over.
+/// Data noted at its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Ended {
-    /// When what it has left was kept.
+    /// When its artifacts were stored.
     pub(crate) kept: Instant,
-    /// When what came of it was recorded.
+    /// When its outcome was recorded.
     pub(crate) recorded: Instant,
-    /// How far the job is then; nothing if that is not known here.
+    /// State of the job then; `None` if unknown here.
     pub(crate) state: Option<JobState>,
     pub(crate) failure: Option<FailureCode>,
 }
 
-/// Makes spans below one another, in one trace.
+/// Builder of nested spans in one trace.
 struct Trace<'n> {
     id: [u8; 16],
     noted: &'n Noted,
     spans: Vec<Span>,
 }
 
-/// Steps of one attempt that are told: others' spans have room in the queue, too.
+/// Maximum number of steps of one attempt that get spans, so that others' spans have room in the queue.
 const MOST_STEPS: usize = 1_000;
 
 pub(super) fn spans(node: &str, noted: &Noted, ran: Option<&Ran>, ended: &Ended) -> Vec<Span> {
@@ -113,7 +113,7 @@ impl Trace<'_> {
         self.noted.anchor.time(instant)
     }
 
-    /// Adds one; its id. None ends before it has begun.
+    /// Adds a span; returns its id. A span never ends before it begins.
     fn add(
         &mut self,
         parent: Option<[u8; 8]>,
@@ -137,7 +137,7 @@ impl Trace<'_> {
         id
     }
 
-    /// Says more of the one that was added last.
+    /// Adds details to the last span.
     fn last(&mut self, attributes: Vec<(&'static str, Value)>, failure: Option<String>) {
         if let Some(span) = self.spans.last_mut() {
             span.attributes = attributes;
@@ -180,7 +180,7 @@ impl Trace<'_> {
         }
     }
 
-    /// Which host it was about is not told: whoever asks for one could say anything by its name.
+    /// The host is left out: a program could transmit data in the host names that it requests.
     fn passage(&mut self, run: [u8; 8], passage: &PassageRecord, within: impl Fn((u64, u64)) -> (u64, u64)) {
         let began = nanoseconds(passage.started_at);
         let over = began.saturating_add(passage.total_ms.saturating_mul(1_000_000));
@@ -206,11 +206,11 @@ impl Trace<'_> {
         }
     }
 
-    /// By the conventions for calls of models.
+    /// Follows the semantic conventions for model calls.
     fn call(&mut self, run: [u8; 8], call: &CallRecord, within: impl Fn((u64, u64)) -> (u64, u64)) {
         let began = nanoseconds(call.started_at);
         let over = began.saturating_add(call.total_ms.saturating_mul(1_000_000));
-        // What was asked for in vain is whatever the caller has written.
+        // A requested model that doesn't exist may be any text, so only the model used is included.
         let model = call.model_used.as_ref().map_or("", |model| model.as_str());
         self.add(Some(run), format!("chat {model}").trim_end().to_owned(), within((began, over)));
         let mut attributes = vec![
@@ -242,7 +242,7 @@ impl Trace<'_> {
 // === impl Step ===
 
 impl Step {
-    /// Those that were begun. Their times come from inside: they are put within those of the run.
+    /// Returns the steps that have begun. Their times come from inside the sandbox, so they are clamped to the run's.
     pub(crate) fn all(results: &[StepResult]) -> Vec<Self> {
         let of_one = |step: &StepResult| {
             Some(Self {

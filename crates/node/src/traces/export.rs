@@ -1,4 +1,4 @@
-//! Sends spans, many at a time, and again where that may help.
+//! Exports spans in batches, with retries.
 
 use super::span::Span;
 use super::{TraceSettings, otlp};
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What sends them.
+/// The exporter.
 pub(super) struct Exporter {
     pub(super) settings: TraceSettings,
     pub(super) exchanger: Exchanger,
@@ -16,26 +16,26 @@ pub(super) struct Exporter {
     pub(super) node: String,
 }
 
-/// What became of a request.
+/// Result of a request.
 enum Sent {
     Taken,
-    /// It may be taken later, not before then if the collector has said so.
+    /// It may be accepted later; the duration is the collector's `retry-after`.
     Later(Option<Duration>),
     Refused,
 }
 
-/// As many in a request.
+/// Maximum number of spans per request.
 const MOST_AT_ONCE: usize = 512;
 
-/// The first waits so long for others.
+/// Maximum time for which the first span waits for others.
 const GATHERING: Duration = Duration::from_millis(500);
 
-/// So often a request is sent; the pauses between double.
+/// Maximum number of attempts for a request; the backoff between them doubles.
 const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What a collector answers is of no interest.
+/// Maximum size of a collector's response, in bytes; its content is ignored.
 const LARGEST_ANSWER: usize = 64 << 10;
 
 const WANTED: [&str; 1] = ["retry-after"];
@@ -43,7 +43,7 @@ const WANTED: [&str; 1] = ["retry-after"];
 // === impl Exporter ===
 
 impl Exporter {
-    /// Sends what comes until nothing will come any more.
+    /// Sends spans until the queue is closed.
     pub(super) async fn run(self, mut waiting: mpsc::Receiver<Span>) {
         while let Some(first) = waiting.recv().await {
             let mut spans = vec![first];
@@ -61,7 +61,7 @@ impl Exporter {
         }
     }
 
-    /// Whether they were taken.
+    /// Returns true if the spans were accepted.
     async fn send(&self, spans: &[Span]) -> bool {
         let document = otlp::document(&self.node, spans);
         let mut pause = FIRST_PAUSE;

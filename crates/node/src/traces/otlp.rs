@@ -1,4 +1,4 @@
-//! Spans in OpenTelemetry's protocol: the one place that knows its crates, which change often.
+//! Spans in OpenTelemetry's protocol: the only module that uses its crates, which change often.
 
 use super::span::{Span, Value};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -12,10 +12,10 @@ use prost::Message;
 
 pub(super) const CONTENT_TYPE: &str = "application/x-protobuf";
 
-/// Sampled, as W3C's trace context says it.
+/// The `sampled` flag of W3C's trace context.
 const SAMPLED: u32 = 1;
 
-/// A request that brings them.
+/// Returns the export request for these spans.
 pub(super) fn document(node: &str, spans: &[Span]) -> Vec<u8> {
     let resource = Resource {
         attributes: vec![

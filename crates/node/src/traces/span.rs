@@ -1,4 +1,4 @@
-//! A span: something that began and ended, below something else.
+//! A span: an operation with a begin and an end.
 
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
@@ -13,13 +13,13 @@ pub(super) struct Span {
     pub(super) id: [u8; 8],
     pub(super) parent: Option<[u8; 8]>,
     pub(super) name: Cow<'static, str>,
-    /// Whether it is a call of somebody else.
+    /// True for a call to another service.
     pub(super) is_call: bool,
-    /// Nanoseconds since 1970.
+    /// Begin and end, in nanoseconds since 1970.
     pub(super) began: u64,
     pub(super) ended: u64,
     pub(super) attributes: Vec<(&'static str, Value)>,
-    /// Why it failed, if it did.
+    /// Failure code, if it failed.
     pub(super) failure: Option<String>,
 }
 
@@ -30,25 +30,25 @@ pub(super) enum Value {
     Number(i64),
 }
 
-/// One moment by two clocks: the one that tells the time of day, and the one that nobody sets.
+/// A moment by two clocks: the wall clock and the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Anchor {
     at: Timestamp,
     instant: Instant,
 }
 
-/// An id that nobody else has.
+/// Returns a random span id.
 pub(super) fn new_id() -> [u8; 8] {
     let (_, random) = Uuid::new_v4().as_u64_pair();
     random.to_be_bytes()
 }
 
-/// The trace of a job: its id.
+/// Returns the trace id of a job: the job's id.
 pub(super) fn trace_of(job_id: &str) -> [u8; 16] {
     Uuid::parse_str(job_id).map_or([1; 16], Uuid::into_bytes)
 }
 
-/// The first span of a job, which whoever makes another attempt knows as well.
+/// Returns the id of a job's root span, which is derived from the job's id, so that every attempt computes the same.
 pub(super) fn root_of(job_id: &str) -> [u8; 8] {
     let digest = Sha256::digest(trace_of(job_id));
     let mut id = [0; 8];
@@ -67,7 +67,7 @@ impl Anchor {
         Self { at, instant: Instant::now() }
     }
 
-    /// What time it was then, however the clock has been set meanwhile.
+    /// Returns the wall-clock time of an instant, unaffected by later clock changes.
     pub(super) fn time(&self, of: Instant) -> u64 {
         let at = nanoseconds(self.at);
         let nanos = |duration: std::time::Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! What is told and recorded of agents from outside: the list of them, one of them, an event, a person's word.
+//! Trust requests from outside: listing agents, showing one, recording an event, and decisions of operators.
 
 use super::NodeTrust;
 use crate::daemon::WallClock;
@@ -13,18 +13,18 @@ use std::ops::Bound;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What came of an event that is recorded.
+/// Result of recording an event.
 #[derive(Debug)]
 pub(crate) struct Entered {
     pub(crate) event_id: Uuid,
     pub(crate) is_new: bool,
-    /// Why it changes nothing, if it doesn't.
+    /// Reason why it has no effect, if it has none.
     pub(crate) ignored: Option<Ignored>,
-    /// What its agent has by now.
+    /// State of its agent now.
     pub(crate) state: TrustState,
 }
 
-/// Something can't be told or recorded of an agent.
+/// Reasons why a trust request fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustError {
     #[error("nobody has hired {agent}")]
@@ -42,13 +42,13 @@ pub(crate) enum TrustError {
     Record(#[from] RecordError),
 }
 
-/// The wall clock has no finer times.
+/// Resolution of the wall clock.
 const MOMENT: Duration = Duration::from_millis(1);
 
 // === impl NodeTrust ===
 
 impl NodeTrust {
-    /// So many of the agents of whom something is recorded, by name, behind that one; and whether there are more.
+    /// Returns a page of the agents with records, by name, after `after`; true if there are more.
     pub(crate) async fn states(
         &self,
         (after, limit): (Option<&AgentId>, usize),
@@ -64,12 +64,12 @@ impl NodeTrust {
         Ok((states, left.next().is_some()))
     }
 
-    /// What has come of the events of an agent.
+    /// Evaluates the events of an agent.
     async fn of(&self, agent: &AgentId, now: Timestamp) -> Result<Replay, DatabaseError> {
         self.book.of(agent, now).await
     }
 
-    /// All that there is to tell of an agent.
+    /// Returns all trust information of an agent.
     pub(crate) async fn told(&self, agent: &AgentId, now: Timestamp) -> Result<AgentTrust, TrustError> {
         let told = self.of(agent, now).await?.told(self.book.config());
         match told.state.created_at {
@@ -78,7 +78,8 @@ impl NodeTrust {
         }
     }
 
-    /// Records what happened now, or then. Recorded again under its id it counts once, and its first time holds unless one is said.
+    /// Records an event, at the given time or now. An event with a known id is not recorded again: its first time is kept unless
+    /// another one is given.
     pub(crate) async fn report(
         &self,
         (agent, event_id, kind): (&AgentId, Uuid, TrustEventKind),
@@ -93,7 +94,7 @@ impl NodeTrust {
         self.counted(&event, recorded, clock).await
     }
 
-    /// Records a person's word on an agent that is there.
+    /// Records an operator's decision about a known agent.
     pub(crate) async fn say(
         &self,
         (agent, kind): (&AgentId, TrustEventKind),
@@ -107,7 +108,7 @@ impl NodeTrust {
         }
     }
 
-    /// Records a person's answer to a promotion. The same answer again changes nothing.
+    /// Records an operator's decision about a promotion. Repeating the same decision has no effect.
     pub(crate) async fn answer(
         &self,
         (agent, proposal_id): (&AgentId, Uuid),
@@ -124,7 +125,7 @@ impl NodeTrust {
             Ruling::Deny => proposed.denied(Uuid::now_v7()),
         };
         match self.say((agent, kind), clock).await {
-            // Somebody else has answered at the same time.
+            // Another operator has decided at the same time.
             Err(TrustError::Nothing { why: Ignored::NotProposed }) => {
                 self.answered((agent, proposal_id), ruling, clock()).await
             }
@@ -132,7 +133,7 @@ impl NodeTrust {
         }
     }
 
-    /// The answer that was given before, if it is the same.
+    /// Returns the earlier decision, if it is the same.
     async fn answered(
         &self,
         (agent, proposal_id): (&AgentId, Uuid),
@@ -163,14 +164,14 @@ impl NodeTrust {
         }
     }
 
-    /// Has it count here before anybody is told that it is recorded; at other nodes it does within a moment.
+    /// Applies the event here before the request is answered; other nodes apply it within a moment.
     async fn counted(
         &self,
         event: &TrustEvent,
         recorded: Recorded,
         clock: &WallClock,
     ) -> Result<Entered, RecordError> {
-        // What is of one moment is in the order of its ids, and whoever looks is to come last.
+        // Events of one millisecond are ordered by id, so the evaluation must be later than that.
         tokio::time::sleep(MOMENT).await;
         let now = clock();
         if let Some(earning) = &self.earning

@@ -1,4 +1,4 @@
-//! Calls for the tests of what is made of them.
+//! Example calls for tests of usage reports.
 
 use belljar_contract::id::{CallId, RunId};
 use belljar_contract::inference::{

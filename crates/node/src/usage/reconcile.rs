@@ -1,7 +1,7 @@
-//! Holds usage reports against LiteLLM's spend logs, call by call, and tells every difference.
+//! Reconciles usage reports with LiteLLM's spend logs, call by call, and reports every difference.
 //!
-//! The spend logs are what is billed (`spec/2 §Invariants`, 11). The reports come from the host's audit: a row that they know
-//! nothing of is a call that did not go by the host.
+//! The spend logs are what is billed (`spec/2 §Invariants`, 11). The reports come from the host's audit log: a row without a
+//! report is a call that bypassed the host.
 
 use super::Calls;
 use belljar_contract::id::{CallId, RunId};
@@ -12,99 +12,99 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
-/// What came of comparing them.
+/// Result of a reconciliation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reconciliation {
     /// Calls with a report.
     pub calls: usize,
-    /// Calls that are in the books as they were reported.
+    /// Calls whose rows match their reports.
     pub agreeing: usize,
-    /// Calls that ended too late for their rows to be missing yet.
+    /// Calls that ended so recently that their rows may not be written yet.
     pub awaited: Vec<CallId>,
     /// Rows of these calls and their runs.
     pub rows: usize,
-    /// Rows of the same accounts that belong to no run that is compared here.
+    /// Rows of the same accounts that belong to other runs.
     pub other_rows: usize,
-    /// What the calls cost, as they were reported.
+    /// Reported cost of the calls.
     pub reported_usd: CostTotal,
-    /// What they cost, as the books have it.
+    /// Logged cost of the calls.
     pub logged_usd: CostTotal,
-    /// Everything that does not agree.
+    /// All differences.
     pub differences: Vec<Difference>,
 }
 
-/// Something on which the reports and the books do not agree.
+/// A difference between reports and spend logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Difference {
-    /// The books have nothing of a call.
+    /// The spend logs have no row for a call.
     Missing {
         /// The call.
         call_id: CallId,
         /// Its run.
         run_id: RunId,
-        /// What it was reported to cost.
+        /// Its reported cost.
         reported_usd: Option<Cost>,
     },
-    /// The books have a call of our run that never went by the host: somebody else has the key, or says that he is us.
+    /// A row names one of our runs, but the call bypassed the host: another client has the key, or uses our run's id.
     Unknown {
         /// The row.
         request_id: Excerpt,
-        /// The call, if the row says one.
+        /// The call in the row, if it names one.
         call_id: Option<CallId>,
-        /// The run that the row says.
+        /// The run in the row.
         run_id: RunId,
-        /// What it costs.
+        /// Its cost.
         logged_usd: Cost,
     },
-    /// The books have a cost of a call that has no report, such as one that was never answered.
+    /// A call without a report has a cost, such as one that was never answered.
     Unreported {
         /// The row.
         request_id: Excerpt,
         /// The call.
         call_id: CallId,
-        /// What it costs.
+        /// Its cost.
         logged_usd: Cost,
     },
-    /// A call costs something else.
+    /// The cost of a call differs.
     Cost {
         /// The call.
         call_id: CallId,
-        /// What was reported; null where nothing was.
+        /// Reported cost; null without a report of it.
         reported_usd: Option<Cost>,
-        /// What the books have.
+        /// Logged cost.
         logged_usd: CostTotal,
     },
-    /// A call has used other tokens.
+    /// The tokens of a call differ.
     Tokens {
         /// The call.
         call_id: CallId,
-        /// Which of them: `input` or `output`.
+        /// Kind of tokens: `input` or `output`.
         side: Side,
-        /// What was reported.
+        /// Reported number.
         reported: u64,
-        /// What the books have.
+        /// Logged number.
         logged: u64,
     },
-    /// A call is billed to somebody else.
+    /// A call is billed to another account.
     EndUser {
         /// The call.
         call_id: CallId,
-        /// Who pays.
+        /// The reported account.
         reported: Excerpt,
-        /// Who is billed; null where nobody is.
+        /// The billed account; null if there is none.
         logged: Option<Excerpt>,
     },
-    /// A call stands in the books as one of another run or attempt.
+    /// A row names another run or attempt than the call's.
     Run {
         /// The call.
         call_id: CallId,
-        /// Its run and attempt.
+        /// The call's run and attempt.
         reported: (RunId, u32),
-        /// The row's.
+        /// The row's run and attempt.
         logged: (Option<RunId>, Option<u32>),
     },
-    /// A call stands in the books more than once.
+    /// A call has several rows.
     Duplicate {
         /// The call.
         call_id: CallId,
@@ -113,21 +113,21 @@ pub enum Difference {
     },
 }
 
-/// Of a call's tokens.
+/// Kind of a call's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// Of the request.
+    /// Tokens of the request.
     Input,
-    /// Of the response.
+    /// Tokens of the response.
     Output,
 }
 
-/// LiteLLM keeps costs as floating-point numbers, which not everybody writes in the same digits. One part in so many is no
-/// difference of money.
+/// LiteLLM stores costs as floating-point numbers, which programs print with different digits. A relative difference up to this
+/// is no difference.
 const ROUNDING: f64 = 1e-12;
 
-/// Compares them. Rows of calls that ended after `settled_until` may still be on their way.
+/// Compares reports and rows. Rows of calls that ended after `settled_until` may not be written yet.
 pub fn reconcile(calls: &Calls, rows: &[SpendRow], settled_until: Timestamp) -> Reconciliation {
     let mut by_call: HashMap<&CallId, Vec<&SpendRow>> = HashMap::new();
     for row in rows {
@@ -159,7 +159,7 @@ pub fn reconcile(calls: &Calls, rows: &[SpendRow], settled_until: Timestamp) -> 
 // === impl Reconciliation ===
 
 impl Reconciliation {
-    /// Whether nothing differs.
+    /// Returns true if there is no difference.
     pub fn agrees(&self) -> bool {
         self.differences.is_empty()
     }
@@ -171,7 +171,7 @@ impl Reconciliation {
         self.rows += rows.len();
         rows.iter().for_each(|row| self.logged_usd.add(&row.cost_usd));
         match rows {
-            // Who refuses a call needn't write that down.
+            // A provider that rejects a call may write no row.
             [] if !report.was_accepted() => {}
             [] if report.ended_at > settled_until => return self.awaited.push(call_id()),
             [] => self.differences.push(Difference::Missing {
@@ -189,7 +189,7 @@ impl Reconciliation {
         }
     }
 
-    /// Looks at a row that is of no reported call.
+    /// Checks a row that belongs to no reported call.
     fn add_stranger(&mut self, calls: &Calls, row: &SpendRow) {
         let (request_id, logged_usd) = (row.request_id.clone(), row.cost_usd.clone());
         if let Some(call_id) = row.call_id.clone().filter(|id| calls.may_be_billed(id)) {
@@ -209,7 +209,7 @@ impl Reconciliation {
     }
 }
 
-/// Whose call it is, by the report and by its rows.
+/// Returns the differences in account, run and attempt.
 fn differing_names(report: &UsageReport, rows: &[&SpendRow]) -> Vec<Difference> {
     let mut differences = Vec::new();
     for row in rows {
@@ -231,11 +231,11 @@ fn differing_names(report: &UsageReport, rows: &[&SpendRow]) -> Vec<Difference> 
     differences
 }
 
-/// How much it was, by the report and by its rows.
+/// Returns the differences in cost, tokens and number of rows.
 fn differing_amounts(report: &UsageReport, rows: &[&SpendRow]) -> Vec<Difference> {
     let call_id = || report.usage_unit_id.clone();
     let mut differences = Vec::new();
-    // What LiteLLM has tried in vain before it went well has a row of its own, which costs nothing.
+    // LiteLLM writes a row of its own for each failed attempt before a successful one; it costs nothing.
     let was_in_vain = |row: &SpendRow| row.is_failure && row.cost_usd.to_total().is_zero();
     let booked: Vec<&&SpendRow> = rows.iter().filter(|row| !was_in_vain(row)).collect();
     if booked.len() > 1 {
@@ -262,7 +262,7 @@ fn differing_amounts(report: &UsageReport, rows: &[&SpendRow]) -> Vec<Difference
     differences
 }
 
-/// Whether it is the same amount. Where none was reported none may be billed.
+/// Returns true for equal amounts. Without a reported cost, only zero is equal.
 fn is_same(reported: Option<&Cost>, logged: &CostTotal) -> bool {
     let Some(reported) = reported.map(Cost::to_total) else { return logged.is_zero() };
     let (one, other) = (reported.to_f64(), logged.to_f64());

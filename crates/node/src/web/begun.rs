@@ -1,24 +1,24 @@
-//! Which passages have begun: a rule has let them through, and that was to be on the disk.
+//! Tracks requests that have begun: a rule has allowed them, and that was to be recorded.
 //!
-//! A tunnel that is looked into never begins by itself: those who ask for something in it do.
+//! An intercepted tunnel never begins itself; the requests in it do.
 
 use belljar_contract::egress::{PassageBegun, PassageOutcome, PassageRecord};
 use belljar_contract::id::PassageId;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Those that are under way.
+/// Requests that are under way.
 #[derive(Debug, Default)]
 pub(super) struct Begun(Mutex<HashSet<PassageId>>);
 
-/// What has become of somebody who wanted to get through.
+/// Verdict about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// A rule has let them through, whatever became of that.
+    /// A rule has allowed it, whatever its result.
     LetThrough,
-    /// None has, or what they asked for could not be read.
+    /// No rule has allowed it, or it could not be parsed.
     Denied,
-    /// Neither: what was asked in it is told by itself, or nothing could be.
+    /// Neither: an intercepted tunnel, whose requests are recorded separately, or which had none.
     Enclosing,
 }
 
@@ -29,12 +29,12 @@ impl Begun {
         self.locked().insert(record.passage_id.clone());
     }
 
-    /// What it was, once it is over.
+    /// Returns the verdict about a request that is over.
     pub(super) fn end(&self, record: &PassageRecord) -> Verdict {
         let has_begun = self.locked().remove(&record.passage_id);
         match record.outcome {
             PassageOutcome::Denied { .. } => Verdict::Denied,
-            // Calls of connections are by no rule.
+            // Calls by a connection have no rule.
             _ if record.rule.is_none() && record.connection.is_none() => Verdict::Denied,
             _ if has_begun => Verdict::LetThrough,
             _ => Verdict::Enclosing,
@@ -42,7 +42,7 @@ impl Begun {
     }
 
     fn locked(&self) -> MutexGuard<'_, HashSet<PassageId>> {
-        // Nothing in there is ever half done.
+        // Ignores poisoning: each change is complete.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! Whether a job failed for want of the web (`spec/1 §Canonical Failure Codes`), judged by what its proxy saw.
+//! Decides whether a job failed because it lacked web access (`spec/1 §Canonical Failure Codes`), by the denials of its proxy.
 //!
-//! What a program prints proves nothing: it may never have asked. What the proxy denied or could not reach while the failing step ran is
-//! what the step wanted and did not get, and is taken for the cause. So it is with what an agent wanted that gives up, or whose work
-//! doesn't hold. Without a proxy nothing was seen, and the runner's reading of what programs print is all there is.
+//! The output of a program proves nothing: it may never have sent a request. Requests that the proxy denied or could not forward
+//! while the failing step ran are taken for the cause. This also applies to an agent that gives up, or whose work isn't verified.
+//! Without a proxy, only the runner's interpretation of the programs' output is available.
 
 use super::noted::Seen;
 use belljar_contract::egress::DeniedDestination;
@@ -10,13 +10,14 @@ use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{JobResult, StepStatus};
 use jiff::Timestamp;
 
-/// So many destinations are named in a message; all that are listed stand beside it.
+/// Maximum number of destinations in a message; the usage lists all of them.
 const MOST_NAMED: usize = 5;
 
-/// Says of a job of the runner's what its proxy saw, and judges its failure by that.
+/// Adds the web usage to a runner's result, and adjusts its failure code by the denials.
 pub fn judge(result: &mut JobResult, seen: Seen) {
     let failed = result.steps.last().filter(|step| step.status == StepStatus::Failure);
-    // The steps run one after the other, and the one that fails is the last. When it began says the runner. An agent begins after them.
+    // Steps run one after the other, so the failing one is the last. The runner reports its begin. An agent begins after all
+    // steps.
     let began = match failed {
         Some(step) => step.started_at.unwrap_or(Timestamp::MAX),
         None => result.steps.last().and_then(|step| step.finished_at).unwrap_or(Timestamp::MIN),
@@ -36,7 +37,7 @@ pub fn judge(result: &mut JobResult, seen: Seen) {
     result.web = Some(seen.usage);
 }
 
-/// How an agent has ended, whatever its commands have printed.
+/// Returns the failure code of an agent, regardless of its commands' output.
 fn of_agent(result: &JobResult) -> FailureCode {
     let verified = result.agent.iter().flat_map(|agent| &agent.verification);
     match verified.into_iter().all(|verified| verified.met) {
@@ -45,8 +46,8 @@ fn of_agent(result: &JobResult) -> FailureCode {
     }
 }
 
-/// The failure that it is in view of what was denied from `began` on; nothing if it is what it says. `own` is what it is where nothing
-/// was denied that programs say they needed.
+/// Returns the adjusted failure, given the denials from `began` on; `None` if it stays. `own` is the code for a failure that was
+/// attributed to web access without any denial.
 pub(crate) fn judged(
     (code, message): (Option<FailureCode>, Option<&str>),
     seen: &Seen,
@@ -62,8 +63,8 @@ pub(crate) fn judged(
     }
 }
 
-/// Whether a failure may be for want of the web: a step's own, and those of an agent that says that it can't or has done what doesn't
-/// hold. What a job has used up, or was ended by, is its cause whatever was denied.
+/// Returns true if lacking web access may explain the failure: a step's own failure, an agent that gives up, or an agent whose
+/// work isn't verified. An exhausted limit or a stop is the cause in any case.
 const fn may_lack_the_web(code: FailureCode) -> bool {
     matches!(
         code,
@@ -74,7 +75,8 @@ const fn may_lack_the_web(code: FailureCode) -> bool {
     )
 }
 
-/// Which hosts and ports were not reached. It may be read inside: nothing of rules, and nothing of where names lead.
+/// Returns a message with the unreached hosts and ports. Programs in the sandbox may read it, so it has neither rules nor
+/// resolved addresses.
 fn needed(denied: &[&DeniedDestination]) -> String {
     let named = denied.iter().take(MOST_NAMED).map(|one| format!("{}:{}", one.host, one.port));
     let named = named.collect::<Vec<_>>().join(", ");
@@ -156,7 +158,7 @@ mod tests {
         }
     }
 
-    /// What was seen of a run that was denied these, each for the last time in one second.
+    /// Returns the state of a run with these denials, each last requested at that second.
     fn seen(denied: &[(&str, u16, i64)]) -> Seen {
         seen_for("no_rules", denied)
     }
@@ -170,7 +172,7 @@ mod tests {
             let destination = Destination { host: Host::parse(host).unwrap(), port: *port };
             listed.push(Denial { destination, reason, needed: None, last_at: at(*second) });
         }
-        // A tunnel that is looked into, and what was asked in it.
+        // An intercepted tunnel, and a request in it.
         let asked = record(("a.example", 443), 1, PassageOutcome::Completed);
         drop(noted.begin(begun(&asked)));
         noted.record(asked.clone());

@@ -1,4 +1,4 @@
-//! What passes a run's proxy, noted on its way into the book: how much of it.
+//! Sums up a run's web usage, from records on their way into the journal.
 
 use super::begun::{Begun, Verdict};
 use belljar_contract::audit::FoldedRecords;
@@ -9,19 +9,19 @@ use belljar_egress::web::run::{Denial, Denials};
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A ledger that notes what another one takes.
+/// A ledger that sums up records and passes them to another ledger.
 pub(crate) struct Noted {
     ledger: Arc<dyn WebLedger>,
     begun: Begun,
     notes: Mutex<Notes>,
 }
 
-/// What a run has had of the web, and when it was denied what.
+/// Web usage of a run, and the times of its denials.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// What is told of it.
+    /// The reported usage.
     pub usage: WebUsage,
-    /// When each of its `denied` was asked for in vain for the last time.
+    /// Time of the last request to each destination in `denied`.
     last_denied_at: Vec<Timestamp>,
 }
 
@@ -39,7 +39,7 @@ impl Noted {
         Self { ledger, begun: Begun::default(), notes: Mutex::default() }
     }
 
-    /// What there has been so far, with what was denied.
+    /// Returns the usage so far, with these denials.
     pub(crate) fn seen(&self, denials: Denials) -> Seen {
         let Denials { listed, unlisted } = denials;
         let notes = self.locked();
@@ -55,7 +55,7 @@ impl Noted {
     }
 
     fn locked(&self) -> MutexGuard<'_, Notes> {
-        // Nothing in there is ever half done.
+        // Ignores poisoning: each change is complete.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -112,7 +112,7 @@ impl Notes {
 // === impl Seen ===
 
 impl Seen {
-    /// What was asked for in vain from then on.
+    /// Returns the destinations that were denied from that time on.
     pub fn denied_since(&self, began: Timestamp) -> Vec<&DeniedDestination> {
         let all = self.usage.denied.iter().zip(&self.last_denied_at);
         all.filter(|(_, at)| **at >= began).map(|(denied, _)| denied).collect()

@@ -1,12 +1,12 @@
-//! A policy in a file, followed while it is in use: what the file says counts, as soon as it says it.
+//! A policy in a file that is followed while it is in use: changes of the file take effect without a restart.
 //!
 //! ```text
-//! read ─► settled? ─► parsed ─► told ─► LivePolicy::replace
+//! read ─► settled? ─► parsed ─► reported ─► LivePolicy::replace
 //!           │ no         │ mistakes
-//!           └─ again     └─► told; the former one goes on to count
+//!           └─ again     └─► reported; the previous policy stays in effect
 //! ```
-//! A file that is being written is not taken for what it will be: only what is the same at two looks counts. Whoever replaces it
-//! by a rename is never seen half done.
+//! A file that is being written must not take effect: a content counts only if two successive checks find it. A file that is
+//! replaced by a rename is always complete.
 
 mod follower;
 
@@ -27,141 +27,141 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Where a policy stands.
+/// A policy file.
 #[derive(Clone)]
 pub struct PolicyFile {
     path: PathBuf,
     read: ReadPolicy,
 }
 
-/// Makes a policy of what a file holds.
+/// Parses a policy file's content.
 pub type ReadPolicy = Arc<dyn Fn(&[u8]) -> Result<WebConfig, Mistakes> + Send + Sync>;
 
 /// A policy that was read, and may be followed.
 #[derive(Clone)]
 pub struct OpenPolicy {
     live: Arc<LivePolicy>,
-    /// Nothing where there is no file.
+    /// The first content; `None` without a file.
     first: Option<Change>,
-    /// Nothing for what can be read once, such as a pipe.
+    /// The file to follow; `None` for input that can be read only once, such as a pipe.
     followed: Option<(PolicyFile, Look)>,
 }
 
-/// What becomes of what a file says.
+/// Result of a change of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Change {
-    /// It counts from now on.
+    /// The new policy is in effect.
     Taken {
         /// The file.
         path: String,
-        /// The SHA-256 of what it holds, in lower-case hexadecimal.
+        /// SHA-256 of the content, in lower-case hexadecimal.
         sha256: String,
-        /// Which policy it is, counted from 1.
+        /// Number of the policy, from 1.
         generation: u64,
-        /// How many rules it has.
+        /// Number of its rules.
         rules: usize,
     },
-    /// It doesn't: the former policy goes on to count.
+    /// The new content is refused: the former policy stays in effect.
     Refused {
         /// The file.
         path: String,
-        /// The SHA-256 of what it holds; absent where it can't be read.
+        /// SHA-256 of the content; absent if it can't be read.
         #[serde(skip_serializing_if = "Option::is_none")]
         sha256: Option<String>,
-        /// The policy that goes on to count.
+        /// Number of the policy that stays in effect.
         generation: u64,
-        /// What is wrong with it.
+        /// The mistakes.
         why: String,
     },
 }
 
-/// There is no policy.
+/// Reasons why there is no policy.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFileError {
-    /// The file, or one that it names, can't be read, or isn't out of reach of sandboxes and other users.
+    /// The file, or one that it names, can't be read, or a sandbox or another user could write it.
     #[error("can't read {}", path.display())]
     Read {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// It holds no policy.
+    /// The content is not a policy.
     #[error("{} holds no policy", path.display())]
     Mistakes {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// All that is wrong.
+        /// The mistakes.
         #[source]
         source: Mistakes,
     },
 }
 
-/// Follows a file for as long as it lives.
+/// The follower of a file. Dropping it ends the following.
 pub struct Following {
-    // Before the thread: without it, that one ends.
+    // Dropped before the thread is joined: the thread ends when its sender is gone.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The kinds under which changes stand in the audit.
+/// Kinds of the audit records.
 const CHANGED: &str = "egress_policy_changed";
 const REFUSED: &str = "egress_policy_refused";
 
-/// How often a file is looked at.
+/// Interval at which the file is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// As much of what is wrong is told.
+/// Maximum number of characters of the mistakes that are reported.
 const LONGEST_WHY: usize = 1_000;
 
 // === impl PolicyFile ===
 
 impl PolicyFile {
-    /// A file, and how it is read.
+    /// Returns a policy file with its parser.
     ///
     /// # Errors
-    /// The system's, where it can't be told which file a relative path means.
+    /// The system's error when a relative path can't be made absolute.
     pub fn new(path: &Path, read: ReadPolicy) -> io::Result<Self> {
         Ok(Self { path: std::path::absolute(path)?, read })
     }
 
-    /// A file that is a policy and nothing else.
+    /// Returns a file that contains only a policy.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// See [`Self::new`].
     pub fn of_rules(path: &Path) -> io::Result<Self> {
         let read = |bytes: &[u8]| {
             let mut log = Log::default();
             let policy = yaml::parse(bytes, &mut log).map(|node| WebConfig::read(&node, &mut log));
             log.finish()?;
-            // Nothing is read of a document that is none, and that has been noted.
+            // Reads nothing from an invalid document; its mistakes are in the log.
             Ok(policy.unwrap_or_default())
         };
         Self::new(path, Arc::new(read))
     }
 
-    /// The same, of which another policy is made each time that it is read.
+    /// Returns a file whose policy is transformed each time that it is read.
     pub fn then(self, make: impl Fn(WebConfig) -> WebConfig + Send + Sync + 'static) -> Self {
         let read = self.read;
         Self { path: self.path, read: Arc::new(move |bytes| read(bytes).map(&make)) }
     }
 
-    /// Where it is, whatever the working directory is.
+    /// Returns its absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads it.
+    /// Reads the file.
     ///
     /// # Errors
-    /// [`PolicyFileError`] when it holds no policy.
+    /// [`PolicyFileError`] when it contains no policy.
     pub fn open(self) -> Result<OpenPolicy, PolicyFileError> {
         let path = || self.path.clone();
         let source = trusted_file::open(&self.path)
             .map_err(|error| PolicyFileError::Read { path: path(), source: error.into() })?;
-        // One without a name may be written by other processes that hold it open.
+        // A file without a name may be written by other processes that hold it open, so it isn't followed.
         let is_file = source.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.nlink() > 0);
         let bytes = read_bytes(source).map_err(|source| PolicyFileError::Read { path: path(), source })?;
         let policy = self.parse(&bytes)?;
@@ -171,7 +171,7 @@ impl PolicyFile {
         Ok(OpenPolicy { live: Arc::new(LivePolicy::new(policy)), first, followed })
     }
 
-    /// Makes a policy of what the file holds. What that names is checked, too.
+    /// Parses the content. Files that it names are checked, too.
     fn parse(&self, bytes: &[u8]) -> Result<WebConfig, PolicyFileError> {
         let refused = |error: UntrustedFileError| PolicyFileError::Read {
             path: error.path().to_owned(),
@@ -195,31 +195,30 @@ impl PolicyFile {
 // === impl OpenPolicy ===
 
 impl OpenPolicy {
-    /// No rules, and no file where there could be any.
+    /// Returns a policy without rules and without a file.
     pub fn of_nothing() -> Self {
         Self::of(WebConfig::default())
     }
 
-    /// This policy, which no file changes.
+    /// Returns this policy, without a file.
     pub fn of(config: WebConfig) -> Self {
         Self { live: Arc::new(LivePolicy::new(config)), first: None, followed: None }
     }
 
-    /// What counts.
+    /// Returns the policy in effect.
     pub fn live(&self) -> &Arc<LivePolicy> {
         &self.live
     }
 
-    /// What it says first, if there is a file.
+    /// Returns the first content, if there is a file.
     pub fn first(&self) -> Option<&Change> {
         self.first.as_ref()
     }
 
-    /// Follows it, and tells what becomes of what it says: before that counts, so whoever is told doesn't wait for anything. It has
-    /// a thread.
+    /// Follows the file on a thread of its own. `tell` is called with each change before it takes effect, so it must not wait.
     ///
     /// # Errors
-    /// The system's, when there can be no more threads.
+    /// The system's error when the thread can't be started.
     pub fn follow(self, tell: impl FnMut(&Change) + Send + 'static) -> io::Result<Following> {
         let Self { live, first: _, followed } = self;
         let Some((file, handled)) = followed else { return Ok(Following { stop: None, thread: None }) };
@@ -238,7 +237,7 @@ impl OpenPolicy {
 // === impl Change ===
 
 impl Change {
-    /// The kind under which it stands in the audit.
+    /// Returns the kind of the audit record.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Taken { .. } => CHANGED,
@@ -256,7 +255,7 @@ impl Drop for Following {
     }
 }
 
-/// A byte more than may be is enough to see that there is too much.
+/// Reads one byte more than the limit, so that the parser can detect a file that is too large.
 fn read_bytes(source: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(LARGEST_BYTES as u64 + 1).read_to_end(&mut bytes)?;

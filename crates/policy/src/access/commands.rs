@@ -1,9 +1,9 @@
-//! The programs that `restricted_commands` means where nobody has said which: what working on a project takes, and nothing that is there
-//! to reach other machines, to become another user, or to manage this one.
+//! Default programs of `restricted_commands`: those that work on a project takes, and none that reach other machines, change
+//! the user or manage this machine.
 
 use std::collections::BTreeSet;
 
-/// Looking at files and changing them.
+/// Programs that read and change files.
 const FILES: &[&str] = &[
     "awk",
     "basename",
@@ -76,30 +76,30 @@ const FILES: &[&str] = &[
     "zip",
 ];
 
-/// Running lines of commands.
+/// Shells.
 const SHELLS: &[&str] = &["sh", "bash", "dash"];
 
-/// Building and testing.
+/// Programs for building and testing.
 const BUILDING: &[&str] = &[
     "ar", "as", "c++", "cargo", "cc", "clang", "cmake", "g++", "gcc", "git", "go", "ld", "make", "ninja",
     "node", "npm", "npx", "pip", "pip3", "pytest", "python", "python3", "ruby", "rustc", "rustdoc", "strip",
     "uv",
 ];
 
-/// What tools themselves run, where nothing may be run by hand.
+/// Programs that tools themselves run, where no program may be run by hand.
 const OF_TOOLS: &[&str] = &["git", "node", "python3"];
 
-/// Those of `restricted_commands`.
+/// Returns the default programs of `restricted_commands`.
 pub fn usual() -> BTreeSet<String> {
     [FILES, SHELLS, BUILDING].concat().into_iter().map(ToOwned::to_owned).collect()
 }
 
-/// Those that there are where `terminal` is `none`: no shell among them.
+/// Returns the programs that are available where `terminal` is `none`: no shell among them.
 pub fn of_tools() -> BTreeSet<String> {
     OF_TOOLS.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// Whether a program may be called that: a name, and no place.
+/// Returns true if the text may be the name of a program. A path is not a name.
 pub fn is_command(text: &str) -> bool {
     let is_inside =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b'[');

@@ -1,4 +1,4 @@
-//! What the sandboxes of an agent have: what is allowed by name, put so that a kernel and a proxy can hold it.
+//! Compiles the constraints of an agent into terms that a kernel and a proxy can enforce for its sandboxes.
 
 use super::commands;
 use super::constraints::Constraints;
@@ -10,79 +10,79 @@ use belljar_contract::category::Category;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What a sandbox has.
+/// Terms of an agent's sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compiled {
-    /// Whose files its workspace begins with.
+    /// Files that the workspace begins with.
     pub workspace: WorkspaceTerms,
-    /// Whether what the host lends besides is there, too.
+    /// True if the sandbox also gets what the host lends besides, such as `--ro` directories.
     pub is_lent_to: bool,
-    /// What it reaches.
+    /// Network access.
     pub web: WebTerms,
-    /// Which programs it can start.
+    /// Programs that can be started.
     pub programs: ProgramTerms,
-    /// How far the host's git goes for it.
+    /// Git operations of the host for the sandbox.
     pub git: GitTerms,
-    /// Whether it has a root and a network of its own.
+    /// Isolation of code: whether a sandbox has its own root and network.
     pub isolation: CodeIsolation,
 }
 
-/// Whose files a workspace begins with. It is a copy in any case: what comes of it reaches a project by a person's hand.
+/// Files that a workspace begins with. It is always a copy; only a user can apply its changes to the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceTerms {
-    /// Nobody's.
+    /// None.
     Empty,
-    /// The project's.
+    /// The project's files.
     Project,
 }
 
-/// What it reaches of the web.
+/// Network access of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "mode")]
 pub enum WebTerms {
-    /// Nothing: there is no way out to it.
+    /// None: the sandbox has no web hatch.
     None,
-    /// What the house's rules say, and these places.
+    /// The configured rules and these places.
     Listed {
         /// The places.
         places: Vec<NetworkPlace>,
-        /// Whether pushes of git are refused there.
+        /// True if git pushes there are refused.
         refuses_pushes: bool,
     },
-    /// All that is public, at the ports of the web.
+    /// All public hosts, at the usual web ports.
     Open {
-        /// Whether pushes of git are refused there.
+        /// True if git pushes there are refused.
         refuses_pushes: bool,
     },
 }
 
-/// Which programs it can start.
+/// Programs that can be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "mode")]
 pub enum ProgramTerms {
-    /// All that there are.
+    /// All programs.
     All,
-    /// These, by name.
+    /// Only the programs of these names.
     Only {
         /// The names.
         names: BTreeSet<String>,
     },
 }
 
-/// How far the host's git goes for it.
+/// Git operations of the host for the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitTerms {
-    /// Whether it clones and fetches.
+    /// True if the host clones and fetches.
     pub fetches: bool,
-    /// Whether it pushes.
+    /// True if the host pushes.
     pub pushes: bool,
 }
 
 // === impl Compiled ===
 
 impl Compiled {
-    /// What sandboxes have for whom these hold.
+    /// Returns the terms of sandboxes with these constraints.
     pub fn of(constraints: &Constraints) -> Self {
         let git = GitTerms {
             fetches: constraints.git != GitAccess::LocalOnly && constraints.network != NetworkMode::None,
@@ -114,8 +114,8 @@ impl Compiled {
         }
     }
 
-    /// What the sandboxes of an agent have. Where its levels differ by category each dimension is that of the category which it is about:
-    /// the files', the terminal's, git's. Programs in them reach no more of the web than both code and commands may.
+    /// Returns the terms of an agent's sandboxes. If its levels differ by category, each dimension comes from the category that
+    /// it is about: files, terminal, git. Programs in a sandbox reach only hosts that both code and commands may reach.
     pub fn of_agent(permissions: &Permissions) -> Self {
         let of = |category| Self::of(permissions.constraints_for(category));
         let (files, code, terminal) =
@@ -131,7 +131,7 @@ impl Compiled {
         .with_pushes_refused()
     }
 
-    /// The same for tools that reach the web themselves, whose category has a level of its own.
+    /// Returns the terms of tools that use the web themselves. Their category has a level of its own.
     pub fn of_web_tools(permissions: &Permissions) -> Self {
         let own = Self::of(permissions.constraints_for(Category::Web));
         Self { web: own.web, ..Self::of_agent(permissions) }.with_pushes_refused()
@@ -142,7 +142,7 @@ impl Compiled {
         Self { web, ..self }
     }
 
-    /// Whether it has nothing that the other one doesn't have: who may have that may have this.
+    /// Returns true if these terms allow nothing that the other ones don't.
     pub fn is_within(&self, other: &Self) -> bool {
         let isolation = self.isolation == other.isolation || self.isolation == CodeIsolation::Containerized;
         (self.workspace == other.workspace || self.workspace == WorkspaceTerms::Empty)
@@ -154,12 +154,13 @@ impl Compiled {
             && isolation
     }
 
-    /// What is reached of the web, where the house has these rules; nothing where there is no way out at all.
+    /// Returns the egress policy with these configured rules; `None` if there is no web hatch.
     pub fn egress(&self, house: &EgressPolicy) -> Option<EgressPolicy> {
         self.egress_and(house, vec![Rule::for_hosts(HostPattern::Any)])
     }
 
-    /// The same where the house's rules are for all: an open network adds nothing to them, and one that is listed the listed places.
+    /// Like [`Self::egress`], for configured rules that are meant for all sandboxes: an open network adds nothing to them, and
+    /// a listed one adds its places.
     pub fn egress_within(&self, house: &EgressPolicy) -> Option<EgressPolicy> {
         self.egress_and(house, Vec::new())
     }
@@ -181,7 +182,7 @@ impl Compiled {
 // === impl WebTerms ===
 
 impl WebTerms {
-    /// The one of both that reaches less; nothing where neither does.
+    /// Returns the narrower of both; no network access if neither is within the other.
     fn narrowed(self, other: Self) -> Self {
         if self.is_within(&other) {
             return self;

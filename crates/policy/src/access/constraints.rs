@@ -1,4 +1,4 @@
-//! The six dimensions in which levels differ, and what may be said of them for one level or one agent.
+//! Six dimensions in which levels differ, and overrides for one level or one agent.
 
 use super::place::NetworkPlace;
 use belljar_contract::access::{CodeIsolation, FileSystemScope, GitAccess, NetworkMode, TerminalAccess};
@@ -6,28 +6,28 @@ use belljar_contract::action::ActionType;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What holds for an agent, in each dimension.
+/// Constraints of an agent in each dimension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Constraints {
-    /// Which files there are.
+    /// Files that are available.
     pub file_system: FileSystemScope,
-    /// What of the network.
+    /// Network access.
     pub network: NetworkMode,
-    /// How far git goes.
+    /// Git operations.
     pub git: GitAccess,
-    /// What code runs in.
+    /// Isolation of code.
     pub code_execution: CodeIsolation,
-    /// Which programs may be started.
+    /// Programs that may be started.
     pub terminal: TerminalAccess,
-    /// What takes a person's yes.
+    /// Actions that require a user's approval.
     pub requires_approval: BTreeSet<ActionType>,
-    /// Where `allowlist_only` leads, besides what the house's own rules say.
+    /// Places that `allowlist_only` allows, in addition to the configured egress rules.
     pub network_allowlist: Vec<NetworkPlace>,
-    /// What `restricted_commands` are, by name.
+    /// Programs of `restricted_commands`, by name.
     pub commands: BTreeSet<String>,
 }
 
-/// What is said besides; a dimension of which nothing is said stays as it was.
+/// Overrides of constraints. A dimension without one is unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in Constraints")]
 pub struct ConstraintOverrides {
@@ -44,7 +44,7 @@ pub struct ConstraintOverrides {
 // === impl Constraints ===
 
 impl Constraints {
-    /// The same, with what is said besides.
+    /// Returns these constraints with the overrides applied.
     pub fn with(&self, said: &ConstraintOverrides) -> Self {
         let said = said.clone();
         Self {

@@ -1,4 +1,4 @@
-//! The levels: which categories of tools each has, and what holds for them.
+//! Access levels: the categories of tools and the constraints of each.
 
 use super::commands;
 use super::constraints::Constraints;
@@ -9,18 +9,18 @@ use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
 use std::collections::BTreeSet;
 
-/// What a level allows.
+/// Rules of a level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LevelRules {
-    /// What it is for, for people.
+    /// Purpose of the level, for users.
     pub description: String,
-    /// The categories whose tools may be called.
+    /// Categories whose tools may be called.
     pub categories: BTreeSet<Category>,
-    /// What holds for their calls.
+    /// Constraints of their calls.
     pub constraints: Constraints,
 }
 
-/// What each level allows.
+/// Rules of all levels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Levels {
     sandboxed: LevelRules,
@@ -38,7 +38,7 @@ const STANDARD: &[Category] = &[Category::Terminal, Category::Analytics, Categor
 // === impl Levels ===
 
 impl Levels {
-    /// What that level allows.
+    /// Returns the rules of that level.
     pub fn of(&self, level: AccessLevel) -> &LevelRules {
         match level {
             AccessLevel::Sandboxed => &self.sandboxed,
@@ -61,7 +61,7 @@ impl Levels {
 }
 
 impl Default for Levels {
-    /// Those of `spec/3`.
+    /// Returns the levels of `spec/3`.
     fn default() -> Self {
         let least = Constraints {
             file_system: FileSystemScope::WorkspaceOnly,
@@ -103,7 +103,7 @@ impl Default for Levels {
             restricted: rules("Limited external access with approval.", &[SANDBOXED, RESTRICTED], restricted),
             standard: rules("Normal development access.", &[SANDBOXED, RESTRICTED, STANDARD], standard),
             elevated: rules("Full access for senior and trusted agents.", &[&Category::ALL], elevated),
-            // Nothing is allowed of which nothing is said.
+            // `custom` allows only what is configured for the agent.
             custom: rules("What is said of the agent, and nothing else.", &[], least),
         }
     }

@@ -1,17 +1,17 @@
-//! A place on the network, as an allowlist names it: `HOST` at the usual ports, or `HOST:PORT`.
+//! Network place in an allowlist: `HOST` at the usual ports, or `HOST:PORT`.
 
 use crate::egress::{HostPattern, Rule};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// Such a place.
+/// Network place in an allowlist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkPlace {
     host: HostPattern,
     port: Option<u16>,
 }
 
-/// The text is none.
+/// The text is no network place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a host, `*.NAME`, `**.NAME` or address, with or without `:PORT`")]
 pub struct InvalidPlaceError;
@@ -19,7 +19,7 @@ pub struct InvalidPlaceError;
 // === impl NetworkPlace ===
 
 impl NetworkPlace {
-    /// Reads a place. An address of IPv6 with a port stands in brackets.
+    /// Parses a place. An IPv6 address with a port stands in brackets.
     ///
     /// # Errors
     /// [`InvalidPlaceError`].
@@ -34,7 +34,7 @@ impl NetworkPlace {
         Ok(Self { host, port: Some(port) })
     }
 
-    /// The rule that leads there.
+    /// Returns the egress rule that allows this place.
     pub fn rule(&self) -> Rule {
         let usual = Rule::for_hosts(self.host.clone());
         match self.port {

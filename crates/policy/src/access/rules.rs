@@ -1,4 +1,4 @@
-//! What a house says of its agents: levels, agents by name, and how much they do by themselves.
+//! Configured access rules: levels, agents by name, and autonomy.
 
 mod config;
 
@@ -14,18 +14,18 @@ use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use std::collections::BTreeMap;
 
-/// All of it.
+/// Access rules of a configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AccessRules {
     actions: ActionRegistry,
     levels: Levels,
-    /// Nothing, where it isn't written.
+    /// `None` if it isn't configured.
     default_level: Option<AccessLevel>,
     agents: BTreeMap<AgentId, AgentRules>,
     autonomy: HouseAutonomy,
 }
 
-/// How much agents do by themselves of whom nothing else is said.
+/// Autonomy of agents without rules of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HouseAutonomy {
     level: AutonomyLevel,
@@ -33,7 +33,7 @@ struct HouseAutonomy {
     lists: AutonomyLists,
 }
 
-/// What is said of one agent.
+/// Rules of one agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct AgentRules {
     level: Option<AccessLevel>,
@@ -46,71 +46,71 @@ struct AgentRules {
     seniority: Option<Seniority>,
 }
 
-/// The levels that an agent has come to by itself.
+/// Levels that an agent has earned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Earned {
-    /// Its level.
+    /// General level.
     pub level: AccessLevel,
-    /// Where it has another one for tools of a category.
+    /// Levels for tools of a category, where they differ.
     pub by_category: BTreeMap<Category, AccessLevel>,
-    /// What has set it back.
+    /// Latest setback.
     pub setback: Option<crate::autonomy::Setback>,
 }
 
-/// What one agent may do, as of now.
+/// Current permissions and autonomy of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentStanding {
-    /// Which tools, and what of their calls.
+    /// Tools that it may call, with the constraints of the calls.
     pub permissions: Permissions,
-    /// What of it takes a yes.
+    /// Actions that require an approval.
     pub autonomy: Autonomy,
 }
 
 // === impl AccessRules ===
 
 impl AccessRules {
-    /// Which actions there are.
+    /// Returns all known actions.
     pub fn actions(&self) -> &ActionRegistry {
         &self.actions
     }
 
-    /// What the levels allow.
+    /// Returns the rules of the levels.
     pub fn levels(&self) -> &Levels {
         &self.levels
     }
 
-    /// The agents of whom something is said.
+    /// Returns the agents that have rules of their own.
     pub fn agents(&self) -> impl Iterator<Item = &AgentId> {
         self.agents.keys()
     }
 
-    /// Whether something is said of it.
+    /// Returns true if the agent has rules of its own.
     pub fn knows(&self, agent: &AgentId) -> bool {
         self.agents.contains_key(agent)
     }
 
-    /// The level of agents of which nothing else is said.
+    /// Returns the level of agents without rules of their own.
     pub fn default_level(&self) -> AccessLevel {
         self.default_level.unwrap_or(AccessLevel::Standard)
     }
 
-    /// Whether something is said of it by name, or by a level that is written for agents which aren't listed.
+    /// Returns true if the agent has rules of its own, or a level is configured for agents that aren't listed.
     pub fn covers(&self, agent: &AgentId) -> bool {
         self.default_level.is_some() || self.knows(agent)
     }
 
-    /// Why an agent is refused that isn't covered, with the name that was meant, perhaps.
+    /// Returns the error for an agent that isn't covered. It may suggest the name that was meant.
     pub fn unknown(&self, agent: &AgentId) -> UnknownAgentError {
         UnknownAgentError::of(agent, self)
     }
 
-    /// The level that an agent begins at.
+    /// Returns the level that an agent begins at.
     pub fn level_of(&self, agent: &AgentId) -> AccessLevel {
         self.agents.get(agent).and_then(|rules| rules.level).unwrap_or_else(|| self.default_level())
     }
 
-    /// What that agent may do; of one that has earned its level, that level counts. One of whom `custom` is said earns none: what is said of
-    /// it is all.
+    /// Returns the permissions and autonomy of that agent, at its earned level if it has one. A `custom` agent earns no level:
+    /// only its configured rules count.
     pub fn of_agent(&self, agent: &AgentId, earned: Option<&Earned>) -> AgentStanding {
         let nothing = AgentRules::default();
         let rules = self.agents.get(agent).unwrap_or(&nothing);
@@ -126,12 +126,12 @@ impl AccessRules {
         standing
     }
 
-    /// What an agent at that level may do of which nothing else is said.
+    /// Returns the permissions and autonomy of an agent at that level without rules of its own.
     pub fn of_level(&self, level: AccessLevel) -> AgentStanding {
         self.standing(level, &AgentRules::default(), None)
     }
 
-    /// By what calls of such an agent are judged.
+    /// Returns what calls of such an agent are judged by.
     pub fn judging<'a>(&'a self, agent: &'a AgentStanding) -> Standing<'a> {
         Standing { actions: &self.actions, permissions: &agent.permissions, autonomy: &agent.autonomy }
     }
@@ -156,12 +156,12 @@ impl AccessRules {
         let department = rules.department.as_ref().and_then(|name| house.departments.get(name)).copied();
         let level = AutonomyLevel::resolve(rules.autonomy, department, house.level, rules.seniority);
         let level = setback.map_or(level, |setback| level.after(setback));
-        // What the house has a person asked for, its agents' own lists don't take back.
+        // An agent's own lists can't take back an approval that the general lists require.
         let mut lists = rules.lists.clone();
         lists.human_approval.extend(house.lists.human_approval.iter().cloned());
         let more = house.lists.auto_approve.iter().filter(|pattern| !lists.human_approval.contains(pattern));
         lists.auto_approve.extend(more.cloned());
-        // After a setback nothing is done by itself that the preset has not.
+        // After a setback the agent does nothing by itself beyond the preset.
         if setback.is_some() {
             lists.auto_approve.clear();
         }

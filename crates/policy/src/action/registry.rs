@@ -1,11 +1,11 @@
-//! The action types of one house: those that are built in, and those that its configuration adds.
+//! Action types: the built-in ones and those that a configuration adds.
 
 use super::risk::{UNSAID, weighed};
 use belljar_contract::action::{ActionType, Leaf, Risk};
 use belljar_contract::yaml::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which action types there are.
+/// All known action types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionRegistry {
     all: BTreeMap<ActionType, Known>,
@@ -17,21 +17,21 @@ struct Known {
     why: String,
 }
 
-/// An action type that isn't built in.
+/// Action type that isn't built in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomRow {
-    /// Its name.
+    /// Name of the action.
     pub action: ActionType,
-    /// How much may go wrong by it; much, where nothing is said.
+    /// Risk of the action. Default: high.
     pub risk: Option<Risk>,
-    /// Why that is thought.
+    /// Reason for the risk.
     pub why: Option<String>,
 }
 
-/// An action type can't be registered.
+/// Reason why an action type can't be registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterActionError {
-    /// There is one of that name.
+    /// The name is taken.
     #[error("{action} is there already")]
     Taken {
         /// The name.
@@ -39,36 +39,36 @@ pub enum RegisterActionError {
     },
 }
 
-/// A pattern means nothing.
+/// The pattern matches no action.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{pattern:?} is no action type and no category of them{}", Hint(nearest.as_deref()))]
 pub struct PatternError {
-    /// What was written.
+    /// Pattern as it was written.
     pub pattern: String,
-    /// What was probably meant.
+    /// Name that was probably meant.
     pub nearest: Option<String>,
 }
 
 struct Hint<'a>(Option<&'a str>);
 
-/// Every action type.
+/// Pattern that matches every action type.
 pub(super) const ALL: &str = "all";
 
 // === impl ActionRegistry ===
 
 impl ActionRegistry {
-    /// Those that are built in, and these.
+    /// Returns the built-in action types and these.
     ///
     /// # Errors
-    /// [`RegisterActionError`] for the first name that is taken.
+    /// [`RegisterActionError`], for the first name that is taken.
     pub fn with(custom: impl IntoIterator<Item = CustomRow>) -> Result<Self, RegisterActionError> {
         custom.into_iter().try_fold(Self::default(), Self::and)
     }
 
-    /// The same, and this one.
+    /// Adds an action type.
     ///
     /// # Errors
-    /// [`RegisterActionError`] when its name is taken.
+    /// [`RegisterActionError`], if its name is taken.
     pub fn and(mut self, CustomRow { action, risk, why }: CustomRow) -> Result<Self, RegisterActionError> {
         if self.all.contains_key(&action) {
             return Err(RegisterActionError::Taken { action });
@@ -78,30 +78,30 @@ impl ActionRegistry {
         Ok(self)
     }
 
-    /// All of them, by name.
+    /// Returns all action types, by name.
     pub fn all(&self) -> impl Iterator<Item = &ActionType> {
         self.all.keys()
     }
 
-    /// Whether it is one of them.
+    /// Returns true if the action type is known.
     pub fn knows(&self, action: &ActionType) -> bool {
         self.all.contains_key(action)
     }
 
-    /// How much may go wrong by it; much, if it isn't known.
+    /// Returns the risk of an action; high if it is unknown.
     pub fn risk(&self, action: &ActionType) -> Risk {
         self.all.get(action).map_or(UNSAID, |known| known.risk)
     }
 
-    /// Why that is thought.
+    /// Returns the reason for the risk.
     pub fn why(&self, action: &ActionType) -> &str {
         self.all.get(action).map_or("it isn't known here", |known| &known.why)
     }
 
-    /// What a pattern means: `all`, a category and with it all of its actions, or one action.
+    /// Returns the actions that a pattern matches: `all`, a category with all its actions, or one action.
     ///
     /// # Errors
-    /// [`PatternError`] when it is none of these; with what was probably meant.
+    /// [`PatternError`], if it matches none; with the name that was probably meant.
     pub fn expand(&self, pattern: &str) -> Result<BTreeSet<ActionType>, PatternError> {
         let meant: BTreeSet<_> = match ActionType::parse(pattern) {
             Ok(action) => self.all.keys().filter(|known| **known == action).cloned().collect(),

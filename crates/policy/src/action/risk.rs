@@ -1,13 +1,13 @@
-//! How much may go wrong by each action, and why that is thought.
+//! Risk of each action, and the reason for it.
 
 use belljar_contract::action::{Leaf, Risk};
 
-/// A risk, with its reason.
+/// Risk with its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weighed {
-    /// How much may go wrong.
+    /// Level of risk.
     pub risk: Risk,
-    /// Why.
+    /// Reason.
     pub why: &'static str,
 }
 
@@ -15,7 +15,7 @@ const fn row(risk: Risk, why: &'static str) -> Weighed {
     Weighed { risk, why }
 }
 
-/// The risk of a built-in action.
+/// Returns the risk of a built-in action.
 pub const fn weighed(leaf: Leaf) -> Weighed {
     use Risk::{Critical, High, Low, Medium};
     match leaf {
@@ -65,5 +65,5 @@ pub const fn weighed(leaf: Leaf) -> Weighed {
     }
 }
 
-/// That of an action of which nobody has said it.
+/// Default risk of a custom action.
 pub(super) const UNSAID: Risk = Risk::High;

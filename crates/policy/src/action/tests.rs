@@ -1,4 +1,4 @@
-//! Which action types there are, and what patterns mean.
+//! Tests of action types and patterns.
 
 use super::*;
 use belljar_contract::action::Risk;
@@ -21,7 +21,7 @@ fn there_are_forty_one_each_once_and_each_with_a_reason() {
     }
 }
 
-/// The rows that others have published.
+/// Published risk levels.
 #[test]
 fn the_risks_are_those_that_are_written_down() {
     let of = |risk| Leaf::ALL.into_iter().filter(move |leaf| weighed(*leaf).risk == risk).map(Leaf::as_str);
@@ -58,7 +58,7 @@ fn a_category_means_all_of_its_actions_and_no_others() {
     assert_eq!(names("code"), ["code:read", "code:write", "code:create", "code:delete", "code:refactor"]);
     assert_eq!(names("code:create"), ["code:create"]);
     assert_eq!(names("all").len(), 41);
-    // None is another's beginning.
+    // No category is a prefix of another one.
     assert_eq!(names("org"), ["org:hire", "org:fire", "org:promote"]);
 }
 
@@ -98,11 +98,11 @@ fn what_a_house_adds_counts_like_the_rest() {
     assert!(registry.expand("all").unwrap().contains(&acme));
     let low = ActionRegistry::with([row(&acme, Some(Risk::Low))]).unwrap();
     assert_eq!(low.risk(&acme), Risk::Low);
-    // Neither a built-in one nor one of its own is weighed anew.
+    // Neither a built-in action nor a custom one can get another risk.
     let taken = Err(RegisterActionError::Taken { action: Leaf::DbAdmin.into() });
     assert_eq!(ActionRegistry::with([row(&Leaf::DbAdmin.into(), Some(Risk::Low))]), taken);
     assert!(ActionRegistry::with([row(&acme, None), row(&acme, Some(Risk::Low))]).is_err());
-    // What nobody has registered is not known, and weighs much.
+    // An unregistered action is unknown, and its risk is high.
     assert!(!ActionRegistry::default().knows(&acme));
     assert_eq!(ActionRegistry::default().risk(&acme), Risk::High);
     assert!(ActionRegistry::default().expand("acme:rotate").is_err());

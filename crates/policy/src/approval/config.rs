@@ -8,10 +8,10 @@ use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// So long it is kept where nothing is said.
+/// Default retention: 90 days.
 pub(super) const USUAL_RETENTION: Duration = Duration::from_secs(90 * 86_400);
 
-/// No longer.
+/// Maximum retention in days.
 const LONGEST_DAYS: u64 = 3_650;
 
 const TIMEOUT: &str = "`wait`, `{deny_after: 4h}`, or durations for some of low, medium, high and critical";
@@ -19,7 +19,7 @@ const TIMEOUT: &str = "`wait`, `{deny_after: 4h}`, or durations for some of low,
 // === impl ApprovalRules ===
 
 impl ApprovalRules {
-    /// Reads the section; what is wrong with it is noted.
+    /// Reads the section. Errors in it go to `log`.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let usual = Self::default();
         let Some(mut members) = Members::open(node, log) else { return usual };

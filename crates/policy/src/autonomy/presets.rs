@@ -1,14 +1,14 @@
-//! The presets. Each says something of every built-in action, once.
+//! Presets of the autonomy levels. Each covers every built-in action exactly once.
 
 use super::AutonomyLevel;
 
-/// A preset: patterns of action types.
+/// Preset: patterns of action types.
 pub(super) struct Preset {
     pub(super) auto_approve: Vec<&'static str>,
     pub(super) human_approval: Vec<&'static str>,
 }
 
-/// Looking at what is there.
+/// Actions that only read.
 const LOOKING: &[&str] = &[
     "code:read",
     "vcs:read",
@@ -20,11 +20,11 @@ const LOOKING: &[&str] = &[
     "browser:accessibility_scan",
 ];
 
-/// Working on a project.
+/// Actions for working on a project.
 const WORKING: &[&str] =
     &["code", "test", "docs", "vcs", "comms:internal", "db:query", "memory", "browser", "desktop"];
 
-/// What leaves a project, costs money or decides for others.
+/// Actions that leave a project, cost money or decide for others.
 const BEYOND: &[&str] = &[
     "deploy",
     "comms:external",
@@ -38,7 +38,7 @@ const BEYOND: &[&str] = &[
     "external_data",
 ];
 
-/// What changes something in a project.
+/// Actions that change something in a project.
 const CHANGING: &[&str] = &[
     "code:write",
     "code:create",
@@ -55,7 +55,7 @@ const CHANGING: &[&str] = &[
     "desktop",
 ];
 
-/// That of a level.
+/// Returns the preset of a level.
 pub(super) fn of(level: AutonomyLevel) -> Preset {
     let (auto_approve, human_approval) = match level {
         AutonomyLevel::Full => (vec!["all"], Vec::new()),

@@ -1,4 +1,4 @@
-//! Presets, lists, and who asks whom.
+//! Tests of presets and lists.
 
 use super::*;
 use belljar_contract::action::Leaf;
@@ -16,7 +16,7 @@ fn by_itself(autonomy: &Autonomy) -> Vec<&'static str> {
     Leaf::ALL.into_iter().filter(|leaf| !autonomy.asks(&(*leaf).into())).map(Leaf::as_str).collect()
 }
 
-/// None is forgotten, and none is in both lists.
+/// No action is forgotten, and none is in both lists.
 #[test]
 fn each_preset_says_something_of_every_action_once() {
     let registry = ActionRegistry::default();
@@ -56,7 +56,7 @@ fn the_presets_do_what_is_written_down() {
         "browser:diff",
         "browser:accessibility_scan",
     ];
-    // What is shown of it is what is asked by.
+    // The displayed list equals the one that decisions use.
     let shown: Vec<&str> = supervised.by_itself().map(ActionType::as_str).collect();
     assert_eq!(shown.len(), expected.len(), "{shown:?}");
     for leaf in Leaf::ALL {
@@ -103,7 +103,7 @@ fn an_action_of_which_nobody_has_said_anything_takes_a_yes() {
     }
     assert!(!of(AutonomyLevel::Full).asks(&acme));
     assert!(of(AutonomyLevel::Locked).asked_by(&acme) == AskedBy::Level);
-    // And so does one that isn't known at all.
+    // An unknown action requires an approval, too.
     assert!(preset(AutonomyLevel::Full).asks(&acme));
 }
 

@@ -1,4 +1,4 @@
-//! What each dimension is against, and what it lets be.
+//! Tests of what each dimension denies and allows.
 
 use super::*;
 use crate::access::{ConstraintOverrides, Levels};
@@ -33,7 +33,7 @@ fn without_network_nothing_that_leaves_the_host_is_called_for_whichever_reason_i
         (("a_tool", Category::Web, Leaf::CodeWrite, false), true),
         (("a_tool", Category::Other, Leaf::ExternalDataRequest, false), true),
         (("a_tool", Category::Other, Leaf::CommsExternal, false), true),
-        // What only works on text that is there.
+        // Tools that only work on existing text.
         (("a_tool", Category::Web, Leaf::CodeRead, false), false),
         (("a_tool", Category::Other, Leaf::CodeRead, false), false),
         (("a_tool", Category::Other, Leaf::CommsInternal, false), false),

@@ -1,47 +1,47 @@
-//! What kind of address one is, and why only some may be dialed for a sandbox.
+//! Classes of addresses, which decide what may be dialed for a sandbox.
 //!
-//! A name that a rule allows may still lead anywhere: whoever answers for it says where. So every address is looked up here
-//! before it is dialed, and only one of the open internet is dialed without a rule that names its network.
+//! An allowed name may resolve to any address, because its name server decides. So every address is checked before it is dialed
+//! (SSRF). Only a public address is dialed without a rule that names its network.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What kind of address one is.
+/// Class of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressClass {
-    /// One of the open internet.
+    /// Public internet.
     Global,
-    /// No address, or one of "this network": to the kernel, this machine.
+    /// No address, or one of "this network"; the kernel takes it for this machine.
     Unspecified,
     /// This machine.
     Loopback,
-    /// Whoever is on the same wire; on clouds, the machine's metadata.
+    /// Hosts on the same link; in clouds, the metadata service.
     LinkLocal,
-    /// Where a cloud tells a machine of its identity and keys, outside of the link-local networks.
+    /// Metadata service of a cloud outside of the link-local networks, which hands out identities and keys.
     Metadata,
-    /// A network of the house.
+    /// Private network.
     Private,
-    /// Behind a carrier's translator (RFC 6598).
+    /// Shared address space behind a carrier's NAT (RFC 6598).
     Shared,
-    /// To many at once.
+    /// Multicast.
     Multicast,
-    /// Everybody on the wire.
+    /// Broadcast on the link.
     Broadcast,
-    /// Set aside for documents, measurements, protocols or the future.
+    /// Reserved for documentation, benchmarks, protocols or the future.
     Reserved,
-    /// An address of version 4 in a tunnel's, which somebody else unpacks.
+    /// IPv4 address within a tunnel address that another host unpacks.
     Tunnel,
 }
 
-/// All addresses that begin with the same bits.
+/// Block of addresses with a common prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// The first of them.
+    /// First address.
     pub first: IpAddr,
-    /// How many bits they share.
+    /// Length of the prefix in bits.
     pub bits: u8,
-    /// What they are.
+    /// Class of the addresses.
     pub class: AddressClass,
-    /// What they are for, and by which document.
+    /// Purpose of the block, and the document that defines it.
     pub why: &'static str,
 }
 
@@ -60,9 +60,9 @@ use AddressClass::{
     Unspecified,
 };
 
-/// Every block that is not of the open internet; the first that holds an address says what it is.
+/// All blocks outside the public internet. The first block that contains an address decides its class.
 pub const BLOCKS: &[Block] = &[
-    // Single addresses first: they lie in blocks of another kind, or in none.
+    // Single addresses first: they lie in blocks of another class, or in none.
     v4([100, 100, 100, 200], 32, Metadata, "Alibaba Cloud's metadata"),
     v4([168, 63, 129, 16], 32, Metadata, "Azure's agent on each machine"),
     v4([192, 0, 0, 192], 32, Metadata, "Oracle Cloud's metadata on older machines"),
@@ -103,16 +103,16 @@ pub const BLOCKS: &[Block] = &[
     v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Multicast, "many at once (RFC 4291)"),
 ];
 
-/// The only part of version 6 that is given out for the open internet (RFC 4291).
+/// The only part of IPv6 that is assigned for the public internet (RFC 4291).
 const OPEN_V6: Block = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Global, "the open internet");
 
-/// A translator's, which everybody may have: what counts is what it translates to (RFC 6052).
+/// NAT64 prefix, which any network may use: the translated IPv4 address counts (RFC 6052).
 const NAT64: Block = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, Global, "version 4, by a translator");
 
 // === impl AddressClass ===
 
 impl AddressClass {
-    /// What kind of address that is. An address of version 4 written as one of version 6 is what it is of version 4.
+    /// Returns the class of an address. An IPv4-mapped IPv6 address has the class of its IPv4 address.
     pub fn of(address: IpAddr) -> Self {
         let address = address.to_canonical();
         if let Some(block) = BLOCKS.iter().find(|block| block.holds(address)) {
@@ -129,12 +129,12 @@ impl AddressClass {
         }
     }
 
-    /// Whether a rule that names its network may have it dialed. No rule means the others, whatever it says.
+    /// Returns true if a rule that names its network may allow it. Other classes are never allowed.
     pub const fn may_be_granted(self) -> bool {
         matches!(self, Global | Loopback | Private | Shared | Reserved)
     }
 
-    /// The stable code of a refusal for it.
+    /// Returns the stable code of a refusal.
     pub const fn code(self) -> &'static str {
         match self {
             Global => "global_address",
@@ -155,13 +155,13 @@ impl AddressClass {
 // === impl Block ===
 
 impl Block {
-    /// Whether an address is one of them. None of version 4 is one of version 6.
+    /// Returns true if the block contains an address. IPv4 and IPv6 are never mixed.
     pub fn holds(&self, address: IpAddr) -> bool {
         share(self.first, address, self.bits)
     }
 }
 
-/// Whether two addresses of one kind begin with so many equal bits.
+/// Returns true if two addresses of one family share a prefix of that length.
 pub(super) fn share(one: IpAddr, other: IpAddr, bits: u8) -> bool {
     let differ = match (one, other) {
         (IpAddr::V4(one), IpAddr::V4(other)) => u128::from(one.to_bits() ^ other.to_bits()) << 96,

@@ -1,17 +1,17 @@
-//! `egress`: what sandboxes may reach.
+//! `egress`: hosts that sandboxes may reach.
 //!
 //! ```yaml
 //! egress:
 //!   rules:
 //!     - host: pkgs.example                 # this name, at 80 and 443
-//!     - host: "*.files.example"     # names with one part more; `**.` for any number of parts
+//!     - host: "*.files.example"     # names with one more label; `**.` for any number
 //!       ports: [443]
 //!       names: {at_once: 512, an_hour: 512, characters: 64, bits: 264}
 //!     - host: api.example.com
-//!       methods: [GET]                 # these look into the connection
+//!       methods: [GET]                 # these require TLS interception
 //!       paths: [/v1/]
 //!     - host: git.house
-//!       networks: [10.0.0.0/8]         # it may lead there, besides the open internet
+//!       networks: [10.0.0.0/8]         # private networks that its name may lead to
 //!     - host: ssh.house
 //!       ports: [443]
 //!       tls: optional                  # another protocol than TLS, at the port of HTTPS
@@ -22,13 +22,13 @@ use super::rule::USUAL_PORTS;
 use super::{EgressPolicy, HostPattern, NameLimits, Network, PathPrefix, Rule, TunnelTls};
 use belljar_contract::yaml::{Log, Members, Node, boolean, list, one_of, place, text, whole};
 
-/// What [`is_credential_name`] wants, in words.
+/// Format that [`is_credential_name`] requires, in words.
 pub const CREDENTIAL_NAME: &str = "1 to 64 letters, digits, `-` and `_`";
 
-/// Whoever has more of them has no limit.
+/// Maximum of the name limits. A higher number would be no limit.
 const MOST_NAMES: u32 = 1_000_000;
 
-/// Whether credentials may be called that: it has to end where something else goes on.
+/// Returns true if the text may be a credential's name. The name has to end where other text follows.
 pub fn is_credential_name(text: &str) -> bool {
     let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     (1..=64).contains(&text.len()) && text.bytes().all(is_inside)
@@ -37,7 +37,7 @@ pub fn is_credential_name(text: &str) -> bool {
 // === impl EgressPolicy ===
 
 impl EgressPolicy {
-    /// Reads the section; what is wrong with it is noted.
+    /// Reads the section. Errors in it go to `log`.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let policy = members.required("rules", Self::read_rules);
@@ -45,7 +45,7 @@ impl EgressPolicy {
         policy
     }
 
-    /// Reads the list of rules alone, for a section that says more.
+    /// Reads only the list of rules, for a section with further members.
     pub fn read_rules(node: &Node, log: &mut Log) -> Self {
         Self::new(list(node, log, rule).unwrap_or_default())
     }
@@ -109,7 +109,7 @@ fn names(node: &Node, log: &mut Log) -> Option<NameLimits> {
     Some(limits)
 }
 
-/// A list that says something: an empty one could be read as nothing, and as everything.
+/// Reads a non-empty list: an empty one could mean none or all.
 fn some<T>(node: &Node, log: &mut Log, read: impl Fn(&Node, &mut Log) -> Option<T>) -> Option<Vec<T>> {
     let all = list(node, log, read)?;
     if all.is_empty() {

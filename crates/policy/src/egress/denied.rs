@@ -1,7 +1,6 @@
-//! Why somebody may not get somewhere, for whoever asked and for whoever runs the host.
+//! Reasons for denials, for the client and for the operator of the host.
 //!
-//! Whoever asked learns what they would need, in terms of what they have asked for. Which rules there are is none of their
-//! business.
+//! The client learns the smallest rule that its request would need. It learns nothing about the existing rules.
 
 use super::address::AddressClass;
 use super::{Asked, Destination, Host};
@@ -9,24 +8,24 @@ use core::net::IpAddr;
 use std::borrow::Cow;
 use std::fmt;
 
-/// A destination that was refused.
+/// Destination that was denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{destination} is denied: {reason}")]
 pub struct Denied {
-    /// Which.
+    /// The destination.
     pub destination: Destination,
-    /// Why, for whoever runs the host.
+    /// Reason, for the operator of the host.
     pub reason: DenyReason,
-    /// The method that a rule would name, where it is asked for by one.
+    /// Method that a rule would name, if the request has one.
     method: Option<String>,
-    /// The smallest rule that would allow what was asked for; nothing where no rule would.
+    /// The smallest rule that would allow the request; `None` if no rule could.
     needed: Option<String>,
 }
 
-/// Why. Each has a stable code.
+/// Reason of a denial. Each has a stable code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DenyReason {
-    /// There are no rules: nothing is allowed.
+    /// There are no rules, so nothing is allowed.
     NoRules,
     /// No rule is for that host.
     Host,
@@ -36,28 +35,29 @@ pub enum DenyReason {
     Method,
     /// No rule for that host, port and method has that path.
     Path,
-    /// It can't be known which path is meant, and paths count.
+    /// The path is ambiguous, and rules limit paths.
     AmbiguousPath,
-    /// It would be a push of git, and this policy lets none through.
+    /// It would be a git push, and this policy refuses all.
     Push,
-    /// It would be a clone or a fetch of git, and this policy lets none through.
+    /// It would be a git clone or fetch, and this policy refuses all.
     Fetch,
-    /// No rule names that host, and what stands before the name of a pattern is longer, or says more, than it may.
+    /// Only a wildcard pattern matches the host, and the part before the pattern's name is too long or carries too much
+    /// information.
     NameSaysTooMuch,
-    /// No rule names that host, and the patterns that let it in let in no more names for now.
+    /// Only wildcard patterns match the host, and their limit on new names is reached for now.
     TooManyNames,
-    /// The name leads nowhere.
+    /// The name has no address.
     NoAddress,
-    /// The name leads to more addresses than a name does.
+    /// The name has too many addresses.
     TooManyAddresses,
-    /// It leads to an address that is none for a sandbox.
+    /// The destination has an address that a sandbox may not reach.
     Address {
         /// The address.
         address: IpAddr,
-        /// What it is.
+        /// Its class.
         class: AddressClass,
     },
-    /// It leads to this machine.
+    /// The destination is this machine.
     OwnAddress {
         /// The address.
         address: IpAddr,
@@ -68,7 +68,7 @@ pub enum DenyReason {
 
 impl Denied {
     pub(super) fn new(destination: Destination, asked: &Asked<'_>, reason: DenyReason) -> Self {
-        // Where an address leads is plain; where a name leads is not known yet.
+        // The address of a literal is known; a name is not resolved yet.
         let found = match destination.host {
             Host::Address(address) => vec![address],
             Host::Name(_) => Vec::new(),
@@ -76,8 +76,8 @@ impl Denied {
         Self { destination, reason, method: named_method(asked), needed: None }.leading_to(&found, &[])
     }
 
-    /// The same of a name that leads to these addresses, of which `own` are this machine's: the rule that it takes names the networks
-    /// of those that take one, and there is none where one of them can't be granted.
+    /// Adds the addresses of a name, of which `own` belong to this machine. The needed rule then names the networks of
+    /// addresses that require it. There is no such rule if one of them can't be granted.
     #[must_use]
     pub fn leading_to(self, found: &[IpAddr], own: &[IpAddr]) -> Self {
         let mut networks = Vec::new();
@@ -94,18 +94,18 @@ impl Denied {
         Self { needed, ..self }
     }
 
-    /// The smallest rule that would allow what was asked for, in the words of a policy. It says nothing of the rules that
-    /// there are.
+    /// Returns the smallest rule that would allow the request, in the terms of a policy. It reveals nothing about the existing
+    /// rules.
     pub fn needed(&self) -> Option<&str> {
         self.needed.as_deref()
     }
 }
 
-/// Methods that are texts of YAML as they are. Another one may be a list's dash, an alias or `NULL`.
+/// Methods that are plain YAML scalars. Others may look like a list's dash, an alias or `NULL`.
 const PLAIN_METHODS: [&str; 9] =
     ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
 
-/// A method, a token of HTTP (RFC 9110 §5.6.2), as a text of YAML. No token has a quote in it or a backslash.
+/// Returns a method (a token, RFC 9110 §5.6.2) as a YAML scalar. A token contains no quote and no backslash.
 pub fn method_in_yaml(method: &str) -> Cow<'_, str> {
     match PLAIN_METHODS.contains(&method) {
         true => Cow::Borrowed(method),
@@ -113,7 +113,7 @@ pub fn method_in_yaml(method: &str) -> Cow<'_, str> {
     }
 }
 
-/// No method that there is is longer.
+/// Maximum length of a method; no real one is longer.
 const LONGEST_METHOD: usize = 20;
 
 fn named_method(asked: &Asked<'_>) -> Option<String> {
@@ -139,7 +139,7 @@ fn rule(destination: &Destination, method: Option<&str>, networks: &[IpAddr]) ->
 // === impl DenyReason ===
 
 impl DenyReason {
-    /// The stable code.
+    /// Returns the stable code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::NoRules => "no_rules",
@@ -159,7 +159,7 @@ impl DenyReason {
         }
     }
 
-    /// Whether there could be a rule that allows it.
+    /// Returns true if a rule could allow it.
     const fn could_be_granted(self) -> bool {
         match self {
             Self::NoRules | Self::Host | Self::Port | Self::Method | Self::Path => true,

@@ -1,44 +1,44 @@
-//! Hosts, read so that two spellings of one never get two verdicts: there is one form of each, and what some library would
-//! read otherwise than another is no host.
+//! Canonical hosts, so that two spellings of one host never get two decisions. A text that two libraries would read differently
+//! is refused.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::fmt;
 
-/// A host, in its one form.
+/// Host in its canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A name of DNS: in lower case, without a dot at its end.
+    /// DNS name: in lower case, without a trailing dot.
     Name(HostName),
-    /// An address; one of version 4 is never written as one of version 6.
+    /// IP address. An IPv4 address is never written as IPv6.
     Address(IpAddr),
 }
 
-/// A name of DNS, in lower case, without a dot at its end.
+/// DNS name in lower case, without a trailing dot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostName(String);
 
-/// Text that is no host.
+/// Reason why a text is no host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHost {
-    /// There is nothing.
+    /// The text is empty.
     #[error("it is empty")]
     Empty,
-    /// Longer than a name may be.
+    /// The text is longer than a name may be.
     #[error("a name has at most 253 characters, and each part of it at most 63")]
     TooLong,
-    /// It has something in it that no name has.
+    /// The text has a character that no name has.
     #[error("a name has letters, digits, `-`, `_` and dots, and nothing else")]
     Character,
-    /// It has letters that DNS doesn't know.
+    /// The text has letters outside of ASCII.
     #[error("a name with other letters than those of ASCII is written in its encoded form, `xn--…`")]
     Unicode,
-    /// A part of it is empty, or begins or ends as none may.
+    /// A label is empty, or has an invalid first or last character.
     #[error("each part of a name begins and ends with a letter or a digit")]
     Part,
-    /// Some would take it for an address, and others for another one.
+    /// Some libraries would take the text for an address, and for different ones.
     #[error("an address of version 4 has four numbers, each in decimal without zeros before it")]
     AlmostAddress,
-    /// What stands between brackets is no address of version 6, or says by which interface.
+    /// The text between brackets is no IPv6 address, or has a zone.
     #[error("between the brackets stands an address of version 6, without an interface")]
     Brackets,
 }
@@ -49,17 +49,17 @@ const MOST_OF_PART: usize = 63;
 // === impl Host ===
 
 impl Host {
-    /// Reads the host of a URL or of `HOST:PORT`.
+    /// Parses the host of a URL or of `HOST:PORT`.
     ///
     /// # Errors
-    /// [`InvalidHost`] says what is wrong with it.
+    /// [`InvalidHost`], with the reason.
     pub fn parse(text: &str) -> Result<Self, InvalidHost> {
         if let Some(inner) = text.strip_prefix('[') {
             let inner = inner.strip_suffix(']').ok_or(InvalidHost::Brackets)?;
             let address: Ipv6Addr = inner.parse().map_err(|_| InvalidHost::Brackets)?;
             return Ok(Self::Address(IpAddr::from(address).to_canonical()));
         }
-        // With a dot at its end it is the same name, or the same address.
+        // A trailing dot doesn't change a name or an address.
         let plain = text.strip_suffix('.').unwrap_or(text);
         if let Ok(address) = plain.parse::<Ipv4Addr>() {
             return Ok(Self::Address(address.into()));
@@ -81,10 +81,10 @@ impl fmt::Display for Host {
 // === impl HostName ===
 
 impl HostName {
-    /// Reads a name that has no dot at its end.
+    /// Parses a name without a trailing dot.
     ///
     /// # Errors
-    /// [`InvalidHost`] says what is wrong with it.
+    /// [`InvalidHost`], with the reason.
     pub fn parse(text: &str) -> Result<Self, InvalidHost> {
         if text.is_empty() {
             return Err(InvalidHost::Empty);
@@ -110,12 +110,12 @@ impl HostName {
         Ok(Self(name))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its parts, the first first.
+    /// Returns the labels, from left to right.
     pub(super) fn parts(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('.')
     }
@@ -127,7 +127,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// Whether the last part of a name makes an address of it with some library: `127.1`, `2130706433`, `0x7f000001`.
+/// Returns true if some library takes a name with this last label for an address: `127.1`, `2130706433`, `0x7f000001`.
 fn could_be_number(last: &str) -> bool {
     last.bytes().all(|byte| byte.is_ascii_digit())
         || last.strip_prefix("0x").is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))

@@ -1,41 +1,42 @@
-//! How much names may say that a pattern alone lets in.
+//! Limits on names that only wildcard patterns allow.
 //!
-//! Below `*.NAME` and `**.NAME` whoever asks chooses what stands before the name, and whoever answers for names there hears all of
-//! it, whether or not anything is ever dialed. So it is only so long and says only so much, and there are only so many of them.
+//! Below `*.NAME` and `**.NAME` the client chooses the part before the name, and the zone's name server sees all of it, even if
+//! nothing is dialed. So names could carry data out. The length, the information content and the number of such names are
+//! limited.
 
 use super::host::Host;
 use super::rule::{HostPattern, Rule};
 
-/// What a rule says of them.
+/// Limits of a rule's wildcard names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameLimits {
-    /// Different names that one run may ask for at once.
+    /// Burst of different names that one run may request.
     pub at_once: u32,
-    /// How many more each hour.
+    /// Number of further names per hour.
     pub an_hour: u32,
-    /// Characters before the rule's own name, with the dots between them.
+    /// Maximum number of characters before the rule's own name, including dots.
     pub characters: u32,
-    /// What these say, in bits, by how often each of them stands there.
+    /// Maximum information content of these characters in bits, by their frequencies.
     pub bits: u32,
 }
 
-/// A pattern that lets a name in, and what it says of such names.
+/// Wildcard pattern that allows a name, with its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wildcard {
     /// The pattern.
     pub pattern: HostPattern,
-    /// How many of them there may be.
+    /// Limits on its names.
     pub limits: NameLimits,
 }
 
-/// A name of DNS is no longer.
+/// Maximum length of a DNS name.
 pub(super) const MOST_CHARACTERS: u32 = 253;
-/// No name says more: that many characters, of which there are thirty-eight.
+/// Maximum information content of a name in bits: that many characters out of thirty-eight.
 pub(super) const MOST_BITS: u32 = 1_328;
 
 impl Default for NameLimits {
-    /// What the longest names have that are made for stores, accounts and functions, 32 letters and digits by chance with a service
-    /// and a region behind them; and not what a file has that is cut into as few names as there can be.
+    /// Default limits. They allow the longest usual names of stores, accounts and functions: 32 random letters and digits, with
+    /// a service and a region. They refuse a file that is cut into as few names as possible.
     fn default() -> Self {
         Self { at_once: 512, an_hour: 512, characters: 64, bits: 264 }
     }
@@ -44,7 +45,7 @@ impl Default for NameLimits {
 // === impl NameLimits ===
 
 impl NameLimits {
-    /// Whether that may stand before a rule's own name.
+    /// Returns true if that may stand before a rule's own name.
     fn allow(&self, before: &str) -> bool {
         u32::try_from(before.len()).is_ok_and(|length| length <= self.characters)
             && bits(before) <= f64::from(self.bits)
@@ -54,19 +55,20 @@ impl NameLimits {
 // === impl Rule ===
 
 impl Rule {
-    /// Whether a host of its kind may be called that.
+    /// Returns true if the limits of the rule allow the name of that host.
     pub(super) fn allows_name(&self, host: &Host) -> bool {
         self.host.before(host).is_none_or(|before| self.names.allow(before))
     }
 
-    /// The pattern by which it is for a host that it doesn't name.
+    /// Returns the wildcard pattern of the rule; `None` if it names a host, or matches every host.
     pub(super) fn wildcard(&self) -> Option<Wildcard> {
         let wildcard = || Wildcard { pattern: self.host.clone(), limits: self.names };
         (!matches!(self.host, HostPattern::One(_) | HostPattern::Any)).then(wildcard)
     }
 }
 
-/// How much a text says: among all texts with the same characters as often, it takes so many bits at most to tell which one it is.
+/// Returns the information content of a text in bits: the maximum that identifies it among all texts with the same character
+/// frequencies.
 fn bits(text: &str) -> f64 {
     let mut counts = [0_u16; 256];
     text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What stands before the names of stores, networks of delivery, registries, functions and previews.
+    /// Usual first parts of names of stores, delivery networks, registries, functions and previews.
     const USUAL: &[&str] = &[
         "d111111abcdef8",
         "d3k81ch9hvuctc",
@@ -127,29 +129,29 @@ mod tests {
         }
     }
 
-    /// A file, cut into names.
+    /// File that is cut into names.
     #[test]
     fn what_is_cut_into_names_is_not() {
         let limits = NameLimits::default();
         for before in [
-            // In all letters and digits, at once and in parts; in base 32, and in hexadecimal.
+            // All letters and digits, whole and in parts; base 32, and hexadecimal.
             "q7w2e9r4t5y6u1i8o3p0as2d4f6g8h1j3k5l7z9x0cv2b4n6m8q1w3e5r7t9",
             "q7w2e9r4t5y6u1i8o3p0a.s2d4f6g8h1j3k5l7z9x0c.v2b4n6m8q1w3e5r7t9",
             "mzxw6ytboi2gk3tf.nvqxi4tpn5wxg5ds.orzhk2lomvzxg2lt.pfuw4z3fabcdef",
             "9f86d081884c7d659a2feaa0c55ad015.a3bf4f1b2b0b822cd15d6c15b0f00a08",
-            // Nothing but long.
+            // Long only.
             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aa",
             "0.1.0.1.1.0.1.0.0.1.0.1.1.1.0.0.1.0.1.0.1.1.0.0.1.0.1.1.0.1.0.1.0",
         ] {
             assert!(!limits.allow(before), "{before}: {}", bits(before));
         }
-        // The control: whoever wants that says so.
+        // Control: a rule with higher limits allows it.
         let wide = NameLimits { characters: MOST_CHARACTERS, bits: MOST_BITS, ..limits };
         assert!(wide.allow(&"mzxw6ytboi2gk3tfnvqxi4tpn5wxg5ds.".repeat(7)));
     }
 
     proptest! {
-        /// As texts with the same characters are told apart by that much.
+        /// A text's information content is at most the number that its characters can carry.
         #[test]
         fn a_text_says_no_more_than_its_characters_can(text in "[a-z0-9.-]{0,253}") {
             let most = f64::from(u32::try_from(text.len()).unwrap()) * f64::from(38_u8).log2();

@@ -1,10 +1,10 @@
-//! Networks, as a rule names them: `10.0.0.0/8`, `fd00::/8`, or a single address.
+//! Networks in rules: `10.0.0.0/8`, `fd00::/8`, or a single address.
 
 use super::address::share;
 use core::net::IpAddr;
 use std::fmt;
 
-/// All addresses that begin with the same bits.
+/// Addresses with a common prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     first: IpAddr,
@@ -14,7 +14,7 @@ pub struct Network {
 // === impl Network ===
 
 impl Network {
-    /// Reads one. What it says behind its bits must be zero: whoever writes `10.1.2.3/8` means something else.
+    /// Parses a network. The bits after the prefix must be zero, because `10.1.2.3/8` is probably a mistake.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, bits) =
             text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
@@ -37,7 +37,7 @@ impl Network {
         network.begins_with_it().then_some(network)
     }
 
-    /// Whether an address is one of them.
+    /// Returns true if the network contains an address.
     pub fn holds(&self, address: IpAddr) -> bool {
         share(self.first, address.to_canonical(), self.bits)
     }

@@ -1,4 +1,4 @@
-//! Paths of requests, as rules name them: all below a place, by whole parts.
+//! Path prefixes in rules. They match whole segments.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ pub struct PathPrefix(String);
 // === impl PathPrefix ===
 
 impl PathPrefix {
-    /// Reads one: a plain path that begins with a slash.
+    /// Parses a prefix: a plain path that begins with a slash.
     pub fn parse(text: &str) -> Option<Self> {
         let is_good = text.starts_with('/') && is_plain(text) && !text.contains(['?', '#', '*']);
         is_good.then(|| Self(text.to_owned()))
     }
 
-    /// Whether a plain path is there, or below.
+    /// Returns true if a plain path is the place or below it.
     pub fn holds(&self, path: &str) -> bool {
         let path = path.split(['?', '#']).next().unwrap_or_default();
         let place = self.0.trim_end_matches('/');
@@ -29,13 +29,13 @@ impl fmt::Display for PathPrefix {
     }
 }
 
-/// Whether git's servers take a push there, or say that they would. It is looked for in the query, too, and however it is encoded.
+/// Returns true if git servers would receive or announce a push at that path. The query and all encodings are checked, too.
 pub(super) fn receives_pushes(path: &str) -> bool {
     let said = decoded(path);
     has(&said, b"git-receive-pack")
 }
 
-/// The same of what they give by git: by its protocol, and by the files that clients read of servers without one.
+/// Returns true if git servers would serve a fetch at that path: by git's protocol, or as files that clients read without it.
 pub(super) fn serves_fetches(path: &str) -> bool {
     let said = decoded(path);
     let is_of_files = has(&said, b"/info/refs") && !has(&said, b"git-receive-pack");
@@ -46,7 +46,7 @@ fn has(said: &[u8], wanted: &[u8]) -> bool {
     said.windows(wanted.len()).any(|part| part == wanted)
 }
 
-/// What it says, in lower case.
+/// Decodes a path, in lower case.
 fn decoded(path: &str) -> Vec<u8> {
     let mut said = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -59,15 +59,15 @@ fn decoded(path: &str) -> Vec<u8> {
     said
 }
 
-/// Whether everybody reads it as the same path: nothing in it goes up, stays, or stands for a slash or a dot, and nothing is
-/// encoded twice.
+/// Returns true if all servers interpret the path alike: no segment goes up or stays, no character stands for a slash or a dot,
+/// and nothing is encoded twice.
 pub(super) fn is_plain(path: &str) -> bool {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let is_odd = |byte: u8| byte <= b' ' || byte >= 0x7f || matches!(byte, b'\\' | b';');
     if !path.starts_with('/') || path.bytes().any(is_odd) || path.contains("//") {
         return false;
     }
-    // What it says: by some it is read before it is looked at.
+    // Decoded path: some servers decode it before they interpret it.
     let (mut said, mut rest) = (Vec::with_capacity(path.len()), path.as_bytes());
     while let Some((first, behind)) = rest.split_first() {
         if *first != b'%' {
@@ -87,23 +87,23 @@ pub(super) fn is_plain(path: &str) -> bool {
     !said.chars().any(is_ambiguous) && !said.split('/').any(is_of_dots)
 }
 
-/// Whether some servers read a part as one that goes up or stays: it is made of dots, perhaps with blanks that Windows strips, or
-/// in front of what ends a path once it is decoded a second time.
+/// Returns true if some servers take a segment for one that goes up or stays: it consists of dots and white space (which
+/// Windows removes), up to a `?`, `#` or `:` that could end it after a second decoding.
 fn is_of_dots(part: &str) -> bool {
     let name = part.split(['?', '#', ':']).next().unwrap_or_default();
     name.contains('.') && name.chars().all(|letter| letter == '.' || letter.is_whitespace())
 }
 
-/// Whether a character beyond ASCII becomes a delimiter, or nothing, where names are normalized (NFKC, best fit of code pages).
+/// Returns true if a character beyond ASCII is normalized to a delimiter or to nothing (NFKC, best fit of code pages).
 fn is_ambiguous(letter: char) -> bool {
     if letter.is_ascii() {
         return false;
     }
     let is_delimiter = matches!(letter,
-        // Full stops, also in sequences and behind digits.
+        // Full stops, also in sequences and after digits.
         '\u{2024}'..='\u{2026}' | '\u{2488}'..='\u{249b}' | '\u{3002}' | '\u{fe12}' | '\u{fe19}' | '\u{fe30}'
         | '\u{fe52}' | '\u{ff0e}' | '\u{ff61}' | '\u{1f100}'
-        // Slashes, and signs with one in them.
+        // Slashes, and characters that contain one.
         | '\u{2044}' | '\u{2100}' | '\u{2101}' | '\u{2105}' | '\u{2106}' | '\u{2215}' | '\u{29f8}' | '\u{ff0f}'
         // Backslashes, also those of Japanese and Korean code pages.
         | '\u{a5}' | '\u{20a9}' | '\u{2216}' | '\u{29f5}' | '\u{29f9}' | '\u{fe68}' | '\u{ff3c}' | '\u{ffe5}' | '\u{ffe6}'

@@ -1,4 +1,4 @@
-//! One rule: which hosts, at which ports, for what.
+//! Egress rule: hosts, ports, and kinds of requests.
 
 use super::host::{Host, HostName, InvalidHost};
 use super::names::NameLimits;
@@ -7,65 +7,65 @@ use super::path::PathPrefix;
 use super::tunnel::TunnelTls;
 use std::fmt;
 
-/// A rule. All that it says must be so.
+/// Egress rule. All of its conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Which hosts it is for.
+    /// Hosts that the rule is for.
     pub host: HostPattern,
-    /// At which ports; never none.
+    /// Ports, at least one.
     pub ports: Vec<u16>,
-    /// By which methods, in upper case; all, if it names none.
+    /// Methods, in upper case; empty for all.
     pub methods: Vec<String>,
-    /// Below which places; all, if it names none.
+    /// Path prefixes; empty for all.
     pub paths: Vec<PathPrefix>,
-    /// Networks that its names may lead to besides the open internet.
+    /// Networks outside the public internet that its names may lead to.
     pub networks: Vec<Network>,
-    /// Whether tunnels are looked into.
+    /// True if tunnels are intercepted.
     pub inspect: bool,
-    /// The credentials whose placeholders are filled in there, by their names.
+    /// Names of the credentials that are injected there.
     pub credentials: Vec<String>,
-    /// Where it is for a pattern, which names that lets in, and how many.
+    /// Limits on names that a wildcard pattern allows.
     pub names: NameLimits,
-    /// Whether its tunnels must carry TLS.
+    /// Requirement of TLS in tunnels.
     pub tls: TunnelTls,
-    /// Whether a ClientHello in its tunnels must name the host (SNI).
+    /// True if a ClientHello in its tunnels must name the host (SNI).
     pub needs_server_name: bool,
 }
 
-/// Hosts of a kind.
+/// Pattern of hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostPattern {
-    /// This one: a name, or an address.
+    /// One name or address.
     One(Host),
-    /// Names with exactly one part more before this one: `*.example.com`.
+    /// Names with exactly one more label: `*.example.com`.
     OnePartBefore(HostName),
-    /// Names with one part more before this one, or several: `**.example.com`.
+    /// Names with one or more further labels: `**.example.com`.
     AnyPartsBefore(HostName),
-    /// Every host. No text is this pattern: only a level of access is so wide.
+    /// Every host. No text is this pattern; only an access level is so wide.
     Any,
 }
 
-/// Text that is no pattern of hosts.
+/// Reason why a text is no host pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPattern {
-    /// The host in it is none.
+    /// The host in it is invalid.
     #[error(transparent)]
     Host(#[from] InvalidHost),
-    /// It would be for everybody's names.
+    /// The pattern would match the names of many owners.
     #[error("behind `*.` or `**.` stand two parts of a name at least: one alone belongs to everybody")]
     TooWide,
-    /// Stars stand elsewhere.
+    /// A star stands elsewhere.
     #[error("`*` stands for the first part of a name, and `**` for its first parts, and nowhere else")]
     Star,
 }
 
-/// The ports of a rule that names none.
+/// Default ports of a rule.
 pub(super) const USUAL_PORTS: [u16; 2] = [80, 443];
 
 // === impl Rule ===
 
 impl Rule {
-    /// A rule for the usual ports of hosts, without anything else.
+    /// Creates a rule for the default ports of hosts, without further conditions.
     pub fn for_hosts(host: HostPattern) -> Self {
         let ports = USUAL_PORTS.to_vec();
         Self {
@@ -90,12 +90,12 @@ impl Rule {
         self.paths.is_empty() || self.paths.iter().any(|place| place.holds(path))
     }
 
-    /// Whether it is about what is asked, and not only about where.
+    /// Returns true if the rule has conditions on requests, and not only on destinations.
     pub(super) fn is_about_requests(&self) -> bool {
         !self.methods.is_empty() || !self.paths.is_empty()
     }
 
-    /// Whether it takes a look inside to hold it.
+    /// Returns true if the rule requires TLS interception.
     pub fn is_inspected(&self) -> bool {
         self.inspect || self.is_about_requests() || !self.credentials.is_empty()
     }
@@ -104,10 +104,10 @@ impl Rule {
 // === impl HostPattern ===
 
 impl HostPattern {
-    /// Reads a host, `*.NAME` or `**.NAME`.
+    /// Parses a host, `*.NAME` or `**.NAME`.
     ///
     /// # Errors
-    /// [`InvalidPattern`] says what is wrong with it.
+    /// [`InvalidPattern`], with the reason.
     pub fn parse(text: &str) -> Result<Self, InvalidPattern> {
         let (make, name): (fn(HostName) -> Self, _) =
             match (text.strip_prefix("**."), text.strip_prefix("*.")) {
@@ -126,7 +126,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether a host is of this kind.
+    /// Returns true if the pattern matches a host.
     pub fn matches(&self, host: &Host) -> bool {
         match self {
             Self::One(one) => one == host,
@@ -136,7 +136,7 @@ impl HostPattern {
         }
     }
 
-    /// What stands before its own name in that of a host, if it is for more than one host.
+    /// Returns the part of a host's name before the pattern's own name, if the pattern is a wildcard.
     pub(super) fn before<'h>(&self, host: &'h Host) -> Option<&'h str> {
         match (self, host) {
             (Self::OnePartBefore(suffix) | Self::AnyPartsBefore(suffix), Host::Name(name)) => {

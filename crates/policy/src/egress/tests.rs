@@ -1,4 +1,4 @@
-//! What rules allow, where names may lead, and what whoever is denied learns.
+//! Tests of what rules allow, where names may lead, and what a denied client learns.
 
 use super::address::AddressClass;
 use super::*;
@@ -23,7 +23,7 @@ pub(super) fn to(host: &str, port: u16) -> Destination {
     Destination { host: Host::parse(host).unwrap(), port }
 }
 
-/// What becomes of `METHOD PATH` there, or of a tunnel: `allowed`, or the code.
+/// Returns the decision about `METHOD PATH` there, or about a tunnel: `allowed`, or the code.
 fn verdict(policy: &EgressPolicy, host: &str, port: u16, asked: &str) -> &'static str {
     let asked = match asked.split_once(' ') {
         Some((method, path)) => Asked::Request { method, path },
@@ -111,13 +111,13 @@ fn whoever_is_denied_learns_what_they_would_need_and_nothing_of_the_rules() {
         needed("api.example.com", 443, Asked::Request { method: "DELETE", path: "/v1/a" }),
         r#"{host: "api.example.com", ports: [443], methods: [DELETE]}"#
     );
-    // An address says where it leads, so the rule names its network; and no rule leads to some.
+    // The address is known, so the needed rule names its network. Some addresses no rule can allow.
     assert_eq!(
         needed("10.0.0.1", 80, Asked::Request { method: "GET", path: "/" }),
         r#"{host: "10.0.0.1", ports: [80], methods: [GET], networks: ["10.0.0.1"]}"#
     );
     assert_eq!(needed("169.254.169.254", 80, Asked::Tunnel), "");
-    // What is needed is enough.
+    // The needed rule is enough.
     for (host, port) in
         [("other.example", 443), ("pkgs.example", 8080), ("93.184.216.34", 443), ("[2606:4700::1]", 80)]
     {
@@ -129,7 +129,7 @@ fn whoever_is_denied_learns_what_they_would_need_and_nothing_of_the_rules() {
     let denied = denied.vet(&["10.0.0.1".parse().unwrap()], &[]).unwrap_err();
     assert_eq!(denied.needed(), Some(r#"{host: "pkgs.example", ports: [443], networks: ["10.0.0.1"]}"#));
     assert_eq!(denied.to_string(), "pkgs.example:443 is denied: it leads to 10.0.0.1, a private address");
-    // All networks that it takes are in it; one that can't be granted leaves no rule.
+    // The needed rule names all networks; one address that can't be granted leaves no rule.
     let leading_to = |addresses: &[&str]| {
         let found: Vec<_> = addresses.iter().map(|address| address.parse().unwrap()).collect();
         let allowed = policy.decide(to("pkgs.example", 443), Asked::Tunnel).unwrap();
@@ -155,7 +155,7 @@ rules:
         ("a.example.com".to_owned(), 443, "allowed"),
         (format!("{file}.example.com"), 443, "name_says_too_much"),
         (format!("{file}.example.com"), 80, "no_rule_for_port"),
-        // What one of them lets in is in.
+        // A name that one rule allows is allowed.
         ("longer.files.example.com".to_owned(), 443, "allowed"),
         ("longer.files.example.com".to_owned(), 80, "name_says_too_much"),
         ("short.files.example.com".to_owned(), 80, "allowed"),
@@ -170,7 +170,7 @@ rules:
     );
     let allowed = looked_into.decide(to(&format!("{file}.a.example"), 443), Asked::Tunnel).unwrap();
     assert!(allowed.is_inspected() && allowed.wildcards().len() == 1, "{allowed:?}");
-    // Those who count names are told by which patterns one came in, and of one that is named by none.
+    // The result names the patterns that allowed the name; none if a rule names it.
     let by = |host: &str, port| {
         let allowed = policy.decide(to(host, port), Asked::Tunnel).unwrap();
         allowed.wildcards().iter().map(|wildcard| wildcard.pattern.to_string()).collect::<Vec<_>>()
@@ -261,7 +261,7 @@ fn whoever_may_only_read_sends_nothing_along() {
         ("p.example", "HEAD", false),
         ("p.example", "TRACE", false),
         ("p.example", "PUT", true),
-        // By one of its rules there may be whatever there is.
+        // If one rule has no conditions on requests, any body is allowed.
         ("b.example", "GET", true),
     ] {
         let asked = Asked::Request { method, path: "/" };
@@ -290,7 +290,8 @@ fn credentials_have_short_plain_names() {
 }
 
 proptest! {
-    /// No address that is not of the open internet is dialed without its network, however many good ones stand beside it.
+    /// A name is not dialed if one of its addresses is outside the public internet and no rule names its network, however many
+    /// public ones it has.
     #[test]
     fn no_bad_address_gets_through(bits: u128, is_v4: bool, place in 0_usize..4) {
         let bad = if is_v4 { IpAddr::V4(((bits >> 96) as u32).into()) } else { IpAddr::V6(bits.into()) };

@@ -1,36 +1,37 @@
-//! What a tunnel may begin with: TLS alone or another protocol as well, and a ClientHello with or without a server name.
+//! Requirements for the opening of a tunnel: TLS only or other protocols as well, and a ClientHello with or without a server
+//! name.
 
 use super::Rule;
 
-/// Whether tunnels of a rule must carry TLS.
+/// Requirement of TLS in a rule's tunnels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TunnelTls {
-    /// TLS alone at port 443; TLS or another protocol at other ports.
+    /// TLS only at port 443; TLS or another protocol at other ports.
     #[default]
     ByPort,
-    /// TLS alone, at every port of the rule.
+    /// TLS only, at every port of the rule.
     Required,
     /// TLS or another protocol, at every port of the rule.
     Optional,
 }
 
-/// What a tunnel that was allowed may begin with.
+/// Requirements for the opening of an allowed tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TunnelStart {
-    /// Whether it must be a ClientHello of TLS.
+    /// True if it must be a TLS ClientHello.
     pub needs_tls: bool,
-    /// Whether a ClientHello to a named host must name that host (SNI).
+    /// True if a ClientHello to a named host must name that host (SNI).
     pub needs_server_name: bool,
 }
 
-/// The port of HTTPS, at which a tunnel carries TLS unless a rule says otherwise.
+/// Port of HTTPS, at which a tunnel must carry TLS by default.
 const HTTPS: u16 = 443;
 
 // === impl TunnelStart ===
 
 impl TunnelStart {
-    /// What the rules that allow a tunnel to that port demand of it together. Rules have no order: what one of them allows is
-    /// allowed.
+    /// Returns the combined requirements of the rules that allow a tunnel to that port. Rules have no order: an opening is
+    /// allowed if any rule allows it.
     pub(super) fn of<'r>(rules: impl Iterator<Item = &'r Rule> + Clone, port: u16) -> Self {
         let needs_tls = rules.clone().all(|rule| match rule.tls {
             TunnelTls::ByPort => port == HTTPS,

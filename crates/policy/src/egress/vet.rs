@@ -1,31 +1,31 @@
-//! Addresses: whether what a name leads to may be dialed for a sandbox.
+//! Checks the addresses of a name before they are dialed for a sandbox.
 
 use super::address::AddressClass;
 use super::{Allowed, Asked, Denied, DenyReason, Destination};
 use core::net::{IpAddr, SocketAddr};
 
-/// A destination with the addresses that it may be dialed at.
+/// Destination with the checked addresses at which it may be dialed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vetted {
     destination: Destination,
     addresses: Vec<SocketAddr>,
 }
 
-/// A name that leads to more addresses leads nowhere.
+/// Maximum number of addresses of a name; a name with more is refused.
 pub const MOST_ADDRESSES: usize = 64;
 
 // === impl Allowed ===
 
 impl Allowed<Destination> {
-    /// What whoever has asked for it is told when patterns let in no more names for now: who counts them is none of this module.
+    /// Returns the denial of a name beyond the limit of wildcard names. The caller counts the names.
     pub fn too_many_names(self, asked: &Asked<'_>) -> Denied {
         Denied::new(self.value, asked, DenyReason::TooManyNames)
     }
 
-    /// Whether it may be dialed at the addresses that it leads to; `own` are those of this machine.
+    /// Checks the addresses of the destination; `own` are those of this machine.
     ///
     /// # Errors
-    /// [`Denied`] when one of them is none for a sandbox, or there are none, or too many.
+    /// [`Denied`], if a sandbox may not reach one of them, or if there are none or too many.
     pub fn vet(self, found: &[IpAddr], own: &[IpAddr]) -> Result<Allowed<Vetted>, Denied> {
         let Self { value: destination, networks, .. } = &self;
         let refuse = |destination: &Destination, reason| {
@@ -61,12 +61,12 @@ impl Allowed<Destination> {
 // === impl Vetted ===
 
 impl Vetted {
-    /// The destination.
+    /// Returns the destination.
     pub fn destination(&self) -> &Destination {
         &self.destination
     }
 
-    /// Where it may be dialed, in the order in which it was found; never empty.
+    /// Returns the addresses in the order in which they were found; never empty.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// A branch: `refs/heads/` and this name.
+/// Branch: `refs/heads/` and this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchName(String);
 
-/// Text that is no such branch.
+/// Reason why a text is no such branch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBranch {
-    /// It is none, or one that somebody reads otherwise.
+    /// The text is no branch name, or some programs read it as something else.
     #[error(
         "{name:?} is no name of a branch: letters, digits, `.`, `_`, `+`, `-`, in parts with `/` between them"
     )]
@@ -17,7 +17,7 @@ pub enum InvalidBranch {
         /// The text.
         name: String,
     },
-    /// It is one that others build on or that something is deployed from.
+    /// The branch is one that others build on, or that is deployed from.
     #[error("{name:?} is a branch that others build on; nothing of a sandbox is pushed there")]
     Protected {
         /// The text.
@@ -27,7 +27,7 @@ pub enum InvalidBranch {
 
 const LONGEST: usize = 200;
 
-/// Branches that others build on wherever they are, and that something is deployed from in many places.
+/// Branches that others usually build on, or that are often deployed from.
 const PROTECTED: [&str; 11] = [
     "main",
     "master",
@@ -42,13 +42,13 @@ const PROTECTED: [&str; 11] = [
     "gh-pages",
 ];
 
-/// All that is below these.
+/// Prefixes of such branches.
 const PROTECTED_BELOW: [&str; 4] = ["release/", "releases/", "hotfix/", "deploy/"];
 
 // === impl BranchName ===
 
 impl BranchName {
-    /// Reads one; stricter than git.
+    /// Parses a branch name; stricter than git.
     ///
     /// # Errors
     /// [`InvalidBranch`].
@@ -65,12 +65,12 @@ impl BranchName {
         }
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The ref that it is.
+    /// Returns the full ref.
     pub fn reference(&self) -> String {
         format!("refs/heads/{}", self.0)
     }
@@ -82,7 +82,7 @@ impl fmt::Display for BranchName {
     }
 }
 
-/// Whether a text names a branch that everybody reads as one. Whether anything may be pushed there is another question.
+/// Returns true if all programs read the text as the same branch name. It may still be protected from pushes.
 pub fn is_branch_name(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./+".contains(&byte);
     let is_part = |part: &str| {
@@ -93,12 +93,12 @@ pub fn is_branch_name(text: &str) -> bool {
     (1..=LONGEST).contains(&text.len())
         && text.bytes().all(is_allowed)
         && text.split('/').all(is_part)
-        // Who writes that means another name than it would be.
+        // The author of such a name probably means another ref.
         && !matches!(folded.split('/').next(), Some("refs" | "heads" | "tags" | "remotes" | "head"))
         && !looks_like_an_object(&folded)
 }
 
-/// A branch that is called as an object is taken for it by many a program.
+/// Returns true for a branch name that looks like an object id; many programs take it for one.
 fn looks_like_an_object(folded: &str) -> bool {
     matches!(folded.len(), 40 | 64) && folded.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -1,4 +1,4 @@
-//! `git`: where the host's git may go, and which forges there are.
+//! `git`: remotes that the host's git may use, and forges.
 //!
 //! ```yaml
 //! git:
@@ -7,8 +7,8 @@
 //!   forges:
 //!     - host: git.house.example                     # of the repositories
 //!       kind: gitea                                 # github, gitea, gitlab
-//!       connection: forge                           # one of `egress.connections`: its interface, and the credential for it
-//!   remotes: ["https://git.house.example/team/"]    # what tools of agents may clone and push to: all below, or one repository
+//!       connection: forge                           # one of `egress.connections`: its API, with the credential
+//!   remotes: ["https://git.house.example/team/"]    # for agents' clones and pushes: all below, or one repository
 //! ```
 
 use super::{Forge, ForgeKind, GitRules, RemotePattern};
@@ -18,7 +18,7 @@ use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, te
 // === impl GitRules ===
 
 impl GitRules {
-    /// Reads the section; what is wrong with it is noted.
+    /// Reads the section. Errors in it go to `log`.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let hosts = members.or("hosts", Vec::new(), |node, log| list(node, log, host));

@@ -1,38 +1,38 @@
-//! Forges: what stands beside a server of git, and takes pull requests.
+//! Forges: services beside a git server that accept pull requests.
 
 use super::{Remote, Scheme};
 use crate::egress::Host;
 
-/// The forge of a host.
+/// Forge of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forge {
-    /// The host of its repositories, whichever way git goes there.
+    /// Host of its repositories, for any scheme.
     pub host: Host,
-    /// How its interface is spoken to.
+    /// Kind of its API.
     pub kind: ForgeKind,
-    /// The connection by which that is reached.
+    /// Name of the connection to its API.
     pub connection: String,
 }
 
-/// How a forge's interface is spoken to.
+/// Kind of a forge's API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForgeKind {
     /// GitHub.
     GitHub,
-    /// Gitea, and Forgejo, which came of it.
+    /// Gitea and its fork Forgejo.
     Gitea,
-    /// GitLab, where it is a merge request.
+    /// GitLab, where a pull request is a merge request.
     GitLab,
 }
 
-/// A repository as its forge names it: who has it, and what it is called.
+/// Repository in a forge: its owner and its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     owner: String,
     name: String,
 }
 
-/// A remote that no forge has a project for.
+/// The remote has no project in the forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its path doesn't name a project of the forge, such as OWNER/NAME")]
 pub struct NoProject;
@@ -40,11 +40,11 @@ pub struct NoProject;
 // === impl ForgeKind ===
 
 impl ForgeKind {
-    /// All of them, by their names in a configuration.
+    /// All kinds, by their names in a configuration.
     pub const ALL: [(&'static str, Self); 3] =
         [("github", Self::GitHub), ("gitea", Self::Gitea), ("gitlab", Self::GitLab)];
 
-    /// What it is called there.
+    /// Returns the name in a configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::GitHub => "github",
@@ -57,13 +57,13 @@ impl ForgeKind {
 // === impl Forge ===
 
 impl Forge {
-    /// Whether a remote's repository is one of its.
+    /// Returns true if a remote's repository belongs to this forge.
     pub(super) fn has(&self, remote: &Remote) -> bool {
         let is_server = remote.scheme() != Scheme::File;
         is_server && remote.destination().is_some_and(|destination| destination.host == self.host)
     }
 
-    /// The project of a remote.
+    /// Returns the project of a remote.
     ///
     /// # Errors
     /// [`NoProject`].
@@ -73,7 +73,7 @@ impl Forge {
         let (owner, name) = path.rsplit_once('/').ok_or(NoProject)?;
         let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_inside);
-        // Groups are in groups at GitLab alone.
+        // Only GitLab has groups within groups.
         let has_room = self.kind == ForgeKind::GitLab || !owner.contains('/');
         match has_room && owner.split('/').all(is_part) && is_part(name) {
             true => Ok(Project { owner: owner.to_owned(), name: name.to_owned() }),
@@ -85,17 +85,17 @@ impl Forge {
 // === impl Project ===
 
 impl Project {
-    /// Who has it: a user, an organization, or groups with slashes between them.
+    /// Returns the owner: a user, an organization, or groups with slashes between them.
     pub fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// What it is called there.
+    /// Returns the repository's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Both.
+    /// Returns owner and name with a slash between them.
     pub fn path(&self) -> String {
         format!("{}/{}", self.owner, self.name)
     }
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(project(ForgeKind::Gitea, "https://h.example/app.git"), None);
         assert_eq!(project(ForgeKind::GitLab, "https://h.example/a%2fb/c"), None);
         assert_eq!(project(ForgeKind::GitHub, "https://h.example/a/.git"), None);
-        // Whose host it isn't, or who has none, is none of its.
+        // Remotes on another host or without a host have no project.
         project(ForgeKind::GitHub, "https://other.example/a/b");
         project(ForgeKind::GitHub, "file:///a/b");
     }

@@ -1,9 +1,9 @@
-//! What may be repeated of what git or a server says: never a secret, never a control character, never much.
+//! Redacts output of git or of a server before it is repeated: no secrets, no control characters, limited length.
 
-/// As much is repeated.
+/// Maximum length of redacted output.
 const LONGEST: usize = 512;
 
-/// What tokens of the usual forges begin with.
+/// Prefixes of tokens of common forges.
 const TOKENS: [&str; 12] = [
     "ghp_",
     "gho_",
@@ -19,11 +19,11 @@ const TOKENS: [&str; 12] = [
     "sk-",
 ];
 
-/// What stands before a secret.
+/// Names that precede a secret.
 const NAMES: [&str; 9] =
     ["password", "passwd", "token", "secret", "bearer", "basic", "api_key", "apikey", "private-token"];
 
-/// The text with users, passwords and tokens left out.
+/// Returns the text without users, passwords and tokens.
 pub fn redact(text: &str) -> String {
     let plain: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     let mut hides_next = false;
@@ -41,7 +41,7 @@ pub fn redact(text: &str) -> String {
     joined[..joined.floor_char_boundary(LONGEST)].trim().to_owned()
 }
 
-/// Whether what follows is a secret: `Authorization: Basic …`, `token: …`.
+/// Returns true if a secret follows: `Authorization: Basic …`, `token: …`.
 fn is_name(word: &str) -> bool {
     let folded = word.to_ascii_lowercase();
     let bare = folded.trim_matches(|char: char| !char.is_ascii_alphanumeric());
@@ -56,7 +56,7 @@ fn redact_word(word: &str) -> String {
     let folded = word.to_ascii_lowercase();
     for name in NAMES {
         for mark in ["=", ":", "%3d"].map(|mark| format!("{name}{mark}")) {
-            // Where nothing comes after it, the next word is the secret.
+            // If nothing follows in this word, the next word is the secret.
             if let Some(end) = folded.find(&mark).map(|at| at + mark.len()).filter(|end| *end < word.len()) {
                 return format!("{}***", &word[..end]);
             }
@@ -65,7 +65,7 @@ fn redact_word(word: &str) -> String {
     without_users(word)
 }
 
-/// `scheme://user:password@host` without what stands before the host.
+/// Removes the user and the password from `scheme://user:password@host`.
 fn without_users(word: &str) -> String {
     let (mut rest, mut out) = (word, String::new());
     while let Some(at) = rest.find("://") {

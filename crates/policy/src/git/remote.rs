@@ -1,28 +1,28 @@
-//! A repository somewhere else, read into one form: what git is told is put together from what was read, so that nobody reads
-//! more into it than was looked at.
+//! Canonical remote repositories. Git gets a URL that is rebuilt from the parsed parts, so that it can't read anything into it
+//! that was not checked.
 
 use crate::egress::{Destination, Host, InvalidHost};
 use std::fmt;
 
-/// Where a repository is.
+/// Remote repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
     scheme: Scheme,
-    /// Who the host is for the server: for ssh alone, where it is no secret.
+    /// User at the server. Only for ssh, where it is no secret.
     user: Option<String>,
-    /// None for a directory of this host.
+    /// `None` for a directory of this host.
     destination: Option<Destination>,
     path: String,
-    /// Whether its path begins at the user's own directory there: `user@host:path`.
+    /// True if the path begins at the user's home directory: `user@host:path`.
     is_short: bool,
 }
 
-/// How it is reached.
+/// Scheme of a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
     /// `https://…`
     Https,
-    /// `http://…` of this machine.
+    /// `http://…`, on this machine only.
     Http,
     /// `ssh://…` or `user@host:path`.
     Ssh,
@@ -30,43 +30,43 @@ pub enum Scheme {
     File,
 }
 
-/// Why the host's git doesn't go there.
+/// Reason why the host's git refuses a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRemote {
-    /// It is reached in a way that isn't allowed.
+    /// The scheme isn't allowed.
     #[error(
         "can't be used: https:// and ssh:// addresses can, http:// ones of this machine, and file:// where that is allowed"
     )]
     Scheme,
-    /// It has a user or a password in it, which whoever lists processes would see.
+    /// The URL has a user or a password, which is visible in the list of processes.
     #[error(
         "has a user or a password in it; the host's git gets them from its credential helper or GIT_ASKPASS"
     )]
     Credential,
-    /// Its host is none.
+    /// The host is invalid.
     #[error("has no host that could be read in one way")]
     Host(#[source] InvalidHost),
-    /// Its port is none.
+    /// The port is invalid.
     #[error("has no port from 1 to 65535")]
     Port,
-    /// Its user is none.
+    /// The user is invalid.
     #[error("has a user with other characters than letters, digits, `.`, `_` and `-`")]
     User,
-    /// Its path is none.
+    /// The path is invalid.
     #[error("has no path, or one with `?`, `#`, `..`, `\\` or characters that aren't printable ASCII")]
     Path,
 }
 
-/// The longest address.
+/// Maximum length of a URL in bytes.
 const LONGEST: usize = 2048;
 
 // === impl Remote ===
 
 impl Remote {
-    /// Reads one. Directories of the host are one only for whoever says so.
+    /// Parses a remote. Directories of the host are only accepted if `allows_files` is true.
     ///
     /// # Errors
-    /// [`InvalidRemote`] says what is wrong with it; it never repeats the text, which may have a password in it.
+    /// [`InvalidRemote`], with the reason. It never repeats the text, which may contain a password.
     pub fn parse(text: &str, allows_files: bool) -> Result<Self, InvalidRemote> {
         if text.len() > LONGEST || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(InvalidRemote::Path);
@@ -105,7 +105,7 @@ impl Remote {
         Ok(Self { scheme: Scheme::Ssh, user, destination, path, is_short: false })
     }
 
-    /// `user@host:path`. Two colons would be the address of a helper, a program of its own.
+    /// Parses `user@host:path`. Two colons would select a remote helper, which is a program of its own.
     fn short(text: &str) -> Result<Self, InvalidRemote> {
         let (authority, path) = text.split_once(':').ok_or(InvalidRemote::Scheme)?;
         let (user, host) = authority.split_once('@').ok_or(InvalidRemote::Scheme)?;
@@ -132,30 +132,30 @@ impl Remote {
         }
     }
 
-    /// How it is reached.
+    /// Returns the scheme.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Who is asked; nobody for a directory.
+    /// Returns the host and port; `None` for a directory.
     pub fn destination(&self) -> Option<&Destination> {
         self.destination.as_ref()
     }
 
-    /// Whether another one is reached in the same way, as the same user of the same host.
+    /// Returns true if another remote has the same scheme, user and host.
     pub(super) fn is_beside(&self, other: &Self) -> bool {
         let Self { scheme, user, destination, is_short, path: _ } = self;
         (scheme, user, destination, is_short)
             == (&other.scheme, &other.user, &other.destination, &other.is_short)
     }
 
-    /// Its path, as the server is told.
+    /// Returns the path, as it is sent to the server.
     pub fn path(&self) -> &str {
         &self.path
     }
 }
 
-// What git is told. There is no secret in it.
+// URL that git gets. It contains no secret.
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scheme, user, destination, path, is_short } = self;
@@ -175,7 +175,7 @@ impl fmt::Display for Remote {
 // === impl Scheme ===
 
 impl Scheme {
-    /// What it is called in an address, and in git's settings.
+    /// Returns the name in URLs and in git's settings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Https => "https",
@@ -195,7 +195,7 @@ impl Scheme {
     }
 }
 
-/// What is before the path, and the path.
+/// Splits off the path.
 fn split(rest: &str) -> Result<(&str, String), InvalidRemote> {
     let end = rest.find('/').ok_or(InvalidRemote::Path)?;
     Ok((&rest[..end], checked(&rest[end..])?))
@@ -212,7 +212,7 @@ fn checked(path: &str) -> Result<String, InvalidRemote> {
 }
 
 fn destination(text: &str, usual_port: u16) -> Result<Destination, InvalidRemote> {
-    // A colon behind the brackets is that of the port.
+    // A colon after the brackets belongs to the port.
     let end = text.find(']').unwrap_or_default();
     let (host, port) = match text[end..].split_once(':') {
         Some((rest, port)) => (&text[..end + rest.len()], Some(port)),

@@ -1,33 +1,33 @@
-//! Repositories that agents may have the host's git go to: one, or all below an address.
+//! Remotes that agents may use through the host's git: one, or all below a URL.
 
 use super::{InvalidRemote, Remote};
 use std::fmt;
 
-/// Such repositories.
+/// Pattern of remotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemotePattern {
-    /// That one.
+    /// One remote.
     One(Remote),
-    /// All below an address that ends with a slash, or with the colon of `user@host:`.
+    /// All below a URL that ends with a slash, or with the colon of `user@host:`.
     Below(Below),
 }
 
-/// An address, and a path in it that is the beginning of others.
+/// Base URL of remotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Below {
-    /// Some repository there.
+    /// Any remote below the URL.
     example: Remote,
-    /// With what their paths begin.
+    /// Prefix of the paths.
     beginning: String,
 }
 
-/// The name of a repository by which an address can be read that names none.
+/// Repository name that makes a base URL a complete remote for parsing.
 const SOME: &str = "x";
 
 // === impl RemotePattern ===
 
 impl RemotePattern {
-    /// Reads one. A directory of the host is none.
+    /// Parses a pattern. Directories of the host are refused.
     ///
     /// # Errors
     /// [`InvalidRemote`].
@@ -40,11 +40,11 @@ impl RemotePattern {
         Ok(Self::Below(Below { example, beginning }))
     }
 
-    /// Whether a repository is among them.
+    /// Returns true if a remote matches.
     pub fn matches(&self, remote: &Remote) -> bool {
         match self {
             Self::One(one) => one == remote,
-            // A server may read an encoded path as one that leads elsewhere.
+            // A server may decode a path to one that leads elsewhere.
             Self::Below(Below { example, beginning }) => {
                 example.is_beside(remote)
                     && remote.path().starts_with(beginning.as_str())

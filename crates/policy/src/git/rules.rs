@@ -1,28 +1,29 @@
-//! Where the host's git may go: anywhere on the open internet, and to what was named besides; and what stands beside it there.
+//! Remotes that the host's git may use: all on the public internet, and configured ones; and their forges.
 
 use super::{Forge, Remote, RemotePattern};
 use crate::egress::{Allowed, Asked, Denied, Destination, EgressPolicy, HostPattern, Network, Rule};
 
-/// What was named besides the open internet.
+/// Rules for the host's git, besides the public internet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitRules {
-    /// Hosts that may lead to any address that can be granted at all.
+    /// Hosts that may lead to any address that can be granted.
     pub hosts: Vec<HostPattern>,
     /// Networks that any host may lead to.
     pub networks: Vec<Network>,
     /// Forges, at most one for each host.
     pub forges: Vec<Forge>,
-    /// Repositories that the tools of agents may clone, and push to. Without any there are no such tools.
+    /// Remotes that agents' tools may clone and push to. Without any, these tools are not available.
     pub remotes: Vec<RemotePattern>,
 }
 
 // === impl GitRules ===
 
 impl GitRules {
-    /// Whether git may go there, before its name is resolved; nothing for a directory of this host, which leads nowhere.
+    /// Decides about a remote before its name is resolved. Returns `None` for a directory of this host, which needs no
+    /// connection.
     ///
     /// # Errors
-    /// [`Denied`], which is not to be expected: what counts are the addresses.
+    /// [`Denied`], which is not expected here: the later check of the addresses decides.
     pub fn decide(&self, remote: &Remote) -> Result<Option<Allowed<Destination>>, Denied> {
         let Some(destination) = remote.destination() else { return Ok(None) };
         let is_named = self.hosts.iter().any(|pattern| pattern.matches(&destination.host));
@@ -35,12 +36,12 @@ impl GitRules {
         EgressPolicy::new(vec![rule]).decide(destination.clone(), Asked::Tunnel).map(Some)
     }
 
-    /// Whether the tools of agents may have git go there at all.
+    /// Returns true if agents' tools may use this remote.
     pub fn is_for_agents(&self, remote: &Remote) -> bool {
         self.remotes.iter().any(|pattern| pattern.matches(remote))
     }
 
-    /// The forge that has a remote's repository, if it is known.
+    /// Returns the forge of a remote's repository, if one is configured.
     pub fn forge(&self, remote: &Remote) -> Option<&Forge> {
         self.forges.iter().find(|forge| forge.has(remote))
     }

@@ -1,30 +1,30 @@
-//! Names in a tree that a sandbox has written, before git gets to see any of them.
+//! Checks paths in a tree that a sandbox has written, before git sees them.
 //!
-//! A file system that folds case, takes short names or passes over characters makes `.git` of many a name. None of them ever
-//! gets into a tree, whatever file system this host has: who checks it out has another one.
+//! A file system that folds case, knows short names or ignores characters takes many names for `.git`. Such a name never gets
+//! into a tree, whatever file system this host has: the tree may be checked out on another one.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// A path in a tree, safe for whoever checks it out.
+/// Path in a tree that is safe to check out on any file system.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreePath(String);
 
-/// Why a name can't be in a tree.
+/// Reason why a name can't be in a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTreePath {
-    /// It is empty, absolute, or goes up.
+    /// The path is empty or absolute, or goes up.
     #[error("it is no path that leads down")]
     Shape,
-    /// It has line ends or other control characters in it.
+    /// The path has line ends or other control characters.
     #[error("it has control characters in it")]
     Control,
-    /// Its bytes are no UTF-8.
+    /// The path is not valid UTF-8.
     #[error("its bytes are no UTF-8")]
     Encoding,
-    /// It is too long, or too deep.
+    /// The path is too long or too deep.
     #[error("it is longer than 4096 bytes, or deeper than 128 directories")]
     TooLong,
-    /// Some file system takes a part of it for `.git`.
+    /// Some file system takes a part of the path for `.git`.
     #[error("some file system takes a part of it for `.git`")]
     DotGit,
 }
@@ -35,10 +35,10 @@ const DEEPEST: usize = 128;
 // === impl TreePath ===
 
 impl TreePath {
-    /// Reads one, relative and with `/` between its parts.
+    /// Parses a path, which is relative and has `/` between its parts.
     ///
     /// # Errors
-    /// [`InvalidTreePath`] says what is wrong with it.
+    /// [`InvalidTreePath`], with the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidTreePath> {
         if bytes.len() > LONGEST {
             return Err(InvalidTreePath::TooLong);
@@ -60,16 +60,16 @@ impl TreePath {
         }
     }
 
-    /// The path.
+    /// Returns the path.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Whether some file system takes that name for `.git`: by case, by a short name, by characters that it passes over, by what it
-/// drops at the end, by a stream.
+/// Returns true if some file system takes the name for `.git`: by case, by a short name, by ignored characters, by removed
+/// final characters, or as a stream.
 pub fn is_dot_git(name: &str) -> bool {
-    // There a backslash stands between directories.
+    // On such file systems a backslash separates directories.
     name.split('\\').any(|part| {
         let folded = folded(part);
         folded == ".git" || folded.strip_prefix("git~").is_some_and(is_number)
@@ -80,28 +80,28 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A name as the least particular of file systems reads it: without case, without forms of characters, without what some pass
-/// over or drop at the end.
+/// Folds a name as the least strict file systems do: without case and compatibility forms, without ignored characters and
+/// without final ones that some remove.
 pub fn folded(name: &str) -> String {
     let name = name.split(':').next().unwrap_or_default();
     folded_text(name).trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// A text that names may be in, with its letters as [`folded`] has them: folded as Unicode's `NFKC_Casefold`, of which what HFS+, APFS,
-/// and ext4 and f2fs with `casefold` do is a part.
+/// Folds a text that may contain names, with letters as in [`folded`]. The folding is Unicode's `NFKC_Casefold`, which includes
+/// that of HFS+, APFS, and ext4 and f2fs with `casefold`.
 pub(crate) fn folded_text(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
     let kept: String = text.chars().filter(|char| !is_default_ignorable(*char)).collect();
-    // What is folded may have other forms, which fold to something else.
+    // A folded text may have another normal form, which folds differently.
     let once: String = kept.nfkc().flat_map(case_folded).collect();
     once.nfkc().flat_map(case_folded).nfkc().collect()
 }
 
-/// A character without case: `ß`, `ẞ` and `SS` are `ss`.
+/// Returns a character without case: `ß`, `ẞ` and `SS` become `ss`.
 fn case_folded(char: char) -> impl Iterator<Item = char> {
-    // Its capital is that of `i`, which it isn't.
+    // Its upper case is that of `i`, although it is another letter.
     let has_own_capital = char != '\u{131}';
     let raised = char.to_lowercase().flat_map(move |char| {
         let capitals = has_own_capital.then(|| char.to_uppercase());
@@ -111,7 +111,7 @@ fn case_folded(char: char) -> impl Iterator<Item = char> {
     raised.flat_map(char::to_lowercase)
 }
 
-/// Unicode's `Default_Ignorable_Code_Point`: no eye sees them, and file systems that fold case pass over them.
+/// Unicode's `Default_Ignorable_Code_Point`: these are invisible, and file systems that fold case ignore them.
 fn is_default_ignorable(char: char) -> bool {
     matches!(char,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -148,7 +148,7 @@ mod tests {
             ".g\u{131}t\u{0}",
             "a\\.git",
             ".git\\hooks",
-            // What ext4 and f2fs with `casefold` pass over.
+            // Characters that ext4 and f2fs ignore with `casefold`.
             ".g\u{34f}it",
             ".gi\u{115f}t",
             ".git\u{3164}",
@@ -160,7 +160,7 @@ mod tests {
         ];
         for name in spellings {
             let refused = match name {
-                // A dotless i is a letter of its own everywhere.
+                // A dotless i is a separate letter everywhere.
                 ".gıt" => Ok(()),
                 name if name.contains('\0') => Err(InvalidTreePath::Control),
                 _ => Err(InvalidTreePath::DotGit),
@@ -214,18 +214,18 @@ mod tests {
             ("\u{fb03}x", "ffix"),
             ("\u{17f}etup.py", "setup.py"),
             ("\u{3c2}", "\u{3c3}"),
-            // The controls: a letter of its own, and one with a mark.
+            // Controls: a separate letter, and one with a mark.
             ("makef\u{131}le", "makef\u{131}le"),
             ("MAKEF\u{130}LE", "makefi\u{307}le"),
         ] {
             assert_eq!(folded(name), as_folded, "{name}");
         }
-        // All letters with case, and what is passed over.
+        // All letters with case, and ignored characters.
         for char in ('\0'..='\u{1ffff}').chain('\u{e0000}'..='\u{e0fff}') {
             let once = folded_text(&char.to_string());
             assert_eq!(folded_text(&once), once, "{char:?}");
             let others = [char.to_lowercase().collect::<String>(), char.to_uppercase().collect()];
-            // The capital of the dotless i is that of another letter.
+            // The upper case of the dotless i belongs to another letter.
             let others = others.iter().filter(|_| char != '\u{131}');
             others.for_each(|other| assert_eq!(folded_text(other), once, "{char:?}"));
         }

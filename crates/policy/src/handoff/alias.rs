@@ -1,13 +1,13 @@
-//! The further names of a path: links of its tree that lead to it. A change of `rules.txt` is one of `Makefile`, if `Makefile` is a
-//! link to it, and a change in `hooks/` is one in `.git/hooks/`, if that is a link to it.
+//! Further names of a path: links of its tree that lead to it. If `Makefile` is a link to `rules.txt`, a change of `rules.txt`
+//! changes `Makefile`. If `.git/hooks/` is a link to `hooks/`, a change in `hooks/` changes hooks.
 
 use crate::git::folded;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Other names of the paths of a tree.
+/// Further names of a tree's paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Aliases {
-    /// By folded paths: on some file systems a link leads to `rules.txt` that says `RULES.TXT`.
+    /// By folded paths: on some file systems a link to `RULES.TXT` leads to `rules.txt`.
     by_path: BTreeMap<String, Vec<String>>,
 }
 
@@ -31,7 +31,7 @@ impl Aliases {
         }
     }
 
-    /// The further names of a path: by links, by links to those, and so on; each link once, as more often says nothing new. The nearest
+    /// Returns the further names of a path: by links, by links to those, and so on. Each link is followed once. The nearest
     /// come first. Returns `None` if there are too many.
     pub(super) fn of(&self, path: &str) -> Option<BTreeSet<String>> {
         let mut aliases = BTreeSet::new();
@@ -56,7 +56,7 @@ impl Aliases {
         Some(aliases)
     }
 
-    /// The links to a path, to each directory above it and to the tree itself, with what of the path follows.
+    /// Returns the links to a path, to each directory above it and to the tree itself, each with the rest of the path.
     fn leading_to(&self, path: &str) -> Vec<(&[String], String)> {
         let names: Vec<&str> = path.split('/').collect();
         let folded: Vec<String> = names.iter().map(|name| folded(name)).collect();
@@ -69,7 +69,7 @@ impl Aliases {
     }
 }
 
-/// A path as the least particular of file systems reads it.
+/// Folds a path as the least strict file systems do.
 pub(super) fn folded_path(path: &str) -> String {
     path.split('/').map(folded).collect::<Vec<_>>().join("/")
 }
@@ -93,10 +93,10 @@ mod tests {
         assert_eq!(aliases(&[(".git/hooks", "hooks")], "hooks/pre-commit"), [".git/hooks/pre-commit"]);
         assert_eq!(aliases(&[("a/.git", "")], "config"), ["a/.git/config"]);
         assert_eq!(aliases(&[("Makefile", "Rules.TXT")], "rules.txt"), ["Makefile"]);
-        // By way of another link.
+        // Through another link.
         let chain = [("Makefile", "real/y"), ("other", "real"), ("real/x", "real/y")];
         assert_eq!(aliases(&chain, "real/y"), ["Makefile", "other/x", "other/y", "real/x"]);
-        // The controls.
+        // Controls.
         assert_eq!(aliases(&[("Makefile", "rules.txt")], "rules"), [""; 0]);
         assert_eq!(aliases(&[("Makefile", "rules")], "rules.txt"), [""; 0]);
     }

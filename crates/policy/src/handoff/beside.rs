@@ -1,45 +1,46 @@
-//! Files that count by the name of another one: a tool makes that file of them, or runs them if it is there.
+//! Files that count because of another file: a tool generates that file from them, or runs them if it exists.
 //!
-//! GNU make has rules of its own, which hold where no makefile says otherwise: `X.sh` becomes `X`, and `Makefile.sh` the makefile.
+//! GNU make has built-in rules, which apply unless a makefile overrides them: `X.sh` becomes `X`, and `Makefile.sh` the
+//! makefile.
 
 use super::HandoffKind;
 use super::rows::ROWS;
 use crate::git::{folded, is_dot_git};
 
-/// Endings of what make compiles to, or copies to, a file without the ending.
+/// Extensions that make compiles or copies to a file without the extension.
 const SOURCES: [&str; 17] = [
     ".sh", ".c", ".cc", ".cpp", ".p", ".f", ".m", ".r", ".s", ".mod", ".o", ".y", ".l", ".ym", ".yl", ".w",
     ".web",
 ];
 
-/// Files that are run in a folder with another one.
+/// Files that are run in a directory with another file.
 const RUN_BESIDE: [(&str, &str, &str); 2] = [
     ("server.js", "package.json", "npm start runs it, where the package has no script of this name"),
     ("server.php", "artisan", "artisan serve runs it"),
 ];
 
-/// Names of makefiles without an ending.
+/// Names of makefiles without an extension.
 const MAKEFILES: [&str; 7] =
     ["makefile", "gnumakefile", "bsdmakefile", "makevars", "makeconf", "mkfile", "kbuild"];
 
-/// Directories in which RCS and SCCS keep the versions of the files beside them.
+/// Directories in which RCS and SCCS keep versions of the files beside them.
 const OF_VERSIONS: [&str; 2] = ["rcs", "sccs"];
 
-/// How many rules make uses one after the other: `s.X.sh`, `RCS/X.sh,v`.
+/// Maximum number of rules that make chains: `s.X.sh`, `RCS/X.sh,v`.
 const MOST_RULES: usize = 3;
 
 const MADE_OF_IT: &str = "by a rule of its own, make replaces the file of this name without the ending by it";
 
-/// A file that make makes of another.
+/// File that make generates from another one.
 struct Target {
     path: String,
-    /// Whether it comes out of an archive of versions: nothing else has such names.
+    /// True if it comes from a version archive: only those have such names.
     is_version: bool,
 }
 
-/// The paths beside a new file by which it takes a yes if a file is there already, each with the reason.
+/// Returns the paths beside a new file which make it require an approval if they exist, each with the reason.
 pub(super) fn of(path: &str) -> Vec<(String, &'static str)> {
-    // Branches have names of their own, and make is run in no repository.
+    // Branch names are arbitrary, and make is not run in a repository.
     if path.split('/').any(is_dot_git) {
         return Vec::new();
     }
@@ -50,7 +51,7 @@ pub(super) fn of(path: &str) -> Vec<(String, &'static str)> {
     made.chain(run.map(|(_, other, reason)| (join(above, other), reason))).collect()
 }
 
-/// Why a path needs a yes by the name of what make makes of it, if it does. The path is folded.
+/// Returns the reason why a path requires an approval by the name that make generates from it. The path is folded.
 pub(super) fn review(path: &str) -> Option<&'static str> {
     let gains_trust = |target: Target| {
         let parts: Vec<&str> = target.path.split('/').collect();
@@ -64,7 +65,7 @@ pub(super) fn review(path: &str) -> Option<&'static str> {
     made.then_some("by a rule of its own, make makes a file of it that gains trust")
 }
 
-/// What make makes of a path, by its own rules.
+/// Returns the files that make generates from a path by built-in rules.
 fn targets(path: &str) -> Vec<Target> {
     let mut all: Vec<Target> = Vec::new();
     let mut last = vec![Target { path: path.to_owned(), is_version: false }];
@@ -77,7 +78,7 @@ fn targets(path: &str) -> Vec<Target> {
     all.split_off(1)
 }
 
-/// What one rule makes of it.
+/// Returns the files that a single rule generates.
 fn made_of(source: &Target) -> Vec<Target> {
     let (above, name) = source.path.rsplit_once('/').unwrap_or(("", &source.path));
     let lower = name.to_ascii_lowercase();
@@ -127,7 +128,7 @@ mod tests {
         {
             assert!(asks(&none, path, None), "{path}");
         }
-        // The controls.
+        // Controls.
         for path in "deploy.sh build.sh src/setup.c src/package.c example.com.sh a,v s.py rcs/client.go src/rcs.c RCS/notes,v \
              main.s parser.y analysis.R a/Info.m mk.sh"
             .split_whitespace()
@@ -146,7 +147,7 @@ mod tests {
         for path in all {
             assert!(asks(&context, path, None), "{path}");
             assert!(asks(&context, path, Some(Entry::Directory)), "{path}");
-            // It was its source before.
+            // The file was its source before.
             assert!(!asks(&context, path, Some(Entry::File { is_executable: false })), "{path}");
         }
         for path in ["deploy.sh", "tool.c", "sub/server.js", "server.php"] {

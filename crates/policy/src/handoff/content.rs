@@ -1,12 +1,12 @@
-//! Contents that are code and no text: no review shows what such a file does, and what it does isn't told by its name alone.
+//! Compiled content: no review shows what such a file does, and its name alone doesn't reveal it.
 
-/// How many bytes of the beginning of a file tell whether it is compiled.
+/// Number of bytes at the beginning of a file that decide whether it is compiled.
 pub const TELLING_BYTES: usize = 64;
 
-/// How files begin that are compiled.
+/// Magic numbers of compiled files.
 const BEGINNINGS: [&[u8]; 22] = [
     b"\x7fELF",
-    // macOS in both orders of bytes, for one machine and for several; the last are those of Java's classes, too.
+    // macOS in both byte orders, for one architecture and for several; the last are also those of Java classes.
     b"\xfe\xed\xfa\xce",
     b"\xfe\xed\xfa\xcf",
     b"\xce\xfa\xed\xfe",
@@ -14,7 +14,7 @@ const BEGINNINGS: [&[u8]; 22] = [
     b"\xca\xfe\xba\xbe",
     b"\xca\xfe\xba\xbf",
     b"\xca\xfe\xd0\x0d",
-    // Archives of objects.
+    // Object archives.
     b"!<arch>\n",
     b"!<thin>\n",
     b"<bigaf>\n",
@@ -33,12 +33,13 @@ const BEGINNINGS: [&[u8]; 22] = [
     b"v00.00v00.00",
 ];
 
-/// Returns true for the beginning of a content that is compiled for a machine or for an interpreter: up to [`TELLING_BYTES`] of it.
+/// Returns true if a content begins like one that is compiled for a machine or an interpreter. Takes up to [`TELLING_BYTES`] of
+/// it.
 pub fn is_compiled(begin: &[u8]) -> bool {
     let is_known = BEGINNINGS.iter().any(|beginning| begin.starts_with(beginning));
     // Texts may begin with these letters, too.
     let is_windows = begin.starts_with(b"MZ") && begin.contains(&0);
-    // Behind the number of its version.
+    // After the version number.
     let is_python = begin.get(2..4) == Some(b"\r\n") && begin.contains(&0);
     let is_erlang = begin.starts_with(b"FOR1") && begin.get(8..12) == Some(b"BEAM");
     is_known || is_windows || is_python || is_erlang

@@ -1,9 +1,9 @@
-//! Hidden names: files and directories that begin with a dot are settings and states of tools. New tools come every week, so each such
-//! name takes a yes unless it is known that no tool runs what is in it.
+//! Hidden names: files and directories whose name begins with a dot are settings and states of tools. There are new tools every
+//! week. So each such name requires an approval, unless it is known that no tool runs its content.
 
 use crate::git::is_dot_git;
 
-/// Names of files and directories that hold nothing that a tool runs, or that mark a directory.
+/// Names of files and directories whose content no tool runs, or that only mark a directory.
 const HARMLESS: [&str; 12] = [
     ".gitkeep",
     ".keep",
@@ -19,19 +19,19 @@ const HARMLESS: [&str; 12] = [
     ".nyc_output",
 ];
 
-/// Directories that are hidden and in which people work, or keep what no tool runs.
+/// Hidden directories in which users work, or whose content no tool runs.
 const PLACES_OF_WORK: [&str; 3] = [".cache", ".worktrees", ".worktree"];
 
-/// Temporary directories, which many programs call so.
+/// Usual name of temporary directories.
 const TEMPORARY: &str = ".tmp";
 
-/// A directory of this name below a hidden one holds work trees, such as `.claude/worktrees`. What a tool runs by the name of the hidden
-/// one isn't in there.
+/// Directory below a hidden one that holds work trees, such as `.claude/worktrees`. The tool of the hidden directory runs
+/// nothing in it.
 const WORK_TREES: &str = "worktrees";
 
-/// Why a path needs a yes by a hidden name in it, if it does. The parts are folded.
+/// Returns the reason why a path requires an approval by a hidden name in it. The parts are folded.
 pub(super) fn review(parts: &[&str]) -> Option<&'static str> {
-    // A repository has rules of its own.
+    // Repositories have rules of their own.
     if parts.iter().any(|part| is_dot_git(part)) {
         return None;
     }
@@ -41,9 +41,9 @@ pub(super) fn review(parts: &[&str]) -> Option<&'static str> {
         .map(|_| "a hidden file or directory is for tools, which run or obey many of them")
 }
 
-/// Why a path of a tree needs a yes by a hidden directory above the tree, if it does. The names are folded.
+/// Returns the reason why a path requires an approval by a hidden directory above the tree. The names are folded.
 pub(super) fn review_at(place: &[String], own: &[&str]) -> Option<&'static str> {
-    // A repository has rules of its own.
+    // Repositories have rules of their own.
     if own.iter().any(|part| is_dot_git(part)) {
         return None;
     }
@@ -61,7 +61,8 @@ pub(super) fn review_at(place: &[String], own: &[&str]) -> Option<&'static str> 
     )
 }
 
-/// The names above a tree by which it may be trusted: those below the last directory of work trees that is in a hidden directory.
+/// Returns the names above a tree by which it may be trusted: those below the last directory of work trees in a hidden
+/// directory.
 pub(super) fn above(place: &[String]) -> &[String] {
     let is_of_work_trees = |at: &usize| {
         let above = place.get(..*at).unwrap_or_default();

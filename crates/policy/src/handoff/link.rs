@@ -1,6 +1,6 @@
-//! Symbolic links: where one would lead that is put into a tree.
+//! Checks where a symbolic link in a tree leads.
 
-/// Why a link needs a yes, if it does.
+/// Returns the reason why a link requires an approval.
 pub(super) fn review(path: &str, target: &str) -> Option<&'static str> {
     let is_absolute = target.starts_with(['/', '\\']) || target.as_bytes().get(1) == Some(&b':');
     if target.is_empty() || is_absolute {
@@ -11,7 +11,7 @@ pub(super) fn review(path: &str, target: &str) -> Option<&'static str> {
     for part in target.split(['/', '\\']) {
         match part {
             "" | "." => {}
-            // What comes before may be a link itself, and then this leads up from somewhere else.
+            // The part before may itself be a link, and `..` then leads up from another place.
             ".." if has_gone_down => return Some("it leads down and up again, and where to can't be told"),
             ".." => match depth.checked_sub(1) {
                 Some(above) => depth = above,

@@ -1,21 +1,21 @@
-//! Directories that a tool has marked as its own, by a file in them: what it keeps there for its next run, and what it has installed.
+//! Directories that a tool has marked as its own by a file in them: caches for its next run, and installed packages.
 
 use super::HandoffKind::{self, Build, Package};
 use super::alias::folded_path;
 use std::collections::BTreeMap;
 
-/// The names that mark a directory, with who trusts what is in it and why.
+/// Marker names, with who trusts the directory's content and why.
 const MARKS: [(&str, HandoffKind, &str); 3] = [
-    // Of every cache that backups are to leave out: cargo's is called `target` by default only.
+    // Marks every cache that backups should leave out: cargo's is called `target` only by default.
     ("cachedir.tag", Build, "a tool keeps it for itself, and may run or evaluate it the next time"),
     ("pyvenv.cfg", Package, "Python runs what is in it in the place of what was installed"),
     ("conda-meta", Package, "it runs in the place of what was installed"),
 ];
 
-/// Caches of which it is known that no tool runs what is in them.
+/// Caches whose content no tool runs.
 const HARMLESS: [&str; 4] = [".pytest_cache", ".ruff_cache", ".mypy_cache", ".hypothesis"];
 
-/// The directories of a tree that are marked, by folded paths. The tree itself is none: people work in it, whatever has marked it.
+/// Marked directories of a tree, by folded paths. The tree itself is never one: users work in it, whatever has marked it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Marked(BTreeMap<String, (HandoffKind, &'static str)>);
 
@@ -32,7 +32,7 @@ impl Marked {
         }
     }
 
-    /// Who trusts a path by a marked directory above it, and why.
+    /// Returns who trusts a path because of a marked directory above it, and why.
     pub(super) fn review(&self, path: &str) -> Option<(HandoffKind, &'static str)> {
         if self.0.is_empty() {
             return None;
@@ -70,7 +70,7 @@ mod tests {
         ] {
             assert_eq!(kinds(path), [kind], "{path}");
         }
-        // The controls: beside them, in a cache that nothing runs, and in a tree that is itself marked.
+        // Controls: beside the directories, in a cache that no tool runs, and in a tree that is itself marked.
         for path in ["out2/x", "sub/x", ".pytest_cache/v/x", "src/x.txt"] {
             assert_eq!(kinds(path), [""; 0], "{path}");
         }

@@ -1,37 +1,37 @@
-//! Names of files and directories in command lines: a path is named if one of its names stands in a text, between characters that no
-//! name goes on with. So no shell has to be understood.
+//! Finds names of files and directories in command lines. A path is named if one of its names stands in a text, with characters
+//! around it that can't belong to a name. So no shell syntax has to be parsed.
 
 use crate::git::folded_text;
 use std::collections::BTreeMap;
 
-/// Endings of the names of programs that interpreters and shells add by themselves.
+/// Extensions that interpreters and shells append to program names.
 const ENDINGS: [&str; 38] = [
     "bat", "cjs", "class", "cmd", "com", "cts", "dll", "el", "elc", "exe", "fsx", "groovy", "hs", "jar",
     "java", "jl", "js", "json", "jsx", "kts", "lua", "luac", "mjs", "mts", "node", "php", "pm", "ps1",
     "psm1", "py", "pyc", "pyd", "pyw", "rb", "so", "ts", "tsx", "wasm",
 ];
 
-/// Command lines of settings, by the names in them.
+/// Command lines of settings, indexed by the names in them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mentions {
     texts: Vec<Mention>,
-    /// Where a name may begin: by what of it no name ends in, which text and where.
+    /// Positions at which a name may begin: by the run of name characters there, with the number of the text.
     by_run: BTreeMap<String, Vec<(usize, usize)>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mention {
-    /// Folded.
+    /// Folded text.
     text: String,
-    /// The name of the setting.
+    /// Name of the setting.
     setting: String,
-    /// The directory that it counts for, folded; empty for the whole tree.
+    /// Directory that the setting applies to, folded; empty for the whole tree.
     below: String,
 }
 
-/// A path beside a text.
+/// Path that is compared with a text.
 struct Compared<'p> {
-    /// The names of the directories above the tree and of the path.
+    /// Names of the directories above the tree and of the path.
     names: Vec<&'p str>,
     is_link: bool,
 }
@@ -54,7 +54,7 @@ impl Mentions {
         let (number, text) = (self.texts.len(), &mention.text);
         let mut at = 0;
         for run in text.split(|char| !is_of_name(char)) {
-            // The program, and no file of a tree, unless it is part of a path.
+            // `git` is the program and not a file of the tree, unless it is part of a path.
             let is_git =
                 run == "git" && !text[..at].ends_with('/') && !text[at + run.len()..].starts_with('/');
             if !run.is_empty() && !is_git {
@@ -69,7 +69,8 @@ impl Mentions {
         self.texts.push(mention);
     }
 
-    /// The setting that names a path of the tree, and the name by which it does. Path and `place`, the names above the tree, are folded.
+    /// Returns the setting that names a path of the tree, with the name. The path and `place`, the names above the tree, are
+    /// folded.
     pub(super) fn of(&self, path: &str, place: &[String], is_link: bool) -> Option<(&str, String)> {
         if self.texts.is_empty() {
             return None;
@@ -90,7 +91,7 @@ impl Mentions {
         })
     }
 
-    /// Where a name may stand.
+    /// Returns the positions at which a name may stand.
     fn places(&self, name: &str) -> Vec<(usize, usize)> {
         let run = &name[..name.find(|char| !is_of_name(char)).unwrap_or(name.len())];
         if !run.is_empty() {
@@ -109,7 +110,7 @@ impl Mentions {
 // === impl Compared ===
 
 impl Compared<'_> {
-    /// Returns true if the name of that number stands there in a text, and if the names before and after it are those of the path.
+    /// Returns true if the name of that index stands at that position of a text, and the names around it are those of the path.
     fn is_named(&self, number: usize, text: &str, at: usize) -> bool {
         let names = [Some(self.names[number]), self.module(number)].into_iter().flatten();
         let is_named = |name| {
@@ -119,7 +120,7 @@ impl Compared<'_> {
         names.into_iter().any(is_named) && self.agrees_before(number, &text[..at])
     }
 
-    /// The last name without an ending that interpreters add by themselves: `node tools/release` runs `tools/release.js`.
+    /// Returns the last name without an extension that interpreters append: `node tools/release` runs `tools/release.js`.
     fn module(&self, number: usize) -> Option<&str> {
         let (module, ending) = self.names[number].rsplit_once('.')?;
         let is_last = number + 1 == self.names.len();
@@ -146,7 +147,7 @@ impl Compared<'_> {
 
     fn agrees_after(&self, mut number: usize, mut text: &str) -> bool {
         loop {
-            // Some file systems drop dots at the end.
+            // Some file systems remove final dots.
             let Some(below) = text.trim_start_matches('.').strip_prefix('/') else {
                 return !text.trim_start_matches('.').starts_with(is_of_name);
             };
@@ -159,32 +160,32 @@ impl Compared<'_> {
             let module = self.module(number).filter(|module| run.trim_end_matches('.') == *module);
             match below.strip_prefix(name).or_else(|| below.strip_prefix(module?)) {
                 Some(rest) => text = rest,
-                // What is in a package is run with it.
+                // The content of a package is run with it.
                 None => return *name == "__init__.py",
             }
         }
     }
 }
 
-/// Returns true for a character that a name goes on with, most often; also for those of variables and placeholders.
+/// Returns true for a character that usually continues a name, including those of variables and placeholders.
 fn is_of_name(char: char) -> bool {
     char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '$' | '%')
 }
 
-/// Returns true for options of one letter: what follows them is an argument, as in `awk -ffmt` and `sed -nfscript`.
+/// Returns true for one-letter options: an argument follows them, as in `awk -ffmt` and `sed -nfscript`.
 fn is_option(run: &str) -> bool {
     run.strip_prefix('-').is_some_and(|letters| {
         !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
     })
 }
 
-/// Where an argument may begin that stands directly behind options of one letter.
+/// Returns the positions at which an argument may begin directly after one-letter options.
 fn behind_options(run: &str) -> impl Iterator<Item = usize> {
     let ends = run.char_indices().map(|(at, _)| at).filter(|at| *at > 1);
     ends.take_while(|at| is_option(&run[..*at]))
 }
 
-/// A text with `/` for the dots within words that are no paths: `python3 -m tools.release` runs `tools/release.py`.
+/// Replaces dots within words that are no paths by `/`: `python3 -m tools.release` runs `tools/release.py`.
 fn modules_as_paths(text: &str) -> String {
     let is_between = |char: char| !is_of_name(char) && char != '/';
     let mut replaced = String::with_capacity(text.len());
@@ -198,7 +199,7 @@ fn modules_as_paths(text: &str) -> String {
     replaced
 }
 
-/// Returns true for a part of a path of which it can't be told what it is: `..`, `$PWD`, or none, as behind quotes.
+/// Returns true for a part of a path with an unknown value: `..`, `$PWD`, or an empty one, as after quotes.
 fn is_open(run: &str) -> bool {
     run.contains(['$', '%']) || run.chars().all(|char| char == '.')
 }

@@ -1,4 +1,4 @@
-//! Names of many ecosystems, each with who trusts it.
+//! Tests of names of many ecosystems, each with who trusts it.
 
 use super::tests::kinds;
 use super::{Entry, Touched, review};
@@ -216,7 +216,7 @@ fn a_new_module_that_takes_the_place_of_a_known_one_takes_a_yes() {
     for path in ["json", "json.py"] {
         assert_eq!(kinds_of(Touched::new(path, None, link())), ["build"], "{path}");
     }
-    // The controls: other names, modules of packages, and those that are there already.
+    // Controls: other names, modules of packages, and existing files.
     for path in [
         "__init__.py",
         "__main__.py",

@@ -1,9 +1,9 @@
-//! Modules of Python at the top of a tree: where Python is started there, they run in the place of those of the standard library, and
-//! of programs that are started by `python3 -m`.
+//! Python modules at the top of a tree. If Python is started there, they shadow modules of the standard library, and programs
+//! that are started by `python3 -m`.
 
 use super::Entry;
 
-/// The names in `sys.stdlib_module_names` of Python 3.8 to 3.15. Those that begin with one underscore count whatever they are.
+/// Names in `sys.stdlib_module_names` of Python 3.8 to 3.15. All names with a single leading underscore count, too.
 #[rustfmt::skip]
 const OF_STANDARD_LIBRARY: [&str; 228] = [
     "__future__", "abc", "aifc", "annotationlib", "antigravity", "argparse", "array", "ast", "asynchat",
@@ -48,7 +48,7 @@ const OF_PROGRAMS: [&str; 86] = [
     "viztracer", "vulture", "waitress", "wheel", "yapf",
 ];
 
-/// Modules that the standard library, pip or a distribution's start-up file imports if they are there.
+/// Modules that the standard library, pip or a distribution's start-up file imports if they exist.
 #[rustfmt::skip]
 const OPTIONAL: [&str; 17] = [
     "apport_python_hook", "attr", "brotli", "brotlicffi", "certifi", "chardet", "charset_normalizer",
@@ -59,7 +59,7 @@ const OPTIONAL: [&str; 17] = [
 const REASON: &str =
     "where Python is started in this folder, it runs in the place of the module of this name";
 
-/// Why a path needs a yes as a module, if it does: it wasn't one before, and takes the place of another. The parts are folded.
+/// Returns the reason why a path requires an approval as a module that is new and shadows another one. The parts are folded.
 pub(super) fn review(
     parts: &[&str],
     (before, after): (&Option<Entry>, &Option<Entry>),
@@ -75,11 +75,11 @@ pub(super) fn review(
         [package, "__init__.py" | "__main__.py"] => package,
         _ => return None,
     };
-    // Only a file was the module already: a directory is none by its name alone, and where a link has led isn't known.
+    // Only a file was the module before: a directory is none by its name alone, and the old target of a link is unknown.
     if !is_link && matches!(before, Some(Entry::File { .. })) {
         return None;
     }
-    // Parts of Python that it imports by itself have such names, and each version has new ones (`_colorize`, `_pyrepl`,
+    // Internal parts of Python have such names, and each version adds some (`_colorize`, `_pyrepl`,
     // `_sysconfigdata__linux_x86_64-linux-gnu`).
     let is_private = name.starts_with('_') && !name.starts_with("__");
     let is_known =
@@ -103,7 +103,7 @@ mod tests {
             }
             assert!(!asks(parts, file(), file()), "the control");
         }
-        // A file of this name is no module, and may become a link to a package.
+        // A file of this name is no module, but it may become a link to a package.
         assert!(!asks(&["csv"], None, file()));
         assert!(asks(&["csv"], file(), link()));
     }

@@ -1,26 +1,26 @@
-//! What is in a repository itself, below `.git`: most of it is data, by which Git goes, and some of it runs.
+//! Content of a repository below `.git`: most of it is data that Git uses, and some of it is run.
 
 use crate::git::is_dot_git;
 
-/// What a path is, before or after a change.
+/// Kinds of a path's entries before and after a change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kinds {
     pub(super) is_file: bool,
     pub(super) is_link: bool,
     pub(super) is_directory: bool,
-    /// As [`Touched::is_new_git_object`](super::Touched::is_new_git_object).
+    /// See [`Touched::is_new_git_object`](super::Touched::is_new_git_object).
     pub(super) is_new_object: bool,
 }
 
-/// What a path is to repositories.
+/// Meaning of a path for repositories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Git runs what is there, or trusts it: why it needs a yes of its own.
+    /// Git runs or trusts the content. The reason why it requires an approval of its own.
     Trusted(&'static str),
-    /// Data of the tree's own repository, and why all of it needs a yes together, if it does. A new object is nothing before something
-    /// names it.
+    /// Data of the tree's own repository, with the reason why all of it together requires an approval. A new object has no
+    /// effect until something refers to it.
     Data(Option<&'static str>),
-    /// It is in no repository.
+    /// Path outside of any repository.
     Elsewhere,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn judge(parts: &[&str], kinds: Kinds) -> Place {
     }
 }
 
-/// Why a path in a repository needs a yes, if it is in one and does. The parts are folded; `is_new_object` as
+/// Returns the reason why a path in a repository requires an approval. The parts are folded; for `is_new_object` see
 /// [`Touched::is_new_git_object`](super::Touched::is_new_git_object).
 fn review(parts: &[&str], is_new_object: bool) -> Option<&'static str> {
     let name = parts.last()?;
@@ -51,18 +51,18 @@ fn review(parts: &[&str], is_new_object: bool) -> Option<&'static str> {
         return Some("it is a repository of its own, or says where one is");
     }
     if let Some(at) = parts.iter().position(|part| is_dot_git(part)) {
-        // Only the tree's own: git finds one below it for commands that are run there.
+        // Only the tree's own repository: git uses one below it for commands that are run there.
         let inside = &parts[at + 1..];
         return match at == 0 && is_data(inside, is_new_object) {
             true => None,
             false => Some("git runs what its hooks and settings say, or trusts what is there"),
         };
     }
-    // Git obeys the settings of such a directory, whatever its name is and wherever it is: no repository is without this file.
+    // Git obeys the settings of such a directory, whatever its name and place: every repository has this file.
     (*name == "head").then_some("a directory with such a file may be a repository, whose settings git heeds")
 }
 
-/// Why a directory in a repository that is made or removed by itself needs a yes, if it is in one and does.
+/// Returns the reason why a directory in a repository that is itself made or removed requires an approval.
 fn review_directory(parts: &[&str]) -> Option<&'static str> {
     match parts {
         [first, inside @ ..] if is_dot_git(first) => match is_directory_of_data(inside) {
@@ -73,8 +73,8 @@ fn review_directory(parts: &[&str]) -> Option<&'static str> {
     }
 }
 
-/// Directories that Git itself makes and removes as branches and objects come and go. No repository is one without `refs` and `objects`,
-/// and a name that ends with `.lock` keeps Git from writing.
+/// Returns true for directories that Git makes and removes as branches and objects come and go. Without `refs` and `objects` a
+/// directory is no repository, and a name that ends with `.lock` blocks Git from writing.
 fn is_directory_of_data(inside: &[&str]) -> bool {
     let is_hex = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match inside {
@@ -85,9 +85,9 @@ fn is_directory_of_data(inside: &[&str]) -> bool {
     }
 }
 
-/// What a commit writes: new objects, names of commits, and their logs; nothing that git runs. Git believes that an object
-/// has the content that its name says. So objects that are there, and packs, which can hold a second one of any name, are no data;
-/// nor is `packed-refs`, which can say that one object is read instead of another (`refs/replace`).
+/// Returns true for what a commit writes: new objects, references, and their logs; nothing that git runs. Git trusts that an
+/// object has the content that its name states. So existing objects are no data, nor are packs, which may hold a second object
+/// of any name. Nor is `packed-refs`, which can replace one object by another (`refs/replace`).
 fn is_data(inside: &[&str], is_new_object: bool) -> bool {
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match inside {
@@ -101,13 +101,13 @@ fn is_data(inside: &[&str], is_new_object: bool) -> bool {
     }
 }
 
-/// Returns true for what is below `refs`, unless it could make a repository of a directory there: a log and a reference are both
-/// taken for a `HEAD`.
+/// Returns true for paths below `refs`, unless they could make a repository of a directory there: Git takes both a log and a
+/// reference for a `HEAD`.
 fn is_reference(below: &[&str]) -> bool {
     match below {
         ["stash"] | ["remotes", _, "head"] => true,
         ["heads" | "tags" | "remotes", names @ ..] => {
-            // Git gives no reference a name that ends so, and waits for one that has it.
+            // Git never creates a reference with such an ending, and waits if one exists.
             let is_other =
                 |name: &&str| matches!(*name, "head" | "objects" | "commondir") || name.ends_with(".lock");
             !names.is_empty() && !names.iter().any(is_other)
@@ -166,7 +166,7 @@ mod tests {
             "a/.git/index",
             "a/head",
             "head",
-            // Each may be the one file that makes a repository of a directory with such a name on the way, or its settings.
+            // Each of these may be the file that makes a repository of a directory on its path, or a repository's settings.
             "docs/refs/head",
             "refs/head",
             "refs/remotes/origin/head",

@@ -1,16 +1,16 @@
-//! Where the symbolic links of a tree lead, resolved as the kernel does: name by name, through the links on the way, and up from where
-//! they have led.
+//! Resolves the symbolic links of a tree as the kernel does: name by name, through further links, and with `..` from where they
+//! have led.
 //!
-//! Pure: the tree's links are known beforehand. What a link meets outside of the tree is looked up by an [`Outside`].
+//! Pure: the tree's links are known beforehand. Paths outside of the tree are looked up by an [`Outside`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The symbolic links of a tree, by their paths. Paths are bytes, as the kernel has them.
+/// Symbolic links of a tree, by their paths. Paths are bytes, as in the kernel.
 #[derive(Debug, Clone, Default)]
 pub struct TreeLinks {
-    /// By their folded paths; several only where the file system knows upper from lower case.
+    /// By folded paths; several links only on a case-sensitive file system.
     by_name: BTreeMap<String, Vec<TreeLink>>,
-    /// Directories whose names can't be read: each of these may be a link.
+    /// Directories whose entries can't be read: any name in them may be a link.
     closed: BTreeSet<Vec<u8>>,
 }
 
@@ -20,10 +20,10 @@ struct TreeLink {
     target: Vec<u8>,
 }
 
-/// The names that are still to be followed, in their order.
+/// Names that are still to be followed, in order.
 pub type Names = VecDeque<Vec<u8>>;
 
-/// How a path leaves the tree.
+/// Way in which a path leaves the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// To the directory above the tree.
@@ -32,37 +32,37 @@ pub enum Exit {
     Root,
 }
 
-/// Where a path comes to that has left the tree.
+/// Place that a path leads to after it has left the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Landing {
-    /// Back in the tree, in this directory of it; the names that are left go on from there.
+    /// Back in the tree, in this directory; the remaining names continue from there.
     Within(Vec<u8>),
-    /// To something outside.
+    /// An entry outside of the tree.
     Outside,
-    /// To nothing.
+    /// No entry.
     Nowhere,
-    /// That can't be told.
+    /// Unknown.
     Unknown,
 }
 
 /// Follows paths outside of a tree.
 pub trait Outside {
-    /// Follows the names until they come back into the tree or come to an end. `links_left` is how many links may be followed.
+    /// Follows the names until they lead back into the tree or end. At most `links_left` links may be followed.
     fn follow(&mut self, exit: Exit, names: &mut Names, links_left: &mut u32) -> Landing;
 }
 
-/// The outside of a tree that has none, as that of a commit: nothing is known of where it will be.
+/// Outside of a tree whose place is unknown, such as that of a commit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoOutside;
 
-/// Where a link leads.
+/// Destination of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
-    /// The links of the tree that are followed, each once; the link itself comes first.
+    /// Links of the tree that were followed, each once, beginning with the link itself.
     pub passed: Vec<Vec<u8>>,
-    /// Whether the way leads out of the tree, even if it comes back.
+    /// True if the path leads out of the tree, even if it comes back.
     pub has_left: bool,
-    /// Where it ends. What is in the tree need not be there.
+    /// Destination. Within the tree it need not exist.
     pub end: Landing,
 }
 
@@ -72,37 +72,37 @@ const MOST_LINKS: u32 = 40;
 // === impl TreeLinks ===
 
 impl TreeLinks {
-    /// Adds a link, or has it lead elsewhere.
+    /// Adds a link or changes its target.
     pub fn insert(&mut self, path: &[u8], target: &[u8]) {
         self.remove(path);
         let links = self.by_name.entry(folded_path(path)).or_default();
         links.push(TreeLink { path: path.to_owned(), target: target.to_owned() });
     }
 
-    /// Removes a link, if it is there.
+    /// Removes a link, if there is one.
     pub fn remove(&mut self, path: &[u8]) {
         if let Some(links) = self.by_name.get_mut(&folded_path(path)) {
             links.retain(|link| link.path != path);
         }
     }
 
-    /// Notes a directory whose names can't be read.
+    /// Adds a directory whose entries can't be read.
     pub fn note_closed(&mut self, directory: &[u8]) {
         self.closed.insert(directory.to_owned());
     }
 
-    /// The paths of all links.
+    /// Returns the paths of all links.
     pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
         self.by_name.values().flatten().map(|link| link.path.as_slice())
     }
 
-    /// The link of that name, or else one that the least particular of file systems takes for it.
+    /// Returns the link of that name, or one that the least strict file systems take for it.
     fn find(&self, path: &[u8]) -> Option<&TreeLink> {
         let links = self.by_name.get(&folded_path(path))?;
         links.iter().find(|link| link.path == path).or(links.first())
     }
 
-    /// Follows a path of the tree to its end, also through its last name.
+    /// Follows a path of the tree to its end, including a link as its last name.
     pub fn resolve(&self, path: &[u8], outside: &mut dyn Outside) -> Resolved {
         self.follow(None, path, outside)
     }
@@ -167,7 +167,7 @@ impl Outside for NoOutside {
     }
 }
 
-/// Puts the names of a link's target before those that are left.
+/// Puts the names of a link's target before the remaining ones.
 pub fn prepend(names: &mut Names, target: &[u8]) {
     for name in names_of(target).into_iter().rev() {
         names.push_front(name);
@@ -185,7 +185,7 @@ fn join(at: &mut Vec<u8>, name: &[u8]) {
     at.extend_from_slice(name);
 }
 
-/// A path as the least particular of file systems reads it.
+/// Folds a path as the least strict file systems do.
 fn folded_path(path: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'.' | b' ' | b':');
     match path.iter().all(is_plain) {
@@ -208,7 +208,7 @@ mod tests {
         Landing::Within(path.as_bytes().to_owned())
     }
 
-    /// A host on which the root leads to a directory of the tree by one name.
+    /// Host whose root leads to a directory of the tree by one name.
     struct Mounted;
 
     impl Outside for Mounted {

@@ -1,4 +1,4 @@
-//! The table: which names gain trust, with whom, and why. Names are in lower case, as they are compared.
+//! Table of names that gain trust: who trusts each, and why. Names are in lower case, as they are compared.
 
 mod building;
 mod caches;
@@ -23,39 +23,39 @@ mod workplace;
 
 use super::HandoffKind;
 
-/// One row.
+/// Row of the table.
 pub(super) struct Row {
     pub(super) at: At,
     pub(super) kind: HandoffKind,
     pub(super) why: &'static str,
 }
 
-/// Where.
+/// Condition on a path.
 pub(super) enum At {
     /// A file of one of these names, anywhere.
     Named(&'static [&'static str]),
-    /// A file whose name begins so, anywhere.
+    /// A file whose name has this prefix, anywhere.
     Begins(&'static str),
-    /// A file whose name ends so, anywhere.
+    /// A file whose name has one of these suffixes, anywhere.
     Ends(&'static [&'static str]),
-    /// A file whose name begins with the one and ends with the other, anywhere.
+    /// A file whose name has this prefix and this suffix, anywhere.
     Wraps(&'static str, &'static str),
-    /// Everything in a directory of one of these names, anywhere, and what stands in its place.
+    /// Everything in a directory of one of these names, anywhere, and an entry in place of the directory.
     In(&'static [&'static str]),
-    /// Everything in a directory of one of these names, anywhere, by its own path: a link in there that leads to it doesn't count, as
-    /// those of a workspace of packages lead to its sources.
+    /// Everything in a directory of one of these names, anywhere, by its own path. A link in there that leads to a path doesn't
+    /// count: the links of a package workspace lead to its sources.
     Under(&'static [&'static str]),
-    /// Everything in that directory of a directory, and what stands in its place; a link in the place of the outer one.
+    /// Everything in the second directory below the first, and an entry in place of the second; a link in place of the first.
     Below(&'static str, &'static str),
-    /// A file directly in a directory of that name, anywhere, whose own name ends so, and a link in the place of the directory.
+    /// A file directly in a directory of that name, anywhere, with one of these suffixes; and a link in place of the directory.
     Inside(&'static str, &'static [&'static str]),
-    /// A path of that shape; whether it is a symbolic link, or was one, is told as well.
+    /// A path that the function accepts. Its second argument is true if the path is or was a symbolic link.
     Shaped(fn(&[&str], bool) -> bool),
 }
 
 use At::{Begins, Below, Ends, In, Inside, Named, Shaped, Under, Wraps};
 
-/// All of them. Of those of one kind the first that holds gives the reason.
+/// All rows. Among those of one kind, the first that matches gives the reason.
 pub(super) const ROWS: [&[Row]; 19] = [
     host::ROWS,
     git::ROWS,
@@ -85,7 +85,7 @@ const fn row(at: At, kind: HandoffKind, why: &'static str) -> Row {
 // === impl At ===
 
 impl At {
-    /// `is_link` says that it is a symbolic link, or was one; `is_alias` that the path leads there through one.
+    /// Returns true if a path matches. `is_link`: it is or was a symbolic link. `is_alias`: a link leads to the path.
     pub(super) fn holds(&self, parts: &[&str], (is_link, is_alias): (bool, bool)) -> bool {
         let name = parts.last().copied().unwrap_or_default();
         match self {
@@ -101,7 +101,7 @@ impl At {
             Shaped(is_so) => is_so(parts, is_link),
             In(names) => parts.iter().any(|part| names.contains(part)),
             Under(names) => !is_alias && parts.iter().any(|part| names.contains(part)),
-            // A link in the place of the directory brings all of it along.
+            // A link in place of the directory brings all of its content.
             Below(one, other) => {
                 parts.windows(2).any(|pair| pair == [*one, *other]) || (is_link && name == *one)
             }

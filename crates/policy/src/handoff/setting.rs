@@ -1,11 +1,11 @@
-//! What a setting of Git names: files of a tree by their paths, words of a command line, or nothing.
+//! Paths, command lines and other values of Git settings.
 
 mod known;
 
 use known::{HARMLESS, HARMLESS_SECTIONS, PATH_KEYS, PATHS};
 use std::collections::BTreeSet;
 
-/// One setting of Git. Section and key are in lower case.
+/// Git setting. Section and key are in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitSetting {
     /// `remote` of `remote.origin.url`.
@@ -14,28 +14,28 @@ pub struct GitSetting {
     pub subsection: String,
     /// `url` of `remote.origin.url`.
     pub key: String,
-    /// What Git reads: without quotes, escapes and comments of the file.
+    /// Value as Git reads it: without quotes, escapes and comments.
     pub value: String,
 }
 
-/// What a value is.
+/// Kind of a value.
 enum Value<'s> {
-    /// Names no file and no program.
+    /// Names neither a file nor a program.
     Harmless,
-    /// An address, which may be a path.
+    /// URL, which may be a path.
     Address(&'s str),
-    /// A path: Git expands nothing in it but `~/` and `~NAME/`.
+    /// Path: Git expands only `~/` and `~NAME/` in it.
     Path,
-    /// A path or a command line, by the name of a setting that isn't known.
+    /// Path or command line of an unknown setting.
     PathOrCommand,
-    /// A command line, or what may be one.
+    /// Command line, or a value that may be one.
     Command,
 }
 
 /// Programs whose arguments are no programs, unless one of [`RUNS`] is among them.
 const QUIET: [&str; 6] = ["git", "git-lfs", "gh", "glab", "gcloud", "aws"];
 
-/// Arguments of Git by which it runs what an argument says, or obeys what is in a directory that one names. Long ones may be shortened.
+/// Arguments by which Git runs an argument, or obeys the content of a directory. Long ones may be abbreviated.
 const RUNS: [&str; 25] = [
     "-c",
     "-x",
@@ -64,16 +64,16 @@ const RUNS: [&str; 25] = [
     "--upload-pack",
 ];
 
-/// Shortest form of a long argument: git takes `--up` for `--upload-pack`.
+/// Minimum length of an abbreviated long argument: git takes `--up` for `--upload-pack`.
 const SHORTEST_ARGUMENT: usize = "--up".len();
 
-/// What may stand before the name of a program.
+/// Words that may stand before a program's name.
 const BEFORE_PROGRAM: [&str; 17] = [
     "!", "{", "}", "then", "do", "else", "elif", "if", "while", "until", "exec", "command", "env", "time",
     "nohup", "sudo", "xargs",
 ];
 
-/// What a shell takes a command line apart by into simple commands.
+/// Characters by which a shell splits a command line into simple commands.
 const BETWEEN_COMMANDS: [char; 7] = [';', '|', '&', '(', ')', '`', '\n'];
 
 const QUOTES: [char; 2] = ['"', '\''];
@@ -81,14 +81,14 @@ const QUOTES: [char; 2] = ['"', '\''];
 // === impl GitSetting ===
 
 impl GitSetting {
-    /// The name of the setting, as `remote.origin.url`.
+    /// Returns the name of the setting, such as `remote.origin.url`.
     pub fn name(&self) -> String {
         let parts = [&self.section, &self.subsection, &self.key].into_iter().filter(|part| !part.is_empty());
         parts.map(String::as_str).collect::<Vec<_>>().join(".")
     }
 
-    /// What of it may be a path, whole or in part: relative to a work tree or to the file that the setting is in, absolute, or below
-    /// the home directory (`~/`).
+    /// Returns the parts of the value that may be paths: relative to a work tree or to the file of the setting, absolute, or
+    /// below the home directory (`~/`).
     pub fn paths(&self) -> BTreeSet<String> {
         let is_path = |word: &String| !matches!(word.as_str(), "" | "." | "..");
         match self.kind() {
@@ -104,7 +104,8 @@ impl GitSetting {
         }
     }
 
-    /// What of it a shell may take for files of a tree, as texts in which the rest is blank. Empty if it is no command line.
+    /// Returns the texts that a shell may take for files of a tree; everything else in them is blank. Empty if the value is no
+    /// command line.
     pub(super) fn commands(&self) -> BTreeSet<String> {
         let command = match self.kind() {
             Value::Harmless | Value::Path => return BTreeSet::new(),
@@ -138,7 +139,7 @@ impl GitSetting {
     fn kind(&self) -> Value<'_> {
         let (section, key) = (self.section.as_str(), self.key.as_str());
         match (section, key) {
-            // What is put in its place is the name of the subsection.
+            // The subsection is the replacement.
             ("url", _) => return Value::Address(&self.subsection),
             ("remote" | "submodule" | "lfs", "url" | "pushurl" | "lfsurl")
             | ("branch", "remote" | "pushremote")
@@ -166,7 +167,7 @@ impl GitSetting {
     }
 }
 
-/// Returns true for what says yes or no, or a number.
+/// Returns true for a boolean or a number.
 fn is_plain(value: &str) -> bool {
     let value = value.trim().to_ascii_lowercase();
     let number = value.strip_prefix('-').unwrap_or(&value);
@@ -175,7 +176,7 @@ fn is_plain(value: &str) -> bool {
         || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The words of a command line that may be paths. A name alone is a program of the search path, or a word.
+/// Returns the words of a command line that may be paths. A name alone is a program of the search path, or a plain word.
 fn words_of(value: &str) -> impl Iterator<Item = String> {
     let is_between = |char: char| char.is_whitespace() || r#""'=;:,!()&|<>`#"#.contains(char);
     let texts = [value.to_owned(), with_tilde(value), with_tilde(&value.replace(QUOTES, ""))];
@@ -184,7 +185,7 @@ fn words_of(value: &str) -> impl Iterator<Item = String> {
     words.filter(|word| word.contains(['/', '.']))
 }
 
-/// A text with `~/` for `$HOME/`, `${HOME}/` and `${HOME…}/`.
+/// Replaces `$HOME/`, `${HOME}/` and `${HOME…}/` by `~/`.
 fn with_tilde(text: &str) -> String {
     let mut parts = text.split("$");
     let mut replaced = parts.next().unwrap_or_default().to_owned();
@@ -205,13 +206,13 @@ fn with_tilde(text: &str) -> String {
     replaced
 }
 
-/// What follows the name of a helper in an address (`ext::sh tools/x.sh %S`).
+/// Returns what follows the name of a helper in a URL (`ext::sh tools/x.sh %S`).
 fn helper_arguments(address: &str) -> Option<&str> {
     let (helper, arguments) = address.split_once("::")?;
     helper.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some(arguments)
 }
 
-/// The path that an address is, if it isn't one of a server.
+/// Returns the path of a URL, unless it is on a server.
 fn local_path(address: &str) -> Option<&str> {
     let address = helper_arguments(address).unwrap_or(address);
     if let Some(path) = address.strip_prefix("file://") {
@@ -221,11 +222,11 @@ fn local_path(address: &str) -> Option<&str> {
     (!before_path.contains(':')).then_some(address)
 }
 
-/// A command line in which blanks stand for what is no file of a tree: programs of the search path, absolute paths, arguments of
-/// programs that run none of them. The caller looks at absolute paths as such.
+/// Returns a command line in which everything except files of a tree is blank: programs of the search path, absolute paths, and
+/// arguments of programs that run none of them. The caller handles absolute paths separately.
 fn files_of(command: &str) -> String {
     let (mut kept, mut before) = (String::new(), None);
-    // For each command that another one is within (`a $(b) c`): whether its arguments are left out.
+    // For each enclosing command (`a $(b) c`): true if its arguments are left out.
     let (mut outer, mut is_quiet) = (Vec::new(), false);
     for piece in command.split_inclusive(BETWEEN_COMMANDS) {
         let end = piece.chars().next_back().filter(|end| BETWEEN_COMMANDS.contains(end));
@@ -250,7 +251,8 @@ fn files_of(command: &str) -> String {
     kept
 }
 
-/// A simple command without the program of the search path that it begins with. Returns `None` if that one runs none of its arguments.
+/// Returns a simple command without its program from the search path. Returns `None` if that program runs none of its
+/// arguments.
 fn without_program(text: &str) -> Option<String> {
     let (mut begin, mut is_after_option) = (0, false);
     let mut assigned = String::new();
@@ -273,12 +275,12 @@ fn without_program(text: &str) -> Option<String> {
     };
     let name = program.rsplit('/').next().unwrap_or(program);
     let arguments = &text[at + program.len()..];
-    // One below a variable may be a file of the tree.
+    // A program below a variable may be a file of the tree.
     let is_quiet = QUIET.contains(&name) && !program.contains('$');
     if is_quiet && assigned.is_empty() && !runs_argument(arguments) {
         return None;
     }
-    // What such a program does is no file, either.
+    // The subcommand of such a program is no file, either.
     let does = arguments.split_whitespace().next().filter(|word| is_quiet && !word.starts_with('-'));
     let arguments = arguments.trim_start().strip_prefix(does.unwrap_or_default()).unwrap_or(arguments);
     let program = if program.contains('/') { program } else { "" };
@@ -294,7 +296,7 @@ fn runs_argument(arguments: &str) -> bool {
     })
 }
 
-/// A text with a blank for each absolute path, and for each below the home directory. `is_continued` says that it begins within a word.
+/// Blanks absolute paths and paths below the home directory. `is_continued` is true if the text begins within a word.
 fn without_absolute(text: &str, is_continued: bool) -> String {
     let begins_word = |before: &str| match before.chars().next_back() {
         None => !is_continued,

@@ -1,4 +1,4 @@
-//! What a change is reviewed beside: the links of the tree that it is for, and the directories of it that may be repositories.
+//! Context in which a change is reviewed: the links of its tree, and directories of the tree that may be repositories.
 
 use super::alias::{Aliases, folded_path};
 use super::beside;
@@ -11,42 +11,43 @@ use crate::untrusted::Untrusted;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of the tree that a change is for.
+/// Facts about the tree that a change is for.
 #[derive(Debug, Clone, Default)]
 pub struct TreeContext {
     aliases: Aliases,
-    /// Why links need a yes by where they lead through other links, by the paths of all links that are followed.
+    /// Reasons why links require an approval because of where they lead through other links, by the paths of all links on the
+    /// way.
     leading: BTreeMap<String, &'static str>,
     unresolved: BTreeSet<String>,
-    /// Where links lead in the tree, by the paths of the links.
+    /// Destinations of links in the tree, by the paths of the links.
     ends: BTreeMap<String, String>,
-    /// The programs to which links may lead, by folded paths.
+    /// Programs that links may lead to, by folded paths.
     programs: BTreeSet<String>,
-    /// What of a repository is in each directory, by folded paths.
+    /// Repository files in each directory, by folded paths.
     repositories: BTreeMap<String, RepositoryNames>,
     place: Place,
-    /// Paths that settings of Git name, folded, as they are told.
+    /// Paths that Git settings name: by folded path, with the path for display.
     named: BTreeMap<String, String>,
     /// Links on the way to those, by folded paths.
     ways_to_named: BTreeSet<String>,
-    /// Command lines of settings of Git, which name files by words.
+    /// Command lines of Git settings, which name files by words.
     mentions: Mentions,
     /// Directories that tools have marked as their own.
     marked: Marked,
-    /// Files that are there already and by which new ones beside them may count, by folded paths.
+    /// Existing files which make new ones beside them count, by folded paths.
     beside: BTreeSet<String>,
 }
 
-/// Where a tree is.
+/// Place of a tree.
 #[derive(Debug, Clone, Default)]
 struct Place {
-    /// The names of the directories above it and its own, folded.
+    /// Names of the directories above the tree and of its own, folded.
     parts: Vec<String>,
-    /// Whether one above is a repository.
+    /// True if a directory above is a repository.
     is_in_repository: bool,
 }
 
-/// The names that make a repository of a directory.
+/// Names that make a directory a repository.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct RepositoryNames {
     head: bool,
@@ -55,8 +56,8 @@ struct RepositoryNames {
     commondir: bool,
 }
 
-/// What of a change gains trust by its own names, by the links of its tree that lead there, and by the repositories that it is in: one
-/// finding for each path and kind.
+/// Reviews a change by the names of its paths, by links of its tree that lead to them, and by the repositories that contain
+/// them. Returns one finding for each path and kind.
 pub fn review_in_tree<'t>(
     touched: impl IntoIterator<Item = Touched<'t>>,
     context: &TreeContext,
@@ -71,13 +72,13 @@ pub fn review_in_tree<'t>(
 // === impl TreeContext ===
 
 impl TreeContext {
-    /// Adds links with where they lead.
+    /// Adds links with their destinations.
     pub fn add_links(&mut self, links: &TreeLinks, outside: &mut dyn Outside) {
         for path in links.paths() {
             let link = text(path);
             let Resolved { passed, has_left, end } = links.resolve(path, outside);
             let passed: Vec<String> = passed.iter().map(|path| text(path)).collect();
-            // A link on the way that leads elsewhere makes this one lead elsewhere.
+            // A link on the way decides where this one leads, too.
             for other in passed.iter().filter(|other| **other != link) {
                 self.aliases.add(&link, other);
             }
@@ -103,47 +104,48 @@ impl TreeContext {
         }
     }
 
-    /// Sets where the tree is, as an absolute path, and whether a directory above it is a repository. What is trusted below a directory
-    /// of some name is also if the tree itself is below it.
+    /// Sets the absolute path of the tree, and whether a directory above it is a repository. Paths that are trusted below a
+    /// directory of some name are also trusted if the tree itself is below it.
     pub fn set_place(&mut self, path: &str, is_in_repository: bool) {
         let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(folded).collect();
         let is_in_repository = is_in_repository || parts.iter().any(|part| is_dot_git(part));
         self.place = Place { parts: hidden::above(&parts).to_vec(), is_in_repository };
     }
 
-    /// Adds a path of the tree that settings of Git name: hooks, an included file, a program. An empty path is the whole tree.
+    /// Adds a path of the tree that Git settings name: hooks, an included file, a program. An empty path is the whole tree.
     pub fn add_named(&mut self, path: &str) {
         self.named.insert(folded_path(path), path.to_owned());
     }
 
-    /// Adds a link of the tree on the way to what settings of Git name. It counts only for itself, not for what else is where it leads.
+    /// Adds a link of the tree on the way to a path that Git settings name. It counts only for itself, not for other content
+    /// there.
     pub fn add_way_to_named(&mut self, link: &str) {
         self.ways_to_named.insert(folded_path(link));
     }
 
-    /// Adds the command line of a setting of Git, if it is one. It counts for paths below a directory of the tree, which is empty for all.
+    /// Adds a Git setting, if it is a command line. It applies to paths below a directory of the tree; empty for all.
     pub fn add_setting(&mut self, setting: &GitSetting, below: &str) {
         for command in setting.commands() {
             self.mentions.add(&command, &setting.name(), &folded_path(below));
         }
     }
 
-    /// Adds the further names of paths that another context knows, and nothing else of it.
+    /// Adds only the further names of paths that another context knows.
     pub fn add_aliases_of(&mut self, other: Self) {
         self.aliases.add_all(other.aliases);
         self.unresolved.extend(other.unresolved);
     }
 
-    /// Adds that two paths are those of one directory, as by a bind mount.
+    /// Adds that two paths are the same directory, as by a bind mount.
     pub fn add_same(&mut self, one: &str, other: &str) {
         self.aliases.add(one, other);
         self.aliases.add(other, one);
     }
 
-    /// Adds a path that is in the tree, or will be. Only few names are kept.
+    /// Adds a path that is or will be in the tree. Only few names are kept.
     pub fn add_path(&mut self, path: &str) {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        // Most names need no closer look.
+        // Most names need no further check.
         let is_ascii = name.is_ascii();
         if is_ascii && !name.starts_with(['h', 'H', 'o', 'O', 'r', 'R', 'c', 'C', 'p', 'P']) {
             return;
@@ -162,19 +164,20 @@ impl TreeContext {
         }
     }
 
-    /// The paths beside a new file by which it takes a yes if a file is there before: the caller adds those by [`add_file`](Self::add_file).
+    /// Returns the paths which make a new file beside them require an approval if they exist; the caller adds existing ones by
+    /// [`add_file`](Self::add_file).
     pub fn counting_beside(&self, path: &str) -> Vec<String> {
         let aliases = self.aliases.of(path).unwrap_or_default();
         let names = [path].into_iter().chain(aliases.iter().map(String::as_str));
         names.flat_map(beside::of).map(|(other, _)| other).collect()
     }
 
-    /// Adds a file that is there before the change.
+    /// Adds a file that existed before the change.
     pub fn add_file(&mut self, path: &str) {
         self.beside.insert(folded_path(path));
     }
 
-    /// Why a new file takes a yes by one that is beside it, if it does.
+    /// Returns the reason why a new file requires an approval because of one beside it.
     fn beside(&self, touched: &Touched<'_>) -> Option<&'static str> {
         if self.beside.is_empty() || !touched.is_new_file() {
             return None;
@@ -183,17 +186,17 @@ impl TreeContext {
         others.find(|(other, _)| self.beside.contains(&folded_path(other))).map(|(_, reason)| reason)
     }
 
-    /// Where a link leads in the tree, if it does.
+    /// Returns the destination of a link, if it is in the tree.
     pub fn end_of(&self, link: &str) -> Option<&str> {
         self.ends.get(link).map(String::as_str)
     }
 
-    /// Adds a file that can be run when the change is made. Those to which links of the change lead are enough.
+    /// Adds a file that is executable when the change is made. Only those that links of the change lead to are needed.
     pub fn add_program(&mut self, path: &str) {
         self.programs.insert(folded_path(path));
     }
 
-    /// Whether a link leads to a program, or to a directory with one.
+    /// Returns true if a link leads to a program, or to a directory with one.
     fn leads_to_program(&self, link: &str) -> bool {
         let Some(end) = self.ends.get(link).map(|end| folded_path(end)) else { return false };
         let below = if end.is_empty() { end.clone() } else { format!("{end}/") };
@@ -201,7 +204,7 @@ impl TreeContext {
         self.programs.contains(&end) || self.programs.range(below.clone()..).next().is_some_and(is_below)
     }
 
-    /// The links of which it can't be told where they lead.
+    /// Returns the links with an unknown destination.
     pub fn unresolved(&self) -> impl Iterator<Item = &str> {
         self.unresolved.iter().map(String::as_str)
     }
@@ -262,7 +265,8 @@ impl TreeContext {
         found
     }
 
-    /// Why a path takes a yes by the settings of Git, if they name it, a directory above it, or what is below it as a link.
+    /// Returns the reason why a path requires an approval because Git settings name it, a directory above it, or an entry below
+    /// it as a link.
     fn named_by_settings(&self, touched: &Touched<'_>) -> Option<String> {
         if !touched.is_something() {
             return None;
@@ -288,7 +292,7 @@ impl TreeContext {
         Some(format!("the setting {} of git names {}", Untrusted(setting), Untrusted(&name)))
     }
 
-    /// Returns true for what is in a directory that Git takes for a repository. The tree's own `.git` has rules of its own.
+    /// Returns true for paths in a directory that Git takes for a repository. The tree's own `.git` has rules of its own.
     fn is_in_repository(&self, path: &str) -> bool {
         if self.repositories.is_empty() || path.split('/').next().is_some_and(is_dot_git) {
             return false;

@@ -1,4 +1,4 @@
-//! What takes a yes, and what takes none.
+//! Tests of paths that require an approval, and of those that don't.
 
 use super::rows::{At, ROWS};
 use super::*;
@@ -127,7 +127,7 @@ fn each_kind_of_trust_that_a_path_gains_is_told_once() {
     };
     assert_eq!(touched(".husky/pre-push", None, file(true)), ["git", "executable"]);
     assert_eq!(touched(".husky/pre-push", None, file(false)), ["git"]);
-    // Two rows are for it, and both are git's.
+    // Two rows match, and both belong to git.
     assert_eq!(touched(".husky/.gitmodules", None, file(false)), ["git"]);
     assert_eq!(touched(".husky/.vscode/a~1", None, file(true)), ["git", "editor", "alias", "executable"]);
     assert_eq!(touched("src/main.rs", None, file(false)), [""; 0]);
@@ -140,7 +140,7 @@ fn a_branch_may_be_called_like_a_file_that_gains_trust() {
     {
         assert_eq!(kinds(path), ["git"], "{path}");
     }
-    // The control.
+    // Control.
     assert_eq!(kinds("refs/heads/makefile"), ["build"]);
 }
 
@@ -219,7 +219,7 @@ fn names_in_the_table_are_as_they_are_compared() {
         let names: Vec<&str> = match row.at {
             At::Named(names) | At::In(names) | At::Under(names) => names.to_vec(),
             At::Below(one, other) => vec![one, other],
-            // Parts of names are in lower case, at least: what is passed over at the end of a name isn't at the end of these.
+            // Parts of names are at least in lower case: only the end of a whole name has ignored characters.
             At::Begins(begin) => vec![begin.trim_end_matches('.')],
             At::Wraps(begin, end) => vec![begin.trim_end_matches('.'), end],
             At::Ends(ends) => ends.to_vec(),
@@ -241,6 +241,6 @@ fn file_in_the_place_of_a_directory_is_judged_as_both() {
         assert_eq!(asks(path, Some(Entry::Directory), file()), is_asked, "{path}");
         assert_eq!(asks(path, file(), Some(Entry::Directory)), is_asked, "{path}");
     }
-    // The control: the directory alone.
+    // Control: the directory alone.
     assert!(!asks(".git/objects/ab", None, Some(Entry::Directory)));
 }

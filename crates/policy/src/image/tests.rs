@@ -1,4 +1,4 @@
-//! Names are read as engines read them, and each has one verdict.
+//! Tests that names are parsed as engines do, and that each image has one decision.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn one_name_allows_that_image_however_it_is_written_and_no_other() {
     ] {
         assert!(!may(&one, image), "{image}");
     }
-    // The control: the digest is what counts where there is one.
+    // Control: where there is a digest, it decides.
     let by_digest = rules(&[&format!("debian@{DIGEST}")], false);
     assert!(may(&by_digest, &pinned));
     assert!(!may(&by_digest, "debian:12"));

@@ -1,16 +1,16 @@
-//! Every history of a job, held against a model in another form.
+//! Tests every history of a job against a second model.
 
 use super::*;
 use proptest::prelude::*;
 
-/// The same rules, said another way: as what a history may look like, not as what leads where.
+/// Model with the same rules in another form: it describes valid histories instead of transitions.
 #[derive(Debug, Default)]
 struct Model {
-    /// Claims, with the number of each.
+    /// Number of each claim.
     claims: Vec<u64>,
-    /// Claims that were given back before the job began.
+    /// Number of claims that were given back before the job began.
     given_back: u32,
-    /// The claim whose owner has it now.
+    /// Claim of the current owner.
     owner: Option<u64>,
     has_begun: bool,
     wants_stop: bool,
@@ -18,7 +18,7 @@ struct Model {
 }
 
 impl Model {
-    /// Whether that may happen, and if so, what it makes of the job.
+    /// Applies an input. Returns true if it is possible.
     fn takes(&mut self, input: Input, max_attempts: u32) -> bool {
         let holds = |fence: Fence| self.owner == Some(fence.0) && self.end.is_none();
         let attempts = self.claims.len() as u32 - self.given_back;
@@ -46,7 +46,7 @@ impl Model {
                 self.end = Some(ending.state());
                 true
             }
-            // Said once more.
+            // Repeated ending.
             Input::End(fence, ending) => {
                 self.claims.last() == Some(&fence.0) && self.end == Some(ending.state())
             }
@@ -157,7 +157,7 @@ fn who_was_stopped_for_a_while_changes_nothing_of_the_next_attempt() {
         assert_eq!(job.apply(input), Err(Refused::Fenced), "{input:?}");
         assert_eq!(job, before);
     }
-    // The control: who has it now may.
+    // Control: the current owner may end it.
     let fence = job.fence;
     assert_eq!(job.apply(Input::End(fence, Ending::Completed)), Ok(Change::Changed));
 }
@@ -174,7 +174,7 @@ fn a_job_without_an_owner_is_canceled_at_once_and_one_with_an_owner_by_them() {
     running.apply(Input::Start(running.fence)).unwrap();
     running.apply(Input::Cancel).unwrap();
     assert_eq!((running.state, running.cancel_requested), (JobState::InProgress, true));
-    // It may be done before its owner hears of it.
+    // The job may complete before its owner gets the request.
     running.apply(Input::End(running.fence, Ending::Completed)).unwrap();
     assert_eq!(running.state, JobState::Completed);
 }

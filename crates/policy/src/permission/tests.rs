@@ -1,4 +1,4 @@
-//! Denied, then allowed, then the level's categories, then nothing.
+//! Tests of the order: denied, allowed, the level's categories, nothing else.
 
 use super::*;
 use belljar_contract::action::Leaf;
@@ -17,7 +17,7 @@ fn at(level: AccessLevel) -> Permissions {
     Permissions::new(&Levels::default(), level)
 }
 
-/// What each level has, as it is written down: those of the one before, and these.
+/// Categories of each level as specified: those of the level before, and these.
 #[test]
 fn each_level_has_its_categories_and_no_others() {
     use Category::{Analytics, Browser, CodeExecution, FileSystem, Memory, Terminal, VersionControl, Web};
@@ -55,7 +55,7 @@ fn what_is_denied_stays_so_whatever_else_is_said() {
     assert_eq!(check(&permissions, "git_push", Category::VersionControl), Err(Lacking::Denied));
     assert_eq!(check(&permissions, "git_pull", Category::VersionControl), Ok(Basis::Allowed));
     assert_eq!(check(&permissions, "help.list", Category::Other), Err(Lacking::Denied));
-    // As it is written, or in other letters.
+    // Names are compared without case.
     let permissions =
         at(AccessLevel::Elevated).with_tools(ToolRules::default(), patterns(&["Git_Push", "MCP_*"]));
     for name in ["git_push", "GIT_PUSH", "mcp_files_read", "Mcp_Files"] {

@@ -1,6 +1,6 @@
 //! Table tests.
 
-//! Which of several preferences holds, by examples and by properties.
+//! Tests of which of several preferences is effective, by examples and by properties.
 
 use super::*;
 use belljar_contract::id::UserId;
@@ -46,7 +46,7 @@ fn all_scopes() -> Scopes {
     scopes
 }
 
-/// The furthest away first.
+/// Scopes, the farthest first.
 const SCOPES: [&str; 6] =
     ["system", "group:a", "group:b", "user:u", "project:p", "task:0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e"];
 
@@ -60,7 +60,7 @@ fn of_each_two_scopes_the_nearer_one_holds_in_whichever_order_they_come() {
         for further in &SCOPES[..near] {
             let mut entries =
                 vec![entry(1, nearer, "a.b", json!("near")), entry(2, further, "a.b", json!("far"))];
-            // Neither age nor place makes up for it.
+            // Neither age nor position compensates for distance.
             entries[1].updated_at = "2030-01-01T00:00:00Z".parse().unwrap();
             assert_eq!(value(&entries, "a.b"), Some(json!("near")), "{nearer} {further}");
             entries.reverse();
@@ -148,7 +148,7 @@ fn additional_context_is_a_text_or_texts_one_after_the_other_and_the_nearest_alo
     assert_eq!(told(&[system, of_another]), Some("s".to_owned()));
 }
 
-/// Entries of all scopes and of one that is none of theirs, some with values that aren't what they are said to be.
+/// Entries of all scopes and of an unrelated one, some with values of a wrong type.
 fn entries() -> impl Strategy<Value = Vec<Preference>> {
     let values = prop::sample::select(vec![
         Value::Null,

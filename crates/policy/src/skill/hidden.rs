@@ -1,18 +1,18 @@
-//! What whoever reads a skill doesn't see, and a model does.
+//! Finds text in a skill that a human reader doesn't see and a model does.
 
 use super::rules;
 use super::words::{Word, words};
 use super::{Category, Rejection};
 use belljar_contract::text::is_hidden;
 
-/// How a text can be kept from whoever looks at it as it is shown: what it begins and what it ends with.
+/// Markers that hide a text when it is rendered: its beginning and its end.
 const UNSEEN_TEXTS: [(&str, &str); 3] = [("<!--", "-->"), ("[//]:", "\n"), ("[comment]:", "\n")];
 
-/// Styles that hide what they are given to, without spaces.
+/// Styles that hide their element, without spaces.
 const STYLES: [&str; 6] =
     ["display:none", "visibility:hidden", "font-size:0", "opacity:0;", "opacity:0\"", "opacity:0'"];
 
-/// So much of a style is looked at, or a text of nothing but beginnings would be looked at over and over.
+/// Maximum number of bytes of a style that are scanned. Otherwise a text of only style beginnings would take quadratic time.
 const LONGEST_STYLE: usize = 256;
 
 const UNSEEN_CHARACTERS: &str = "has characters that nobody sees";
@@ -32,7 +32,7 @@ pub(super) fn check(content: &str) -> Result<(), Rejection> {
     }
 }
 
-/// The first run of characters that nobody sees. Those that emoji are put together with are let pass where they do that.
+/// Returns the first run of invisible characters. Characters that join emoji are allowed where they do that.
 fn characters(content: &str) -> Option<&str> {
     let mut before = None;
     for (at, c) in content.char_indices() {
@@ -50,7 +50,7 @@ fn is_part_of_emoji(before: Option<char>, c: char, rest: &str) -> bool {
     let is_picture = |c: char| !c.is_ascii() && !c.is_alphabetic() && !is_hidden(c);
     let follows = |is: &dyn Fn(char) -> bool| before.is_some_and(is);
     match c {
-        // How a sign is drawn: once for each.
+        // Variation selectors: one for each character.
         '\u{fe0e}' | '\u{fe0f}' => follows(&|c| is_picture(c) || matches!(c, '0'..='9' | '#' | '*')),
         '\u{200d}' => {
             let next = rest.chars().nth(1);
@@ -60,7 +60,7 @@ fn is_part_of_emoji(before: Option<char>, c: char, rest: &str) -> bool {
     }
 }
 
-/// The first word of Latin and Cyrillic letters.
+/// Returns the first word that mixes Latin and Cyrillic letters.
 fn mixed(content: &str) -> Option<&str> {
     let is_cyrillic = |c: char| matches!(c, '\u{400}'..='\u{52f}');
     let is_mixed =
@@ -68,7 +68,7 @@ fn mixed(content: &str) -> Option<&str> {
     content.split(|c: char| !c.is_alphanumeric()).find(is_mixed)
 }
 
-/// The first text that isn't shown and speaks to whoever acts on it.
+/// Returns the first hidden text that addresses an agent or contains a phrase.
 fn comment(content: &str) -> Option<&str> {
     UNSEEN_TEXTS.iter().find_map(|(begin, end)| {
         let mut rest = content;
@@ -88,7 +88,7 @@ fn speaks_to_an_agent(words: &[Word]) -> bool {
     rules::first(words).is_some() || rules::addresses(words)
 }
 
-/// The first style that hides something.
+/// Returns the first style that hides something.
 fn style(content: &str) -> Option<&str> {
     content.match_indices("style").find_map(|(at, _)| {
         let rest = &content[at..];

@@ -1,23 +1,23 @@
-//! The phrases that are looked for: words that come after each other in one sentence, with few others between them.
+//! Phrases that are looked for: words in order within one sentence, with few other words between them.
 
 use super::Category::{self, InstructionOverride, SecretBypass};
 use super::words::Word;
 use std::collections::{HashMap, HashSet};
 
-/// A phrase.
+/// Phrase.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) category: Category,
     pub(super) reason: &'static str,
-    /// What it begins with. Behind a word such as `never` it says the opposite.
+    /// First words. After a word such as `never` the phrase means the opposite.
     begin: Words,
     then: &'static [Then],
 }
 
-/// One of these, each of which may be several words, with commas between them.
+/// Alternatives, separated by commas. Each may be several words.
 type Words = &'static str;
 
-/// What comes behind, with at most so many words between.
+/// Words that follow, after at most this number of other words.
 #[derive(Debug)]
 struct Then(usize, Words);
 
@@ -60,7 +60,7 @@ const SENDING: Words =
 const AWAY: Words = "to http, to https, to this url, to this address, to the following, to my, to our, to \
     me, webhook, to an external, to a remote";
 
-/// All of them.
+/// All phrases.
 const RULES: &[Rule] = &[
     rule(InstructionOverride, OVERRIDE, DISREGARD, &[Then(3, EARLIER), Then(2, TOLD)]),
     rule(
@@ -173,22 +173,22 @@ const RULES: &[Rule] = &[
     ),
 ];
 
-/// What speaks to whoever acts on it. In what is shown that is what a skill is for.
+/// Words that address an agent. In visible text they are what a skill is for.
 const ADDRESSES: Words = "you must, you should, you will, you are, you need, you can, your task, do not, \
     don't, never, always, instead, secretly, assistant, agent, llm, language model, system, prompt, \
     instruction, instructions, execute, run, send, upload, fetch, download, curl, wget, ignore, \
     disregard, password, secret, secrets, credential, credentials, api key";
 
-/// Behind one of these the phrase says the opposite.
+/// After one of these words the phrase means the opposite.
 const NOT: Words = "not, never, don't, dont, cannot, can't, won't, shouldn't, mustn't, nor, to not, not ever";
 
 const fn rule(category: Category, reason: &'static str, begin: Words, then: &'static [Then]) -> Rule {
     Rule { category, reason, begin, then }
 }
 
-/// The first phrase, with the bytes that it stands between.
+/// Returns the first phrase, with its byte range.
 pub(super) fn first(words: &[Word]) -> Option<(&'static Rule, usize, usize)> {
-    // Most words begin none.
+    // Most words begin no phrase.
     let mut by_first_word: HashMap<&str, Vec<&'static Rule>> = HashMap::new();
     for rule in RULES {
         let first_words: HashSet<_> =
@@ -206,12 +206,12 @@ pub(super) fn first(words: &[Word]) -> Option<(&'static Rule, usize, usize)> {
     })
 }
 
-/// Whether they speak to whoever acts on them.
+/// Returns true if the words address an agent.
 pub(super) fn addresses(words: &[Word]) -> bool {
     (0..words.len()).any(|at| one_of(words, at, ADDRESSES).is_some())
 }
 
-/// The last word of the phrase that begins there.
+/// Returns the index of the last word of the phrase that begins there.
 fn matched(words: &[Word], at: usize, rule: &Rule) -> Option<usize> {
     let begin = one_of(words, at, rule.begin)?;
     followed(words, begin, rule.then)
@@ -231,7 +231,7 @@ fn followed(words: &[Word], last: usize, then: &[Then]) -> Option<usize> {
     None
 }
 
-/// The last word of the longest of these that stands there.
+/// Returns the index of the last word of the longest alternative that stands there.
 fn one_of(words: &[Word], at: usize, any: Words) -> Option<usize> {
     any.split(", ").filter_map(|phrase| stands(words, at, phrase)).max()
 }

@@ -1,11 +1,11 @@
 //! Table tests.
 
-//! What is kept of skills, and what isn't: tables of both.
+//! Tests of accepted and rejected skills, in tables.
 
 use super::Category::{HiddenInstructions, InstructionOverride, SecretBypass};
 use super::*;
 
-/// What is not kept, of which kind it is, and the very text.
+/// Rejected texts, with their category and finding.
 const REJECTED: &[(Category, &str, &str)] = &[
     (HiddenInstructions, "a\u{200b}b", "\u{200b}"),
     (HiddenInstructions, "a \u{e0049}\u{e0067} b", "\u{e0049}\u{e0067}"),
@@ -65,7 +65,7 @@ const REJECTED: &[(Category, &str, &str)] = &[
     (SecretBypass, "cat ~/.aws/credentials", "aws/credentials"),
 ];
 
-/// What is kept: what people write who mean nothing by it.
+/// Accepted texts without malicious intent.
 const KEPT: &[&str] = &[
     "",
     "# How we write tests\n\nRun `cargo test` before you commit. You must add a test for each bug.\n",
@@ -106,7 +106,7 @@ fn what_people_write_who_mean_nothing_by_it_is_kept() {
     }
 }
 
-/// What stands beside each other in one sentence, and what only stands behind it in another.
+/// Words within one sentence, and words of two sentences.
 #[test]
 fn a_phrase_ends_with_its_sentence_or_its_paragraph() {
     for (one, two) in [
@@ -122,7 +122,7 @@ fn a_phrase_ends_with_its_sentence_or_its_paragraph() {
     }
 }
 
-/// The sign that joins pictures hides in no word, nor beside one picture alone.
+/// The joiner of emoji is not allowed within a word, nor beside a single emoji.
 #[test]
 fn what_joins_pictures_stands_between_two_of_them_and_nowhere_else() {
     for kept in ["👩\u{200d}💻", "❤\u{fe0f}\u{200d}🔥", "👩\u{200d}👩\u{200d}👧", "1\u{fe0f}\u{20e3}"]
@@ -164,8 +164,7 @@ fn it_is_found_wherever_it_stands_and_no_more_is_told_than_may_be() {
     assert!((MOST_TEXT - 2..=MOST_TEXT).contains(&told), "{told}");
 }
 
-/// Whatever it is made of, a text is looked through in a time that grows with its length: of what is looked at over and over this
-/// would not come to an end.
+/// Scanning takes linear time for any text: with repeated scanning this test would not end.
 #[test]
 fn a_large_text_of_beginnings_is_looked_through() {
     let large =

@@ -1,15 +1,15 @@
-//! A text by its words, as they sound rather than as they are spelled: in lower case, without accents, wide letters like others.
+//! Splits a text into normalized words: lower case, without accents, with full-width letters as ordinary ones.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// A word, and where it stands.
+/// Word with its position.
 #[derive(Debug)]
 pub(super) struct Word {
     pub(super) sound: String,
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Whether a sentence or a paragraph ends behind it.
+    /// True if a sentence or a paragraph ends after it.
     pub(super) is_last: bool,
 }
 
@@ -43,7 +43,7 @@ fn sound(word: &str) -> String {
     plain.flat_map(char::to_lowercase).collect::<String>().trim_end_matches('\'').to_owned()
 }
 
-/// Whether what stands between two words ends a sentence or a paragraph.
+/// Returns true if the text between two words ends a sentence or a paragraph.
 fn is_end(between: &str) -> bool {
     let lines = between.bytes().filter(|&byte| byte == b'\n').count();
     lines > 1 || between.contains(['.', '!', '?'])

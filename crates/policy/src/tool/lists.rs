@@ -1,11 +1,11 @@
-//! The tools of each kind of agent (`spec/1 §MCP Tool Access`), by exact name or by everything below a namespace.
+//! Tools of each kind of agent (`spec/1 §MCP Tool Access`), by exact name or by namespace.
 
 use belljar_contract::tool::AgentKind;
 
-/// What asks a person; whoever may be asked about is shown it.
+/// Tool that requests an approval; listed for agents whose calls can require one.
 const ASKING: &str = "request_human_approval";
 
-/// What an agent in a sandbox may call.
+/// Tools that an agent in a sandbox may call.
 const SANDBOX: &[&str] = &[
     "artifact.*",
     "memory.*",
@@ -24,7 +24,7 @@ const SANDBOX: &[&str] = &[
     ASKING,
 ];
 
-/// What it never may, whatever anybody installs or configures: these reach the host's own affairs.
+/// Tools that it may never call, whatever is installed or configured: they control the host itself.
 const NEVER_IN_A_SANDBOX: &[&str] = &[
     "db.*",
     "node.*",
@@ -41,7 +41,7 @@ const NEVER_IN_A_SANDBOX: &[&str] = &[
     "skills.delete",
 ];
 
-/// What one that plans may call.
+/// Tools that a planning agent may call.
 const PROJECT_MANAGER: &[&str] = &[
     "artifact.*",
     "skills.*",
@@ -75,7 +75,7 @@ const PROJECT_MANAGER: &[&str] = &[
     ASKING,
 ];
 
-/// What one that looks into things may.
+/// Tools that an analyzing agent may call.
 const PROJECT_ANALYST: &[&str] = &[
     "artifact.get",
     "artifact.list",
@@ -101,7 +101,7 @@ const PROJECT_ANALYST: &[&str] = &[
     ASKING,
 ];
 
-/// Whether a name is among those that such an agent may call.
+/// Returns true if a kind of agent may call the tool of that name.
 pub(super) fn is_listed(kind: AgentKind, name: &str) -> bool {
     match kind {
         AgentKind::Sandbox => is_in(SANDBOX, name),
@@ -111,7 +111,8 @@ pub(super) fn is_listed(kind: AgentKind, name: &str) -> bool {
     }
 }
 
-/// Whether such an agent never may call it. In any spelling: a tool that somebody installs under such a name is none of theirs.
+/// Returns true if a kind of agent may never call it. Case is ignored: a tool that is installed under such a name is denied,
+/// too.
 pub(super) fn is_never(kind: AgentKind, name: &str) -> bool {
     kind == AgentKind::Sandbox && is_in(NEVER_IN_A_SANDBOX, &name.to_ascii_lowercase())
 }

@@ -1,9 +1,9 @@
-//! Names of tools in rules: exact, or all that begin so.
+//! Tool names in rules: exact, or by prefix.
 
 use belljar_contract::tool::ToolName;
 use std::fmt;
 
-/// A name, or the beginning of names with `*` after it: `artifact.put`, `artifact.*`, `*`.
+/// Name, or prefix with `*` after it: `artifact.put`, `artifact.*`, `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPattern {
     text: String,
@@ -17,17 +17,17 @@ pub struct InvalidPatternError;
 // === impl ToolPattern ===
 
 impl ToolPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// [`InvalidPatternError`] for every other text.
+    /// [`InvalidPatternError`], for every other text.
     pub fn parse(text: &str) -> Result<Self, InvalidPatternError> {
         let beginning = text.strip_suffix('*').unwrap_or(text);
         let is_pattern = text == "*" || ToolName::parse(beginning).is_ok();
         is_pattern.then(|| Self { text: text.to_owned() }).ok_or(InvalidPatternError)
     }
 
-    /// Whether it names that tool.
+    /// Returns true if the pattern matches the tool.
     pub fn matches(&self, name: &ToolName) -> bool {
         self.matches_text(name.as_str())
     }
@@ -39,12 +39,12 @@ impl ToolPattern {
         }
     }
 
-    /// The same in small letters.
+    /// Returns the pattern in lower case.
     pub(crate) fn folded(&self) -> Self {
         Self { text: self.text.to_ascii_lowercase() }
     }
 
-    /// Whether it names one tool alone.
+    /// Returns true if the pattern is a single name.
     pub(crate) fn is_exact(&self) -> bool {
         !self.text.ends_with('*')
     }

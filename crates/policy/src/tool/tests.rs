@@ -1,4 +1,4 @@
-//! Who may call what.
+//! Tests of which agent may call which tool.
 
 use super::*;
 

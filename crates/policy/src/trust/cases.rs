@@ -1,4 +1,4 @@
-//! What agents are trusted with, by examples and by properties.
+//! Tests of trust, by examples and by properties.
 
 mod approvals;
 mod configuration;
@@ -18,17 +18,17 @@ use belljar_contract::trust::{
 use belljar_contract::yaml::{Log, parse};
 use jiff::SignedDuration;
 
-/// Of more looks in a row something comes only by mistake.
+/// Maximum number of evaluations in a row with a result; more would be a bug.
 const MOST_LOOKS: usize = 100;
 
-/// An agent, what is recorded of it, and what comes of that.
+/// Agent, its recorded events and their outcomes.
 #[derive(Debug, Clone)]
 struct World {
     config: TrustConfig,
     trust: Trust,
     events: Vec<TrustEvent>,
     now: Timestamp,
-    /// What was earned since somebody looked: it was done at its own time.
+    /// Outcomes that fell due since the last evaluation, at their own times.
     unseen: Vec<Outcome>,
 }
 
@@ -61,7 +61,7 @@ fn share(number: f64) -> Share {
     Share::try_from(number).unwrap()
 }
 
-/// A task that was completed as well as can be.
+/// Completed task of the best quality.
 fn done(category: Option<Category>) -> TrustEventKind {
     TrustEventKind::TaskCompleted { category, difficulty: Some(share(1.0)), quality: quality(10.0) }
 }
@@ -75,7 +75,7 @@ fn set(level: TrustLevel, category: Option<Category>) -> TrustEventKind {
     TrustEventKind::LevelSet { level, category, reason: "for a reason".into(), by }
 }
 
-/// The step and the reasons of the changes among some outcomes.
+/// Returns the changes among some outcomes.
 fn changes(outcomes: &[Outcome]) -> Vec<TrustChange> {
     let changes = outcomes.iter().filter_map(|outcome| match outcome {
         Outcome::Changed(change) => Some(change.clone()),
@@ -107,7 +107,7 @@ fn is_earned(outcome: &Outcome) -> bool {
 // === impl World ===
 
 impl World {
-    /// An agent that has just been hired.
+    /// Creates an agent that has just been hired.
     fn new(yaml: &str) -> Self {
         let mut world = Self::before_hiring(yaml);
         world.does(hired());
@@ -124,14 +124,14 @@ impl World {
         TrustEvent { at: self.now, event_id, agent_id: agent(), kind }
     }
 
-    /// Something happens a minute later.
+    /// Applies an event one minute later.
     #[track_caller]
     fn does(&mut self, kind: TrustEventKind) -> Vec<Outcome> {
         self.passes(SignedDuration::from_mins(1));
         self.does_at_once(kind)
     }
 
-    /// What the event itself does; a look also returns what was earned until then.
+    /// Returns the outcomes of the event itself; an evaluation also returns what was earned until then.
     #[track_caller]
     fn does_at_once(&mut self, kind: TrustEventKind) -> Vec<Outcome> {
         let is_look = kind == TrustEventKind::Evaluated;
@@ -149,13 +149,13 @@ impl World {
         (0..times).flat_map(|_| self.does(kind.clone())).collect()
     }
 
-    /// Somebody looks a minute later, which is recorded.
+    /// Records an evaluation one minute later.
     #[track_caller]
     fn looks(&mut self) -> Vec<Outcome> {
         self.does(TrustEventKind::Evaluated)
     }
 
-    /// Somebody looks until nothing comes of it.
+    /// Evaluates until there are no more outcomes.
     #[track_caller]
     fn looks_on(&mut self) -> Vec<Outcome> {
         let mut all = Vec::new();
@@ -209,7 +209,7 @@ fn nobody_is_trusted_who_was_not_hired() {
     assert_eq!(world.trust, Trust::new(agent()));
     assert_eq!(world.trust.evaluate(&world.config, world.now), []);
     assert_eq!(world.trust.level_for(Category::Web), AccessLevel::Sandboxed);
-    // The control.
+    // Control.
     world.does(hired());
     assert_eq!(world.trust.level_for(Category::Web), AccessLevel::Elevated);
 }
@@ -260,7 +260,7 @@ fn an_event_that_cannot_be_one_of_now_changes_nothing() {
         assert_eq!(world.trust.apply(&world.config, &event), Err(why));
         assert_eq!(world.trust, before);
     }
-    // What was looked past is late, too; and what comes at that very time is not.
+    // An event before an evaluated time is late, too; an event at that very time is not.
     world.trust.evaluate(&world.config, world.now);
     assert_eq!(world.does_at_once(set(TrustLevel::Sandboxed, None)).len(), 1);
     world.trust.evaluate(&world.config, world.now.checked_add(SignedDuration::from_nanos(1)).unwrap());
@@ -285,7 +285,7 @@ fn what_is_gone_through_anew_says_what_it_ignores() {
     let replay = replay(&world.config, &agent(), &events, world.now);
     assert_eq!(replay.trust.level_for(Category::Web), AccessLevel::Sandboxed);
     assert_eq!(replay.ignored, [(id, Ignored::Duplicate), (future, Ignored::NotYet)]);
-    // Each by itself, and not what has counted.
+    // Each with its own reason; the event that counted has none.
     let why = |id| replay.ignored(id);
     let hired = world.events[0].event_id;
     assert_eq!([why(id), why(future), why(hired)], [Some(Ignored::Duplicate), Some(Ignored::NotYet), None]);

@@ -1,4 +1,4 @@
-//! What is done to a track: another level, or what leads to one.
+//! Changes of a track: another level, or a proposal of one.
 
 use super::level::NewLevel;
 use super::moment::Moment;
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 // === impl Trust ===
 
 impl Trust {
-    /// Gives a track another level. What was proposed for it was proposed for the one that it had.
+    /// Gives a track another level. A proposal for the old level is withdrawn.
     pub(super) fn change(
         &mut self,
         moment: &Moment<'_>,
@@ -56,14 +56,14 @@ impl Trust {
             details,
         };
         let withdrawn = match reason {
-            // It was done.
+            // The proposal was carried out.
             ChangeReason::HumanApproval => self.pending.remove(&category).and(None),
             _ => self.withdraw(category),
         };
         [Outcome::Changed(change)].into_iter().chain(withdrawn).collect()
     }
 
-    /// Lowers a track by a level, if it has one to lose.
+    /// Lowers a track by one level, unless it has the lowest.
     pub(super) fn lower(
         &mut self,
         moment: &Moment<'_>,
@@ -75,7 +75,7 @@ impl Trust {
         lower.map_or_else(Vec::new, |lower| self.change(moment, category, &lower, reason))
     }
 
-    /// Proposes a step, unless it is proposed already.
+    /// Proposes a step, unless it is already proposed.
     pub(super) fn propose(
         &mut self,
         moment: &Moment<'_>,
@@ -109,13 +109,13 @@ impl Trust {
         vec![Outcome::NeedsApproval(proposal)]
     }
 
-    /// Takes back what was proposed for a track.
+    /// Withdraws the proposal of a track.
     pub(super) fn withdraw(&mut self, category: Option<Category>) -> Option<Outcome> {
         let ProposedPromotion { proposal_id, .. } = self.pending.remove(&category)?;
         Some(Outcome::Withdrawn { proposal_id })
     }
 
-    /// Whose level may change: each category with a level of its own, or all of them together.
+    /// Returns the tracks: each category with a level of its own, or one for all.
     pub(super) fn categories(&self) -> Vec<Option<Category>> {
         self.tracks.keys().copied().collect()
     }
@@ -124,7 +124,7 @@ impl Trust {
         self.tracks.get(&category).map_or(TrustLevel::Sandboxed, Track::level)
     }
 
-    /// A track's record in numbers.
+    /// Returns a track's record in numbers.
     pub(super) fn figures(
         &self,
         config: &TrustConfig,

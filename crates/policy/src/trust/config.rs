@@ -1,4 +1,4 @@
-//! `trust` in the configuration file: how agents come to higher levels (`spec/3 §Progressive Trust`).
+//! `trust` in the configuration file: how agents earn higher levels (`spec/3 §Progressive Trust`).
 //!
 //! ```yaml
 //! trust:
@@ -24,11 +24,11 @@ use belljar_contract::yaml::{
 };
 use std::collections::BTreeMap;
 
-/// How agents come to higher levels.
+/// Configuration of progressive trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustConfig {
     strategy: Strategy,
-    /// What agents begin with: for all categories, or for each of some.
+    /// Initial levels: for all categories, or for each of some.
     begins: BTreeMap<Option<Category>, TrustLevel>,
     pub(super) gates: BTreeMap<(Option<Category>, Transition), Gate>,
     weights: Option<Weights>,
@@ -36,32 +36,32 @@ pub struct TrustConfig {
     jobs: JobRules,
 }
 
-/// What higher levels are earned by.
+/// Strategy by which higher levels are earned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// By nothing: levels are what people say.
+    /// None: only users set levels.
     Disabled,
     /// By a score.
     Weighted,
-    /// By what was done in a category, for that category.
+    /// By work in a category, for that category.
     PerCategory,
-    /// By what was done at all.
+    /// By all work together.
     Milestone,
 }
 
-/// How trust lapses.
+/// Rules by which trust lapses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReVerification {
     is_enabled: bool,
-    /// How often agents are looked at again.
+    /// Interval of verifications.
     pub(super) interval_days: u32,
-    /// For how long of idleness a level goes.
+    /// Days of idleness that cost a level.
     pub(super) decay_on_idle_days: u32,
-    /// The most errors that cost no level.
+    /// Maximum error rate that costs no level.
     decay_on_error_rate: Share,
 }
 
-/// What belongs to which strategy, besides the strategy itself.
+/// Members of each strategy.
 const MEMBERS: [(Strategy, &[&str]); 4] = [
     (Strategy::Disabled, &["initial_level"]),
     (Strategy::Weighted, &["initial_level", "weights", "promotion_thresholds", "re_verification", "jobs"]),
@@ -69,19 +69,19 @@ const MEMBERS: [(Strategy, &[&str]); 4] = [
     (Strategy::Milestone, &["initial_level", "milestones", "re_verification", "jobs"]),
 ];
 
-/// How good what an agent does must be, where nothing else is said.
+/// Default minimum quality.
 pub(super) const USUAL_QUALITY: Quality = step::USUAL_QUALITY;
 
-/// How far the sum of weights may be from a whole, in thousandths.
+/// Maximum difference of the sum of weights from 1, in thousandths.
 const TOLERANCE: u64 = 10;
 
-/// No span is longer, in days.
+/// Maximum span in days.
 const LONGEST: u64 = 3_650;
 
 // === impl TrustConfig ===
 
 impl TrustConfig {
-    /// Reads the section; what is wrong with it is noted.
+    /// Reads the section. Errors in it go to `log`.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let written = members.optional("strategy", |node, log| one_of(node, log, &Strategy::NAMES));
@@ -125,17 +125,17 @@ impl TrustConfig {
         Self { strategy, begins, gates, weights, re_verification, jobs }
     }
 
-    /// What higher levels are earned by.
+    /// Returns the strategy.
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// Whether nothing is earned: levels are what people say.
+    /// Returns true if nothing is earned, so that only users set levels.
     pub fn is_disabled(&self) -> bool {
         self.strategy == Strategy::Disabled
     }
 
-    /// What an agent has of which nothing is recorded; nothing, where nothing is earned.
+    /// Returns the levels of an agent without recorded events; `None` if nothing is earned.
     pub fn of_newcomer(&self) -> Option<Earned> {
         let level = self.begins.values().min().filter(|_| !self.is_disabled())?.access();
         let begins = self.begins.iter();
@@ -143,32 +143,32 @@ impl TrustConfig {
         Some(Earned { level, by_category: by_category.collect(), setback: None })
     }
 
-    /// What agents begin with.
+    /// Returns the initial levels.
     pub(super) fn begins(&self) -> impl Iterator<Item = (Option<Category>, TrustLevel)> {
         self.begins.iter().map(|(category, level)| (*category, *level))
     }
 
-    /// What a step takes; one without a gate isn't taken.
+    /// Returns the gate of a step; a step without one isn't possible.
     pub(super) fn gate(&self, category: Option<Category>, transition: Transition) -> Option<&Gate> {
         self.gates.get(&(category, transition))
     }
 
-    /// What counts for how much, where there is a score.
+    /// Returns the weights of the score, if the strategy has one.
     pub(super) fn weights(&self) -> Option<&Weights> {
         self.weights.as_ref()
     }
 
-    /// How trust lapses, if it does.
+    /// Returns the rules by which trust lapses, if it does.
     pub(super) fn re_verification(&self) -> Option<&ReVerification> {
         Some(&self.re_verification).filter(|decay| decay.is_enabled && !self.is_disabled())
     }
 
-    /// How completed jobs count.
+    /// Returns the rules by which completed jobs count.
     pub(super) fn jobs(&self) -> &JobRules {
         &self.jobs
     }
 
-    /// Whether an agent fails more often than costs no level.
+    /// Returns true if an agent's error rate costs it a level.
     pub(super) fn fails_too_often(&self, record: &Record) -> bool {
         self.re_verification().is_some_and(|decay| record.error_rate() > decay.decay_on_error_rate)
     }
@@ -197,7 +197,7 @@ fn by_each(criteria: BTreeMap<Category, BTreeMap<Transition, Gate>>) -> Gates {
     each.collect()
 }
 
-/// A level. Where levels are earned nobody begins with one that takes an approval.
+/// Reads a level. Where levels are earned, none may begin with the one that requires an approval.
 fn level(node: &Node, log: &mut Log, with_highest: bool) -> Option<TrustLevel> {
     let known = TrustLevel::ALL.map(|level| (level.as_str(), level));
     one_of(node, log, if with_highest { &known } else { &known[..known.len() - 1] })
@@ -225,7 +225,7 @@ fn weights(node: &Node, log: &mut Log) -> Option<Weights> {
 // === impl Strategy ===
 
 impl Strategy {
-    /// All of them, by name.
+    /// All strategies, by name.
     pub const NAMES: [(&'static str, Self); 4] = [
         ("disabled", Self::Disabled),
         ("weighted", Self::Weighted),
@@ -233,7 +233,7 @@ impl Strategy {
         ("milestone", Self::Milestone),
     ];
 
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -247,7 +247,7 @@ impl Strategy {
         if self == Self::Disabled { TrustLevel::Standard } else { TrustLevel::Sandboxed }
     }
 
-    /// Notes what belongs to others, and what it doesn't do without.
+    /// Reports members of other strategies, and missing required ones.
     fn check(self, node: &Node, members: &mut Members<'_, '_>) {
         let own: Vec<&str> =
             MEMBERS.iter().filter(|(of, _)| *of == self).flat_map(|(_, own)| own.iter().copied()).collect();

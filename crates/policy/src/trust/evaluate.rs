@@ -1,4 +1,4 @@
-//! What an agent has earned: one step up at a time, or a proposal of one, at the time from which the gate of the step is met.
+//! Steps up that an agent has earned: one at a time, taken or proposed at the time when the gate of the step is met.
 
 use super::lapse::Until;
 use super::level::NewLevel;
@@ -9,28 +9,28 @@ use belljar_contract::category::Category;
 use belljar_contract::trust::{ChangeReason, ProposedPromotion, Transition};
 use jiff::Timestamp;
 
-/// A step up that a track's record has earned.
+/// Step up that a track's record has earned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EarnedStep {
     category: Option<Category>,
     transition: Transition,
-    /// From when on it is earned; it is taken then, whenever that is worked out.
+    /// Time from which it is earned. It is taken at this time, whenever it is computed.
     pub(super) at: Timestamp,
 }
 
 // === impl Trust ===
 
 impl Trust {
-    /// Lets time pass until then, with all that falls due. A time before the last one counts as that one.
+    /// Advances the time, with all that falls due. A time before the latest one counts as that one.
     ///
-    /// What comes of it follows from the events: it makes no difference for later results whether this was called.
+    /// The outcomes follow from the events: calling this makes no difference for later results.
     pub fn evaluate(&mut self, config: &TrustConfig, now: Timestamp) -> Vec<Outcome> {
         let now = self.as_of.map_or(now, |as_of| as_of.max(now));
         self.pass(config, Until::Moment(now))
     }
 
-    /// Does what follows from an event at its own moment: proposals that aren't justified any more are withdrawn, and each track takes
-    /// the step that its record has earned.
+    /// Settles the moment of an event: withdraws proposals that aren't justified any more, and lets each track take the step
+    /// that its record has earned.
     pub(super) fn settle(&mut self, moment: &Moment<'_>) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for category in self.categories() {
@@ -44,13 +44,13 @@ impl Trust {
         outcomes
     }
 
-    /// The step up that is due first.
+    /// Returns the step up that is due first.
     pub(super) fn next_step(&self, config: &TrustConfig) -> Option<EarnedStep> {
         let steps = self.tracks.keys().filter_map(|category| self.step_of(config, *category));
         steps.min_by_key(|step| step.at)
     }
 
-    /// The step up that a track's record has earned, unless it is proposed already.
+    /// Returns the step up that a track's record has earned, unless it is already proposed.
     fn step_of(&self, config: &TrustConfig, category: Option<Category>) -> Option<EarnedStep> {
         let track = self.tracks.get(&category)?;
         let transition = track.level().next()?;
@@ -76,13 +76,14 @@ impl Trust {
         }
     }
 
-    /// Whether a proposal still stands as it was made. One that a person made stands until somebody answers it.
+    /// Returns true if a proposal is still justified. A proposal by a user stands until it is answered.
     pub(super) fn is_justified(&self, moment: &Moment<'_>, proposal: &ProposedPromotion) -> bool {
         let earned_from = || self.earned_from(moment.config, proposal.category, proposal.transition);
         proposal.reason == ChangeReason::Manual || earned_from().is_some_and(|from| from <= moment.at)
     }
 
-    /// From when on the gate of a step is met by what is recorded. An agent that fails so often that it would cost a level gains none.
+    /// Returns the time from which the record meets the gate of a step. An error rate that would cost a level prevents any
+    /// step.
     fn earned_from(
         &self,
         config: &TrustConfig,

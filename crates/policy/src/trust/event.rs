@@ -1,4 +1,4 @@
-//! What events do.
+//! Effects of events.
 
 use super::jobs::{CompletedJob, end_of_job};
 use super::lapse::Until;
@@ -18,11 +18,11 @@ use uuid::Uuid;
 // === impl Trust ===
 
 impl Trust {
-    /// What comes of an event, and of the time that passed until it.
+    /// Applies an event, after the time that passed until it.
     ///
     /// # Errors
-    /// [`Ignored`] when it can't be one of this agent's at this point: nothing is another then. One that is
-    /// [`Ignored::Late`] counts once all events are gone through anew, in their order.
+    /// [`Ignored`], if it can't be an event of this agent at this point; then nothing changes. An event that is
+    /// [`Ignored::Late`] counts once all events are replayed in order.
     pub fn apply(&mut self, config: &TrustConfig, event: &TrustEvent) -> Result<Vec<Outcome>, Ignored> {
         self.accept(event)?;
         self.last_event = Some((event.at, event.event_id));
@@ -82,7 +82,7 @@ impl Trust {
             TrustEventKind::HumanFeedback { score } => {
                 self.tracks.values_mut().for_each(|track| track.record.hear(*score));
             }
-            // What falls due by its time has been done, as before each event.
+            // Everything that was due by its time is done already, as before each event.
             TrustEventKind::Evaluated => {}
             TrustEventKind::PromotionApproved { approval_id, proposal_id, transition, category } => {
                 moment.cause.approval_id = Some(*approval_id);
@@ -111,7 +111,7 @@ impl Trust {
         let tracks = moment.config.begins().map(|(category, initial)| {
             let level = match (moment.config.is_disabled(), level) {
                 (true, level) => NewLevel::fixed(level.unwrap_or(initial)),
-                // What somebody is hired with is no reason to trust them more than anybody else.
+                // The level at hiring is no reason for more trust than other agents get.
                 (false, level) => NewLevel::begun(level.map_or(initial, |level| level.min(initial))),
             };
             (category, Track::begin(&level, at))
@@ -127,7 +127,7 @@ impl Trust {
         Vec::new()
     }
 
-    /// The difficulty and quality of a job are unknown, and count as nothing until it is assessed.
+    /// The difficulty and quality of a job are unknown, and count as zero until it is assessed.
     fn complete_job(&mut self, moment: &Moment<'_>, job: CompletedJob<'_>) -> Vec<Outcome> {
         self.was_active(moment);
         if let Err(why) = self.jobs.count(moment.config.jobs(), job) {
@@ -139,7 +139,7 @@ impl Trust {
         Vec::new()
     }
 
-    /// Adds how hard and how good a job was that has counted. One from before a demotion counts for nothing any more.
+    /// Adds the difficulty and quality of a counted job. A job from before a demotion doesn't count any more.
     fn assess(&mut self, end: Uuid, task: Completed) -> Vec<Outcome> {
         let (category, at) = match self.jobs.assess(end) {
             Ok(counted) => counted,
@@ -153,7 +153,7 @@ impl Trust {
         Vec::new()
     }
 
-    /// A failure that belongs to no track speaks against all of them.
+    /// Records a failure. One that belongs to no track counts against all.
     fn fail(&mut self, moment: &Moment<'_>, category: Option<Category>) -> Vec<Outcome> {
         self.was_active(moment);
         let own = self.track_of(category);
@@ -169,7 +169,7 @@ impl Trust {
         outcomes
     }
 
-    /// Where a task of a category counts: for all of them, where they have one level.
+    /// Returns the track of a category's tasks: the common one, if there is a single level.
     fn track_of(&self, category: Option<Category>) -> Option<Category> {
         if self.tracks.contains_key(&None) { None } else { category }
     }
@@ -180,7 +180,7 @@ impl Trust {
         }
     }
 
-    /// Does what a person approved of, if it is what is proposed, and still justified.
+    /// Carries out an approved proposal, if it is the current one and still justified.
     fn approve(
         &mut self,
         moment: &Moment<'_>,
@@ -201,7 +201,7 @@ impl Trust {
         }
     }
 
-    /// A no is answered by a new record, not by asking again.
+    /// Denies a proposal. A new proposal requires a new record.
     fn deny(&mut self, moment: &Moment<'_>, proposal_id: Uuid) -> Vec<Outcome> {
         let is_this = |pending: &ProposedPromotion| pending.proposal_id == proposal_id;
         let denied = self.pending.iter().find(|(_, pending)| is_this(pending)).map(|(category, _)| *category);
@@ -212,14 +212,14 @@ impl Trust {
         self.withdraw(category).into_iter().collect()
     }
 
-    /// A person's word. What lowers a level, does so at once, and so does what raises it as far as no approval is due.
+    /// Sets a level by a user's decision. Lowering is immediate; so is raising, up to the level that requires an approval.
     fn set(&mut self, moment: &Moment<'_>, category: Option<Category>, to: TrustLevel) -> Vec<Outcome> {
         let has_categories = !self.tracks.contains_key(&None);
         let meant = match category {
             None => self.categories(),
             Some(_) if !has_categories => return vec![Outcome::Ignored(Ignored::NoCategories)],
             Some(_) => {
-                // One without a level of its own had the lowest of the others.
+                // A category without a level of its own had the lowest of the others.
                 let lowest = NewLevel::begun(self.global_level());
                 self.tracks.entry(category).or_insert_with(|| Track::begin(&lowest, moment.at));
                 vec![category]

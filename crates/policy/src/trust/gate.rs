@@ -1,57 +1,57 @@
-//! What a step up takes.
+//! Requirements of a step up.
 
 use super::record::{Record, days};
 use belljar_contract::trust::{Quality, Share};
 use jiff::Timestamp;
 
-/// What a step takes.
+/// Gate of a step up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Gate {
-    /// What the agent must have earned.
+    /// Requirements that the agent must have earned.
     pub(super) needs: Needs,
-    /// Whether a person is asked then.
+    /// True if the step then requires a user's approval.
     pub(super) asks_person: bool,
 }
 
-/// What must have been earned.
+/// Requirements of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// So high a score.
+    /// Minimum score.
     Score(Share),
-    /// A record such as this.
+    /// Criteria of the record.
     Record(Criteria),
 }
 
-/// What a record must have. Where there is nothing in it, that is nothing.
+/// Criteria of a record. The default requires nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Criteria {
-    /// Tasks that were completed.
+    /// Minimum number of completed tasks.
     pub(super) tasks_completed: u64,
-    /// How well, on average. A task of which nobody said so counts as done badly.
+    /// Minimum average quality. A task of unknown quality counts as bad.
     pub(super) quality_min: Quality,
-    /// Days since the record was begun.
+    /// Minimum number of days since the record was begun.
     pub(super) time_active_days: u32,
-    /// Days without a failure, of which the record must have that many.
+    /// Minimum number of days without a failure, within the record.
     pub(super) clean_history_days: u32,
 }
 
-/// What counts for how much, in thousandths.
+/// Weights of the score, in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Weights {
-    /// How hard completed tasks were.
+    /// Difficulty of completed tasks.
     pub(super) task_difficulty: u64,
-    /// How many of all were completed.
+    /// Share of completed tasks.
     pub(super) completion_rate: u64,
-    /// How few of the last ones failed.
+    /// Share of recent tasks without failure.
     pub(super) error_rate: u64,
-    /// How content people were.
+    /// Feedback of users.
     pub(super) human_feedback: u64,
 }
 
 // === impl Gate ===
 
 impl Gate {
-    /// How good what was done must be, if that is asked for.
+    /// Returns the minimum quality, if the gate requires one.
     pub(super) fn quality_min(&self) -> Option<Quality> {
         match self.needs {
             Needs::Score(_) => None,
@@ -59,7 +59,7 @@ impl Gate {
         }
     }
 
-    /// From when on the record has what the step takes, if nothing else is recorded.
+    /// Returns the time from which the record meets the gate, if nothing else is recorded.
     pub(super) fn met_from(&self, record: &Record, weights: Option<&Weights>) -> Option<Timestamp> {
         match self.needs {
             Needs::Score(least) => {
@@ -87,7 +87,7 @@ impl Criteria {
 // === impl Weights ===
 
 impl Weights {
-    /// All of it in one number.
+    /// Returns the score of a record.
     pub(super) fn score(&self, record: &Record) -> Share {
         let Self { task_difficulty, completion_rate, error_rate, human_feedback } = self;
         let sum = task_difficulty * record.difficulty().steps()
@@ -97,7 +97,7 @@ impl Weights {
         Share::from_steps(sum / 1_000)
     }
 
-    /// What all of them make.
+    /// Returns the sum of the weights.
     pub(super) fn sum(&self) -> u64 {
         self.task_difficulty + self.completion_rate + self.error_rate + self.human_feedback
     }

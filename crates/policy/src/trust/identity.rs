@@ -1,9 +1,9 @@
-//! Ids of what is worked out: the same whenever it is worked out again, and of nothing else.
+//! Ids of computed values: deterministic, and unique to their input.
 
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-/// The id of two parts, neither of which has a character U+0000.
+/// Returns the id of two parts, neither of which contains U+0000.
 pub(super) fn of_joined(parts: [&str; 2]) -> Uuid {
     cut(&Sha256::digest(parts.join("\0")))
 }
@@ -14,11 +14,11 @@ fn cut(digest: &[u8]) -> Uuid {
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// The id of what these say, in this order.
+/// Returns the id of these parts in this order.
 pub(super) fn of<'p>(parts: impl IntoIterator<Item = &'p str>) -> Uuid {
     let mut hash = Sha256::new();
     for part in parts {
-        // With its length, no part can pass for another and the beginning of the next.
+        // With the length of each part, different splits give different ids.
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         hash.update(part);
     }

@@ -1,7 +1,7 @@
-//! Which completed jobs count for the trust in an agent.
+//! Completed jobs that count for the trust in an agent.
 //!
-//! No person has judged such a job. So it counts once for its content and once for its task, only where commands have checked what came
-//! of it, and only so many in an hour and a day: a level takes different work over time, however fast jobs end.
+//! No user has judged such a job. So it counts once for its content and once for its task, only if commands have checked the
+//! result, and only a limited number counts per hour and day: a level requires different work over time, however fast jobs end.
 
 use super::{Ignored, identity};
 use belljar_contract::category::Category;
@@ -11,39 +11,39 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
 
-/// How completed jobs count.
+/// Rules by which completed jobs count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct JobRules {
-    /// Whether only jobs count whose acceptance criteria commands have checked.
+    /// True if only jobs count whose acceptance criteria were checked by commands.
     needs_check: bool,
-    /// Jobs that count within an hour.
+    /// Maximum number of jobs that count within an hour.
     an_hour: u32,
-    /// Jobs that count within a day.
+    /// Maximum number of jobs that count within a day.
     a_day: u32,
-    /// For how long an agent has a level before jobs lead it to the next one, in hours.
+    /// Minimum time at a level before jobs lead to the next one, in hours.
     hours_at_level: u32,
 }
 
-/// Jobs that have counted. What was done before a demotion doesn't count again.
+/// Jobs that have counted. Work before a demotion doesn't count again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CountedJobs {
     contents: BTreeSet<Uuid>,
-    /// By their keys: one task may be written in two ways.
+    /// Tasks by their keys, because a task id can be written in two ways.
     tasks: BTreeSet<String>,
-    /// When those of the last day counted, the first one first.
+    /// Times at which the jobs of the last day counted, the oldest first.
     lately: VecDeque<Timestamp>,
-    /// Where and when each has counted, by the event of its end; none that was assessed.
+    /// Track and time of each unassessed job, by the event of its end.
     unassessed: BTreeMap<Uuid, (Option<Category>, Timestamp)>,
     assessed: BTreeSet<Uuid>,
 }
 
-/// A completed job.
+/// Completed job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CompletedJob<'e> {
     pub(super) at: Timestamp,
-    /// The event of its end.
+    /// Event of its end.
     pub(super) event_id: Uuid,
-    /// The track in which it counts.
+    /// Track in which it counts.
     pub(super) track: Option<Category>,
     pub(super) task_id: &'e TaskId,
     pub(super) content: Uuid,
@@ -53,12 +53,12 @@ pub(super) struct CompletedJob<'e> {
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// The most of each figure: a job each second, and ten years.
+/// Maximum of each figure: one job per second, and ten years.
 const MOST_AN_HOUR: u64 = 3_600;
 const MOST_A_DAY: u64 = 86_400;
 const MOST_HOURS: u64 = 87_600;
 
-/// The id of the event by which the end of a job is recorded: one, however often the job is attempted and its end recorded.
+/// Returns the id of the event that records the end of a job. It is the same for all attempts and repetitions.
 pub fn end_of_job(job_id: &JobId) -> Uuid {
     identity::of_joined(["job_ended", &job_id.key()])
 }
@@ -83,7 +83,7 @@ impl JobRules {
         read
     }
 
-    /// For how long an agent has a level before jobs lead it to the next one.
+    /// Returns the minimum time at a level before jobs lead to the next one.
     pub(super) fn time_at_level(&self) -> SignedDuration {
         SignedDuration::from_hours(self.hours_at_level.into())
     }
@@ -98,10 +98,10 @@ impl Default for JobRules {
 // === impl CountedJobs ===
 
 impl CountedJobs {
-    /// Has a job count.
+    /// Counts a job.
     ///
     /// # Errors
-    /// [`Ignored`] if it doesn't, and why.
+    /// [`Ignored`], with the reason why it doesn't count.
     pub(super) fn count(&mut self, rules: &JobRules, job: CompletedJob<'_>) -> Result<(), Ignored> {
         if rules.needs_check && !job.is_checked {
             return Err(Ignored::Unchecked);
@@ -125,10 +125,10 @@ impl CountedJobs {
         Ok(())
     }
 
-    /// Where and when the job has counted whose end is that event. It is asked for once.
+    /// Takes the track and the time of the counted job whose end is that event. Works once for each job.
     ///
     /// # Errors
-    /// [`Ignored`] if no such job has counted, or it was assessed.
+    /// [`Ignored`], if no such job has counted, or it was already assessed.
     pub(super) fn assess(&mut self, event_id: Uuid) -> Result<(Option<Category>, Timestamp), Ignored> {
         if self.assessed.contains(&event_id) {
             return Err(Ignored::Assessed);

@@ -1,8 +1,8 @@
-//! What falls due by itself, as time passes: trust that lapses, and steps up that take time.
+//! Changes that fall due as time passes: lapses of trust, and steps up that take time.
 //!
-//! When that happens follows from the events alone: for each full span of idleness a level goes, at its end, each span of
-//! verification is looked back at when it is over, and a step is taken at the time from which its gate is met. What is due is done in
-//! its order, however much of it there is at a time, and whether or not a person or a clock looks meanwhile.
+//! Their times follow from the events alone. Each full span of idleness costs a level at its end. Each verification interval is
+//! checked when it is over. A step is taken at the time from which its gate is met. Due changes are made in order, however many
+//! there are, and whether or not an evaluation happens meanwhile.
 
 use super::config::{ReVerification, TrustConfig, USUAL_QUALITY};
 use super::gate::Gate;
@@ -14,19 +14,19 @@ use belljar_contract::category::Category;
 use belljar_contract::trust::{ChangeReason, TrustLevel};
 use jiff::Timestamp;
 
-/// What is due next, and when.
+/// Next due change, with its time.
 #[derive(Debug, Clone, Copy)]
 enum Due {
     Idle(Timestamp),
     Verification(Timestamp),
 }
 
-/// Until when time passes.
+/// Limit up to which time passes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Until {
-    /// Until an event, which goes before steps up that are due at its moment: a failure prevents them.
+    /// Up to an event. The event comes before steps up that are due at its moment, because a failure prevents them.
     Event(Timestamp),
-    /// Until then, and all that is due by then.
+    /// Up to and including that time.
     Moment(Timestamp),
 }
 
@@ -39,7 +39,7 @@ impl Until {
         }
     }
 
-    /// Whether a step up that is due then is taken.
+    /// Returns true if a step up that is due then is taken.
     fn includes(self, due: Timestamp) -> bool {
         match self {
             Self::Event(at) => due < at,
@@ -51,7 +51,7 @@ impl Until {
 // === impl Trust ===
 
 impl Trust {
-    /// Lets time pass until then. Of one moment, what lapses goes before any step up.
+    /// Lets time pass. Lapses come before steps up of the same moment.
     pub(super) fn pass(&mut self, config: &TrustConfig, until: Until) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         loop {
@@ -97,14 +97,14 @@ impl Trust {
         outcomes
     }
 
-    /// Whether what was done since the last time is as good as the step to the level takes.
+    /// Returns true if the work since the last verification is as good as the step to the current level requires.
     fn is_verified(&self, config: &TrustConfig, category: Option<Category>) -> bool {
         let gate = self.level_of(category).by().and_then(|transition| config.gate(category, transition));
         let least = gate.and_then(Gate::quality_min).unwrap_or(USUAL_QUALITY);
         self.tracks.get(&category).is_some_and(|track| track.record.quality_lately() >= least)
     }
 
-    /// As if all had been done that is due until then, where nobody has anything to lose by it.
+    /// Advances the spans up to that time without effect, if there is no level to lose.
     fn skip(&mut self, decay: &ReVerification, until: Timestamp) {
         let Some(life) = &mut self.life else { return };
         life.idle_from = last_end(life.idle_from, decay.decay_on_idle_days, until);
@@ -129,12 +129,12 @@ impl Life {
     }
 }
 
-/// The end of a span of so many days; of one that is longer than time is, the end of that.
+/// Returns the end of a span of that many days; at most the end of time.
 fn after(from: Timestamp, span_days: u32) -> Timestamp {
     from.checked_add(days(span_days)).unwrap_or(Timestamp::MAX)
 }
 
-/// The end of the last of the spans from there on that is over by then.
+/// Returns the end of the last complete span before that time.
 fn last_end(from: Timestamp, span_days: u32, until: Timestamp) -> Timestamp {
     let spans = days_between(from, until).checked_div(span_days).unwrap_or_default();
     after(from, spans.saturating_mul(span_days))

@@ -1,57 +1,57 @@
-//! The one way to another level.
+//! Changes of levels: the only constructors of a new level.
 
 use super::gate::Gate;
 use belljar_contract::trust::{ProposedPromotion, Transition, TrustLevel};
 use uuid::Uuid;
 
-/// A level that a track may take: whoever holds one holds what allows it.
+/// Level that a track may take. Each value was made by a rule that allows it.
 #[derive(Debug)]
 pub(super) struct NewLevel(TrustLevel);
 
-/// A person's approval of a promotion.
+/// Approval of a promotion by a user.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Approval {
-    /// What they approved of.
+    /// Id of the approved proposal.
     pub(super) proposal_id: Uuid,
-    /// The step, as it was put to them.
+    /// Step, as it was shown to the user.
     pub(super) transition: Transition,
 }
 
-/// The highest level that anybody has without having been approved of for it.
+/// Highest level without an approval.
 pub(super) const HIGHEST_BY_ITSELF: TrustLevel = TrustLevel::Standard;
 
 // === impl NewLevel ===
 
 impl NewLevel {
-    /// The level that one is hired with, where nothing ever changes it by itself: what a person has configured.
+    /// Returns the configured level at hiring, where levels never change automatically.
     pub(super) fn fixed(level: TrustLevel) -> Self {
         Self(level)
     }
 
-    /// The level that one begins with, where it is earned.
+    /// Returns the level at hiring, where levels are earned.
     pub(super) fn begun(level: TrustLevel) -> Self {
         Self(level.min(HIGHEST_BY_ITSELF))
     }
 
-    /// A lower one; nothing if it isn't lower.
+    /// Returns a lower level; `None` if it isn't lower.
     pub(super) fn lowered(from: TrustLevel, to: TrustLevel) -> Option<Self> {
         (to < from).then_some(Self(to))
     }
 
-    /// The level that a step leads to whose gate was met; nothing where a person is to be asked, and so never `elevated`.
+    /// Returns the level of a step whose gate is met; `None` if it requires an approval, as `elevated` always does.
     pub(super) fn earned(from: TrustLevel, transition: Transition, gate: &Gate) -> Option<Self> {
         let asks = gate.asks_person || transition.to() > HIGHEST_BY_ITSELF;
         (transition.from() == from && !asks).then_some(Self(transition.to()))
     }
 
-    /// The level that a person raises one to, as far as that goes without a proposal.
+    /// Returns the level that a user raises an agent to, up to the highest one without a proposal.
     pub(super) fn raised(from: TrustLevel, to: TrustLevel) -> Option<Self> {
         let to = to.min(HIGHEST_BY_ITSELF);
         (to > from).then_some(Self(to))
     }
 
-    /// The level that a proposal leads to which a person approved of; nothing if they approved of another one, or if it
-    /// doesn't begin where one is.
+    /// Returns the level of an approved proposal; `None` if another one was approved, or if it doesn't begin at the current
+    /// level.
     pub(super) fn approved(
         from: TrustLevel,
         proposal: &ProposedPromotion,
@@ -63,7 +63,7 @@ impl NewLevel {
         is_this.then_some(Self(proposal.transition.to()))
     }
 
-    /// The level.
+    /// Returns the level.
     pub(super) fn get(&self) -> TrustLevel {
         self.0
     }

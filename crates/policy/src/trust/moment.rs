@@ -1,11 +1,11 @@
-//! When something is decided, under which configuration, and what for.
+//! Time, configuration and cause of a decision.
 
 use super::config::TrustConfig;
 use belljar_contract::id::UserId;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// A time at which something is decided.
+/// Moment of a decision.
 #[derive(Debug)]
 pub(super) struct Moment<'c> {
     pub(super) config: &'c TrustConfig,
@@ -13,19 +13,19 @@ pub(super) struct Moment<'c> {
     pub(super) cause: Cause,
 }
 
-/// What brings a change about, besides the time that passes.
+/// Cause of a change, besides the passing of time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cause {
     pub(super) event_id: Option<Uuid>,
     pub(super) approval_id: Option<Uuid>,
-    /// Who said so, and why.
+    /// User who decided, and the reason.
     pub(super) word: Option<(UserId, String)>,
 }
 
 // === impl Moment ===
 
 impl<'c> Moment<'c> {
-    /// One at which time has passed, and nothing else.
+    /// Returns a moment at which only time has passed.
     pub(super) fn of_time(config: &'c TrustConfig, at: Timestamp) -> Self {
         Self { config, at, cause: Cause::default() }
     }

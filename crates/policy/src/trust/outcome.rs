@@ -1,70 +1,70 @@
-//! What comes of an event.
+//! Outcomes of events.
 
 use belljar_contract::trust::{ProposedPromotion, TrustChange};
 use uuid::Uuid;
 
-/// Something that came of an event, or of the time that passed until it.
+/// Outcome of an event, or of the time that passed until it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// A level is another.
+    /// A level has changed.
     Changed(TrustChange),
-    /// A person is to be asked.
+    /// A user's approval is needed.
     NeedsApproval(ProposedPromotion),
-    /// A person need not be asked any more: what they would say to this proposal counts for nothing.
+    /// A proposal was withdrawn: an answer to it has no effect any more.
     Withdrawn {
-        /// The proposal.
+        /// Id of the proposal.
         proposal_id: Uuid,
     },
     /// The event changes nothing.
     Ignored(Ignored),
 }
 
-/// Why an event changes nothing.
+/// Reason why an event changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Ignored {
-    /// It is about another agent.
+    /// The event belongs to another agent.
     #[error("the event is about another agent")]
     OtherAgent,
-    /// It happened before what has been worked out by now. All events from the beginning give what it leads to.
+    /// The event is older than the evaluated time. A replay of all events includes it.
     #[error("the event comes after a later one, or after a look at a later time")]
     Late,
-    /// There was one of its id.
+    /// There was an event with the same id.
     #[error("there is an event of this id already")]
     Duplicate,
-    /// It has yet to happen.
+    /// The event is in the future.
     #[error("the event has yet to happen")]
     NotYet,
-    /// Nobody has hired the agent.
+    /// The agent was not hired.
     #[error("nobody has hired the agent")]
     NotHired,
-    /// It has been hired already.
+    /// The agent is already hired.
     #[error("the agent has been hired already")]
     HiredAlready,
-    /// Levels are what people say they are.
+    /// Levels are only set by users.
     #[error("trust is disabled: no event but a person's word changes a level")]
     Disabled,
     /// There is one level for all categories.
     #[error("no category has a level of its own")]
     NoCategories,
-    /// Nothing like it is proposed.
+    /// There is no such proposal.
     #[error("nothing like it is proposed, or not any more")]
     NotProposed,
-    /// The agent doesn't have what it takes, by now.
+    /// The agent doesn't meet the requirements any more.
     #[error("what was proposed is not justified any more")]
     NotJustified,
-    /// No command has checked what came of the job.
+    /// No command has checked the result of the job.
     #[error("no acceptance criterion of the job was checked by a command")]
     Unchecked,
-    /// A job of the same content or of the same task has counted.
+    /// A job with the same content or task has already counted.
     #[error("a job with the same content, or of the same task, has counted already")]
     Repeated,
-    /// As many jobs have counted lately as may.
+    /// The limit of counted jobs per time is reached.
     #[error("as many jobs as may have counted within the last hour or day")]
     TooFast,
-    /// No such job counts.
+    /// No such job has counted.
     #[error("no job of that id counts for the agent, or not any more")]
     NotCounted,
-    /// The job was assessed.
+    /// The job is already assessed.
     #[error("the job has been assessed already")]
     Assessed,
 }
@@ -72,7 +72,7 @@ pub enum Ignored {
 // === impl Ignored ===
 
 impl Ignored {
-    /// A stable name of it.
+    /// Returns a stable code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::OtherAgent => "other_agent",

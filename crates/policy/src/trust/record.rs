@@ -1,17 +1,17 @@
-//! What an agent has done, as far as it counts.
+//! Record of an agent's work, as far as it counts.
 //!
-//! What nobody has said counts as nothing, never as good: a task of unknown quality has none, and a share of fewer tasks than
-//! say something is one of as many.
+//! Unknown values count as zero, never as good. A task of unknown quality has quality 0. A share of fewer tasks than the
+//! minimum is computed over the minimum.
 
 use belljar_contract::trust::{Quality, Share};
 use jiff::{SignedDuration, Timestamp};
 
-/// Sums over what was done since the record was begun. What is reckoned from them are whole numbers.
+/// Sums over the work since the record was begun. All results are integers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     since: Timestamp,
     completed: u64,
-    /// Those of them that are jobs which were not assessed.
+    /// Number of completed tasks that are unassessed jobs.
     jobs: u64,
     failed: u64,
     difficulty: u64,
@@ -23,42 +23,42 @@ pub(super) struct Record {
     lately: Lately,
 }
 
-/// How the last tasks went, the last one lowest: a bit for each that failed.
+/// Results of the latest tasks, the latest in the lowest bit; 1 for a failure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Recent {
     failures: u32,
     tasks: u32,
 }
 
-/// What was completed since the agent was last looked at again.
+/// Work since the last verification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Lately {
     completed: u64,
     quality: u64,
 }
 
-/// A completed task.
+/// Completed task.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Completed {
     pub(super) difficulty: Share,
     pub(super) quality: Quality,
 }
 
-/// So many of the last tasks say how often an agent fails now.
+/// Number of latest tasks that the error rate covers.
 const RECENT: u32 = 20;
 
-/// Fewer tasks say too little: a share of them is one of as many.
+/// Minimum number of tasks for a share; fewer count as this many.
 const FEWEST: u64 = 10;
 
-/// A day, whatever clocks do.
+/// Length of a day in hours, regardless of clock changes.
 const HOURS_OF_DAY: i64 = 24;
 
-/// That many days.
+/// Returns that number of days.
 pub(super) fn days(days: u32) -> SignedDuration {
     SignedDuration::from_hours(HOURS_OF_DAY * i64::from(days))
 }
 
-/// Whole days from one time to another; none where that came before.
+/// Returns the number of whole days between two times; 0 if `to` is earlier.
 pub(super) fn days_between(from: Timestamp, to: Timestamp) -> u32 {
     u32::try_from(to.duration_since(from).as_hours() / HOURS_OF_DAY).unwrap_or_default()
 }
@@ -66,7 +66,7 @@ pub(super) fn days_between(from: Timestamp, to: Timestamp) -> u32 {
 // === impl Record ===
 
 impl Record {
-    /// An empty one.
+    /// Returns an empty record.
     pub(super) fn begun(since: Timestamp) -> Self {
         Self {
             since,
@@ -83,12 +83,12 @@ impl Record {
         }
     }
 
-    /// One that is empty but for what the agent is yet to be looked at again for.
+    /// Returns a record that is empty except for the work that is not yet verified.
     pub(super) fn begun_anew(&self, since: Timestamp) -> Self {
         Self { lately: self.lately, ..Self::begun(since) }
     }
 
-    /// One in which there is how the last tasks went, besides: nobody's failures are forgotten for a no.
+    /// Returns such a record with the results of the latest tasks: a denial doesn't erase failures.
     pub(super) fn begun_after_denial(&self, since: Timestamp) -> Self {
         Self { recent: self.recent, ..self.begun_anew(since) }
     }
@@ -107,7 +107,7 @@ impl Record {
         self.jobs = self.jobs.saturating_add(1);
     }
 
-    /// Adds what was said of one of the jobs, which is judged by that.
+    /// Adds the assessment of one of the jobs, which then counts as judged.
     pub(super) fn assess(&mut self, task: Completed, is_lately: bool) {
         self.jobs = self.jobs.saturating_sub(1);
         self.difficulty = self.difficulty.saturating_add(task.difficulty.steps());
@@ -117,7 +117,7 @@ impl Record {
         }
     }
 
-    /// Whether a part of it is jobs, which no person has judged.
+    /// Returns true if it includes jobs that no user has judged.
     pub(super) fn has_jobs(&self) -> bool {
         self.jobs > 0
     }
@@ -133,7 +133,7 @@ impl Record {
         self.feedbacks = self.feedbacks.saturating_add(1);
     }
 
-    /// The agent was looked at again.
+    /// Notes that the agent was verified.
     pub(super) fn verify(&mut self) {
         self.lately = Lately::default();
     }
@@ -150,52 +150,52 @@ impl Record {
         self.failed
     }
 
-    /// How well completed tasks were done.
+    /// Returns the average quality of completed tasks.
     pub(super) fn quality(&self) -> Quality {
         Quality::from_steps(self.quality.checked_div(self.completed).unwrap_or_default())
     }
 
-    /// How well those were that were completed since the agent was last looked at again.
+    /// Returns the average quality of tasks since the last verification.
     pub(super) fn quality_lately(&self) -> Quality {
         Quality::from_steps(self.lately.quality.checked_div(self.lately.completed).unwrap_or_default())
     }
 
-    /// How hard completed tasks were.
+    /// Returns the average difficulty of completed tasks.
     pub(super) fn difficulty(&self) -> Share {
         Share::from_steps(self.difficulty / self.completed.max(FEWEST))
     }
 
-    /// How many of all tasks were completed.
+    /// Returns the share of tasks that were completed.
     pub(super) fn completion_rate(&self) -> Share {
         share(self.completed, self.completed.saturating_add(self.failed).max(FEWEST))
     }
 
-    /// How many of the last tasks were completed; those that there weren't are none of them.
+    /// Returns the share of the latest tasks that succeeded; missing tasks count as not successful.
     pub(super) fn recent_successes(&self) -> Share {
         share(u64::from(self.recent.tasks - self.recent.failed()), u64::from(RECENT))
     }
 
-    /// At how many of the last tasks the agent failed. Of fewer than say something it is not yet many.
+    /// Returns the share of the latest tasks that failed. For few tasks the minimum number is the base, so that it stays low.
     pub(super) fn error_rate(&self) -> Share {
         share(u64::from(self.recent.failed()), u64::from(self.recent.tasks).max(FEWEST))
     }
 
-    /// How content people were.
+    /// Returns the average feedback of users.
     pub(super) fn feedback(&self) -> Share {
         Share::from_steps(self.feedback.checked_div(self.feedbacks).unwrap_or_default())
     }
 
-    /// Whole days since the record was begun.
+    /// Returns the number of whole days since the record was begun.
     pub(super) fn active_days(&self, now: Timestamp) -> u32 {
         days_between(self.since, now)
     }
 
-    /// The last failure, or the beginning of the record.
+    /// Returns the time of the latest failure, or the beginning of the record.
     pub(super) fn clean_since(&self) -> Timestamp {
         self.last_failed_at.unwrap_or(self.since)
     }
 
-    /// Whole days without a failure. The record must have them: before it there were none.
+    /// Returns the number of whole days without a failure within the record.
     pub(super) fn clean_days(&self, now: Timestamp) -> u32 {
         days_between(self.clean_since(), now)
     }

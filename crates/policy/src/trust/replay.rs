@@ -1,4 +1,4 @@
-//! The trust in an agent, from the beginning.
+//! Replays all events of an agent.
 
 use super::outcome::{Ignored, Outcome};
 use super::{Trust, TrustConfig};
@@ -12,18 +12,18 @@ use std::iter::Peekable;
 use std::vec::IntoIter;
 use uuid::Uuid;
 
-/// What comes of all events.
+/// Result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
-    /// The trust in the agent.
+    /// Trust in the agent.
     pub trust: Trust,
-    /// How each level came about, the last one last.
+    /// All changes of levels, the latest last.
     pub changes: Vec<TrustChange>,
-    /// The events that change nothing, and why.
+    /// Events that changed nothing, with the reasons.
     pub ignored: Vec<(Uuid, Ignored)>,
 }
 
-/// The trust in an agent as time goes by: what is recorded is gone through once, however often somebody asks.
+/// Trust in an agent over time. The events are replayed once, however many times are asked for.
 #[derive(Debug)]
 pub struct History<'e> {
     config: &'e TrustConfig,
@@ -31,12 +31,12 @@ pub struct History<'e> {
     changes: Vec<TrustChange>,
     ignored: Vec<(Uuid, Ignored)>,
     known: BTreeSet<Uuid>,
-    /// What is yet to come, by time.
+    /// Events still to come, by time.
     ahead: Peekable<IntoIter<&'e TrustEvent>>,
 }
 
-/// Works out the trust in an agent from the events that are recorded of it, in whatever order they come. The same events, and the same
-/// time, give the same, however often it was worked out before.
+/// Computes the trust in an agent from its recorded events, in any order. The same events and the same time give the same
+/// result.
 pub fn replay<'e>(
     config: &'e TrustConfig,
     agent: &AgentId,
@@ -52,7 +52,7 @@ pub fn replay<'e>(
 // === impl History ===
 
 impl<'e> History<'e> {
-    /// That of an agent, by the events that are recorded of it, in whatever order they come.
+    /// Creates the history of an agent from its recorded events, in any order.
     pub fn new(
         config: &'e TrustConfig,
         agent: &AgentId,
@@ -70,7 +70,7 @@ impl<'e> History<'e> {
         }
     }
 
-    /// What had come of it by then. Times are asked for in their order: one that was passed already is as the last one.
+    /// Returns the result up to that time. Times must not decrease; an earlier one counts as the latest.
     pub fn at(&mut self, now: Timestamp) -> Replay {
         while let Some(event) = self.ahead.next_if(|event| event.at <= now) {
             self.apply(event);
@@ -103,7 +103,7 @@ impl<'e> History<'e> {
 // === impl Replay ===
 
 impl Replay {
-    /// All of it, to be told.
+    /// Returns the result for display.
     pub fn told(&self, config: &TrustConfig) -> AgentTrust {
         let ignored =
             |(event_id, why): &(Uuid, Ignored)| IgnoredEvent { event_id: *event_id, why: why.to_string() };
@@ -114,12 +114,13 @@ impl Replay {
         }
     }
 
-    /// Why an event changes nothing, if it doesn't.
+    /// Returns the reason why an event changes nothing; `None` if it changes something.
     pub fn ignored(&self, event_id: Uuid) -> Option<Ignored> {
         self.ignored.iter().find(|(id, _)| *id == event_id).map(|(_, why)| *why)
     }
 
-    /// What the agent has come to by it; nothing, if nobody has hired it. Where nothing is earned, it is what a person has said, if one has.
+    /// Returns the levels that the agent has earned; `None` if it wasn't hired. If nothing is earned, returns levels that a
+    /// user has set, if any.
     pub fn earned(&self, config: &TrustConfig) -> Option<Earned> {
         self.trust.life.as_ref()?;
         let is_said = || self.changes.iter().any(|change| change.reason == ChangeReason::Manual);
@@ -138,7 +139,7 @@ impl Replay {
     }
 }
 
-/// What the last change means for what it does by itself: until something else is said of it, or it has come up again.
+/// Returns the setback that the last change means. It ends with the next change of any kind.
 fn setback(last: &TrustChange) -> Option<Setback> {
     match last.reason {
         ChangeReason::ErrorRate => Some(Setback::HighErrorRate),

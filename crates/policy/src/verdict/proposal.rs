@@ -1,4 +1,4 @@
-//! The least that would have to be given so that a call is done.
+//! Smallest grants that would allow a call.
 
 use crate::autonomy::Autonomy;
 use crate::constraint::Dimension;
@@ -6,12 +6,12 @@ use belljar_contract::action::ActionType;
 use belljar_contract::tool::ToolName;
 use std::collections::BTreeSet;
 
-/// Such a grant.
+/// Grant that would allow a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proposal {
-    /// A yes to this call, with these arguments, once; and what would have all such calls be done.
+    /// A single approval of this call with these arguments, or a lasting change for all such calls.
     Call(Lasting),
-    /// Another value in one dimension: a sandbox with less would not let it be done, whatever a person says.
+    /// Another value in one dimension: a sandbox with the current one would not allow the call, even if a user approves it.
     Constraint {
         /// The dimension.
         dimension: Dimension,
@@ -20,27 +20,27 @@ pub enum Proposal {
     },
 }
 
-/// What would have all such calls be done, without a question.
+/// Configuration changes that would allow all such calls without an approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lasting {
-    /// The tool, among those that the agent may call.
+    /// Add the tool to those that the agent may call.
     pub(super) allows_tool: bool,
-    /// What is left of the level's `requires_approval` without the action.
+    /// Rest of the level's `requires_approval` without the action.
     pub(super) requires_approval: Option<BTreeSet<ActionType>>,
-    /// The action, among those that need no yes.
+    /// Add the action to those that need no approval.
     pub(super) auto_approve: Option<ActionType>,
-    /// The action, no longer in these lists.
+    /// Remove the action from these lists.
     pub(super) not_in: Vec<(&'static str, ActionType)>,
-    /// The agent was set back, and no configuration changes that.
+    /// The agent had a setback, and no configuration changes that.
     pub(super) is_set_back: bool,
-    /// What has to be said elsewhere in the configuration.
+    /// Change elsewhere in the configuration.
     pub(super) elsewhere: Option<String>,
 }
 
 // === impl Proposal ===
 
 impl Proposal {
-    /// Its name in records.
+    /// Returns the name in records.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Call(_) => "call",
@@ -48,7 +48,7 @@ impl Proposal {
         }
     }
 
-    /// What a configuration would say so that such calls are done from then on.
+    /// Returns the configuration that would allow such calls from then on.
     pub fn in_configuration(&self, agent: &str, tool: &ToolName) -> String {
         match self {
             Self::Call(lasting) => lasting.in_configuration(agent, tool),
@@ -57,7 +57,7 @@ impl Proposal {
     }
 }
 
-/// An action as a text of YAML: with its colon it is one without quotes, too, which isn't plain to see.
+/// Returns an action as a quoted YAML scalar. Its colon makes that clearer, although quotes are optional.
 fn quoted(action: &ActionType) -> String {
     format!("'{action}'")
 }
@@ -73,12 +73,12 @@ fn of_constraint(dimension: &dyn std::fmt::Display, value: &str) -> String {
 // === impl Lasting ===
 
 impl Lasting {
-    /// That of a tool which itself takes a yes: what has to be said where the tool is configured.
+    /// Returns the change for a tool that itself requires an approval: it is made where the tool is configured.
     pub fn elsewhere(change: String) -> Self {
         Self { elsewhere: Some(change), ..Self::default() }
     }
 
-    /// Adds what keeps the autonomy from asking about an action.
+    /// Adds the changes that end approval requests of the autonomy for an action.
     pub(super) fn for_autonomy(self, autonomy: &Autonomy, action: &ActionType) -> Self {
         let (of_house, of_agent) = autonomy.lists_with(action);
         let lists = [(of_house, "`autonomy.human_approval`"), (of_agent, "the agent's `human_approval`")];

@@ -1,4 +1,4 @@
-//! The rules by which calls are judged, each with a stable name.
+//! Rules by which calls are judged, each with a stable name.
 
 use crate::autonomy::{AskedBy, AutonomyLevel};
 use crate::constraint::Violation;
@@ -8,45 +8,45 @@ use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use std::fmt;
 
-/// A rule.
+/// Rule that decided about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rule {
-    /// Agents of its kind don't get the tool.
+    /// Agents of this kind don't get the tool.
     Kind(DenyReason),
-    /// The tool is among those that the agent may not call.
+    /// The agent's denylist names the tool.
     DeniedList,
-    /// The agent's level has no tools of its category.
+    /// The agent's level doesn't include the tool's category.
     Level {
         /// The level.
         level: AccessLevel,
         /// The category.
         category: Category,
     },
-    /// A constraint is against it.
+    /// A constraint denies the call.
     Constraint(Violation),
-    /// The level or the agent's own rules have a person be asked.
+    /// The level or the agent's own rules require an approval.
     RequiresApproval,
-    /// So has what the agent may do by itself.
+    /// The agent's autonomy requires an approval.
     Autonomy {
-        /// How much that is.
+        /// Level of autonomy.
         level: AutonomyLevel,
-        /// What says so.
+        /// Reason.
         asked_by: AskedBy,
     },
-    /// The tool itself takes a yes for this call.
+    /// The tool itself requires an approval for this call.
     Tool,
-    /// It takes a person's yes, and there is nobody who could give it.
+    /// The call requires an approval, and no approver is available.
     NoApprover,
-    /// A person has said yes to it.
+    /// A user has approved the call.
     Approved,
-    /// It may be done.
+    /// The call is allowed.
     Permitted(Basis),
 }
 
 // === impl Rule ===
 
 impl Rule {
-    /// Its name in records.
+    /// Returns the name in records.
     pub fn code(&self) -> String {
         match self {
             Self::Kind(reason) => reason.as_str().to_owned(),

@@ -1,4 +1,4 @@
-//! Every level, category and value of every dimension, against what is written down of each.
+//! Tests of every level, category and value of every dimension against the specification.
 
 use super::*;
 use crate::access::{AccessRules, ConstraintOverrides};
@@ -13,7 +13,7 @@ use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
 use belljar_contract::tool::ToolName;
 
-/// A tool, and in which dimensions something can be against it, with the values that are enough.
+/// Tool, with the dimensions that can deny it and their sufficient values.
 struct Row {
     name: &'static str,
     category: Category,
@@ -27,7 +27,7 @@ const fn row(name: &'static str, category: Category, action: Leaf) -> Row {
     Row { name, category, action, reaches_out: false, leaves: false, git: None }
 }
 
-/// A tool of each kind that is told from the others anywhere.
+/// Returns a tool of each kind that any rule distinguishes.
 fn rows() -> Vec<Row> {
     let mut rows: Vec<Row> = Category::ALL
         .into_iter()
@@ -70,7 +70,8 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// What comes of it, by the written order: network, terminal, git, what code runs in; then the level; then the yes.
+/// Returns the expected decision, in the specified order: network, terminal, git, isolation of code; then the level; then
+/// approvals.
 fn expected(
     row: &Row,
     level: AccessLevel,
@@ -155,7 +156,7 @@ fn every_level_category_and_constraint_is_judged_as_it_is_written_down() {
     assert_eq!(judged_of_all, 5 * 324 * 28 * 3);
 }
 
-/// Every value of every dimension with every other.
+/// Returns every combination of values of all dimensions.
 fn all_constraints() -> Vec<ConstraintOverrides> {
     let asks = [Vec::new(), vec![ActionType::from(Leaf::DbMutate), Leaf::VcsRead.into()]];
     let mut all = Vec::new();
@@ -232,7 +233,7 @@ fn each_verdict_says_by_which_rule_and_what_the_least_is_that_would_change_it() 
     );
 }
 
-/// A yes is asked for in more cases, never in fewer: no autonomy lets through what the level has a person asked for.
+/// Autonomy can only require more approvals: it never allows what the level requires an approval for.
 #[test]
 fn autonomy_only_asks_for_more() {
     let rules = AccessRules::default();

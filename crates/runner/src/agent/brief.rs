@@ -1,4 +1,4 @@
-//! What is to be achieved, as it is known before anything of the job has run that could say otherwise.
+//! Aim of the agent, fixed before anything of the job has run that could change it.
 
 use super::material::Material;
 use super::todo::{TodoFile, TodoList};
@@ -8,7 +8,7 @@ use belljar_contract::job::Job;
 use belljar_contract::result::Failure;
 use std::path::Path;
 
-/// Such.
+/// Material for the agent, its todo file, and the todo list of an earlier run.
 pub(crate) struct Brief {
     pub(super) material: Material,
     pub(super) file: TodoFile,
@@ -21,9 +21,10 @@ const NOTHING_TO_ACHIEVE: &str = "nothing to achieve: the job has `inference`, n
 // === impl Brief ===
 
 impl Brief {
-    /// Of a job whose file is in that directory, if it came in one; nothing where steps are all that there is to do.
+    /// Reads the brief of a job from its document and from files in its directory, if it came in one. Returns `None` if
+    /// the job has only steps.
     ///
-    /// A job that names models and gives them nothing to achieve is refused: its success would say nothing.
+    /// A job that names models and gives them nothing to achieve is refused: its success would mean nothing.
     pub(crate) fn of(job: &Job, directory: Option<&Path>, log: &Log<'_>) -> Result<Option<Self>, Failure> {
         let context = directory.map(|directory| directory.join("context"));
         let material = Material::gather(job, context.as_deref(), log)
@@ -31,7 +32,7 @@ impl Brief {
         let has_steps = !job.steps.is_empty();
         let has_aim = match job.inference {
             Some(_) => material.has_an_aim(has_steps),
-            // Steps carry out what is required of them; what is to be verified is verified with and without them.
+            // In a job without models, the steps fulfil the requirements; acceptance criteria are verified in any case.
             None => !material.criteria.is_empty() || (!has_steps && material.has_an_aim(has_steps)),
         };
         if !has_aim {

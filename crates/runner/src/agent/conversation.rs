@@ -1,74 +1,75 @@
-//! What has been said between the agent and a model, in no provider's words.
+//! Conversation between the agent and a model, independent of a provider's format.
 
 use super::window::OF_ANSWER;
 use serde_json::Value;
 
-/// What one side has said, the earliest first.
+/// Entry of a conversation, which is in chronological order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Entry {
-    /// What the runner says.
+    /// Message of the runner.
     Note(String),
-    /// What a model has said.
+    /// Message of a model.
     Said {
         text: Option<String>,
         calls: Vec<Call>,
-        /// How the provider wrote the calls: some want them back letter by letter.
+        /// Calls in the provider's format: some providers require them back unchanged.
         raw_calls: Option<Value>,
     },
-    /// What came of a call.
+    /// Result of a call.
     Outcome { call: Call, text: String },
 }
 
-/// A tool that a model wants.
+/// A tool call that a model requests.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Call {
     pub(super) id: String,
-    /// Whether the provider gave it its id.
+    /// True if the provider assigned the id.
     pub(super) is_named: bool,
     pub(super) tool: String,
-    /// As the model has written them.
+    /// Arguments as the model has written them.
     pub(super) arguments: String,
 }
 
-/// What a model is told of a tool.
+/// Definition of a tool for a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Definition {
-    /// As providers allow it: letters, digits, `_` and `-`.
+    /// Name in the characters that providers allow: letters, digits, `_` and `-`.
     pub(super) name: String,
     pub(super) description: String,
     /// A JSON Schema of an object.
     pub(super) schema: Value,
 }
 
-/// All that one request carries.
+/// All data of one request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'r> {
     pub(super) system: &'r str,
     pub(super) conversation: &'r [Entry],
-    /// What is so just now; said last, and not kept.
+    /// Present state, sent last and not kept in the conversation.
     pub(super) runtime: &'r str,
     pub(super) tools: &'r [Definition],
-    /// Tokens that the request may take with its answer.
+    /// Maximum number of tokens of the request with its answer.
     pub(super) context_tokens: u32,
-    /// Whether what is so just now is said with what comes first: some providers take nobody's word between a tool's and a model's.
+    /// True if the present state is sent with the system message: some providers accept no message between a tool's and
+    /// a model's.
     pub(super) is_said_first: bool,
 }
 
-/// What a model answers.
+/// Answer of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reply {
     pub(super) entry: Entry,
-    /// As the model counts them; nothing if it doesn't say.
+    /// Tokens as the model reports them; `None` if it doesn't.
     pub(super) prompt_tokens: Option<u64>,
     pub(super) completion_tokens: Option<u64>,
-    /// It was cut for length.
+    /// True if the answer was cut for length.
     pub(super) is_cut: bool,
 }
 
 // === impl Request ===
 
 impl Request<'_> {
-    /// Tokens that the answer may take.
+    /// Returns the maximum number of tokens of the answer.
     pub(super) fn answer_tokens(&self) -> u32 {
         (self.context_tokens / OF_ANSWER).max(1)
     }
@@ -77,7 +78,8 @@ impl Request<'_> {
 // === impl Call ===
 
 impl Call {
-    /// Its arguments, if they are what arguments have to be; what isn't would have every later request refused.
+    /// Returns the arguments if they are an object, else an empty one: providers would refuse every later request with
+    /// invalid arguments.
     pub(super) fn object(&self) -> Value {
         let read = serde_json::from_str::<Value>(&self.arguments).ok();
         read.filter(Value::is_object).unwrap_or_else(|| Value::Object(serde_json::Map::new()))
@@ -91,7 +93,7 @@ impl Call {
 // === impl Entry ===
 
 impl Entry {
-    /// Its bytes, as far as they are the conversation's own.
+    /// Returns the number of bytes that belong to the conversation itself.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Note(text) => text.len(),

@@ -1,8 +1,8 @@
-//! Which of the gateway's tools a model is told all about (`spec/3 §Progressive Tool Disclosure`).
+//! Progressive disclosure of the gateway's tools to a model (`spec/3 §Progressive Tool Disclosure`).
 //!
-//! Where there are few, all of them. Where there are many, a line of each stands in every request (L1); what takes room, its
-//! description and its schema (L2), is loaded when the model asks for it, and goes again, the oldest first, when room is
-//! needed. What there is to read of a tool (L3) is read when the model asks for that. Only what is loaded may be called.
+//! If there are few tools, all are disclosed in full. If there are many, every request has one line for each (L1).
+//! Descriptions and schemas (L2) are loaded when the model asks for them, and unloaded, oldest first, when space is
+//! needed. A tool's documents (L3) are read when the model asks for them. Only loaded tools may be called.
 
 use super::toolbox::{Known, Toolbox};
 use super::window::BYTES_OF_A_TOKEN;
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What is loaded, and how much may be.
+/// Loaded tools, and their limits.
 #[derive(Debug, Default)]
 pub(super) struct Disclosure {
-    /// Whether there is anything to load at all.
+    /// True if tools must be loaded before use.
     is_on: bool,
-    /// Bytes of the lines in every request, and of what is loaded.
+    /// Maximum number of bytes of the lines in every request, and of the loaded definitions.
     l1: usize,
     l2: usize,
-    /// Places in the toolbox, the oldest first.
+    /// Indices in the toolbox, the oldest first.
     loaded: Vec<usize>,
 }
 
@@ -30,20 +30,20 @@ pub(super) struct TooLarge {
     room: usize,
 }
 
-/// More tools than this are told of line by line.
+/// Maximum number of tools that are disclosed in full at once.
 const FEW: usize = 30;
-/// Tokens, and the part of the window that they never exceed.
+/// Maximum number of tokens, and divisor of the window for a smaller maximum.
 const L1: (usize, usize) = (3_000, 8);
 const L2: (usize, usize) = (15_000, 2);
-/// A window that is fuller than this, in percent, has no room for what was loaded long ago.
+/// Fill of the window, in percent, above which the oldest loaded tools are unloaded.
 const FULL_PERCENT: usize = 80;
-/// Characters of a summary; where that is too much, less.
+/// Lengths of summaries in characters, to be tried in this order until all lines fit.
 const SUMMARIES: [usize; 4] = [120, 50, 20, 0];
 
 // === impl Disclosure ===
 
 impl Disclosure {
-    /// Of a window of so many tokens.
+    /// Creates the disclosure for a window of that many tokens.
     pub(super) fn of(toolbox: &Toolbox, window: u32) -> Self {
         let bytes = |(most, part): (usize, usize)| most.min(window as usize / part) * BYTES_OF_A_TOKEN;
         let (l1, l2) = (bytes(L1), bytes(L2));
@@ -59,12 +59,12 @@ impl Disclosure {
         !self.is_on || self.loaded.contains(&at)
     }
 
-    /// Those that are loaded, the oldest first, where there is anything to load.
+    /// Returns the loaded tools, the oldest first; none if nothing needs to be loaded.
     pub(super) fn loaded<'t>(&self, toolbox: &'t Toolbox) -> impl Iterator<Item = &'t Known> {
         self.loaded.iter().filter_map(|&at| toolbox.tools().get(at))
     }
 
-    /// Loads one, and unloads the oldest as long as all are too much; the places of those.
+    /// Loads a tool, and unloads the oldest ones until all fit; returns the indices of the unloaded ones.
     pub(super) fn load(&mut self, at: usize, toolbox: &Toolbox) -> Result<Vec<usize>, TooLarge> {
         let size = |at: usize| toolbox.tools().get(at).map_or(0, Known::size);
         let mut unloaded = Vec::new();
@@ -84,8 +84,8 @@ impl Disclosure {
         Ok(unloaded)
     }
 
-    /// Unloads the oldest where the window is full to so many percent; never the last to have been loaded, or it could never
-    /// be called. Whether one was.
+    /// Unloads the oldest tool if the window is too full, but never the last loaded one, which could then never be
+    /// called. Returns true if one was unloaded.
     pub(super) fn relieve(&mut self, fill_percent: usize) -> bool {
         let is_due = fill_percent > FULL_PERCENT && self.loaded.len() > 1;
         if is_due {
@@ -94,7 +94,7 @@ impl Disclosure {
         is_due
     }
 
-    /// Unloads the oldest, whichever it is; whether there was one.
+    /// Unloads the oldest tool, even if it is the last; returns true if there was one.
     pub(super) fn give_way(&mut self) -> bool {
         let is_any = !self.loaded.is_empty();
         if is_any {
@@ -103,7 +103,8 @@ impl Disclosure {
         is_any
     }
 
-    /// The lines that stand in every request: shorter ones where there are many, and of categories where there are too many.
+    /// Returns the lines for every request: shorter ones if there are many tools, and only categories if there are too
+    /// many.
     pub(super) fn outline(&self, toolbox: &Toolbox) -> String {
         if !self.is_on {
             return String::new();
@@ -135,7 +136,7 @@ impl Disclosure {
         }
     }
 
-    /// What is said of each tool before it is loaded, a line each, of one category or of all.
+    /// Lists the tools of one category or of all, a line each.
     pub(super) fn list(&self, toolbox: &Toolbox, category: Option<&str>) -> Result<String, String> {
         let is_meant = |known: &&Known| category.is_none_or(|category| known.tool.category == category);
         let lines = toolbox.tools().iter().filter(is_meant).map(|known| {
@@ -160,7 +161,7 @@ impl Disclosure {
     }
 }
 
-/// All that is known of a tool.
+/// Returns the full definition of a tool.
 pub(super) fn body(known: &Known) -> Value {
     json!({
         "name": known.definition.name,
@@ -172,7 +173,7 @@ pub(super) fn body(known: &Known) -> Value {
     })
 }
 
-/// How many tools are of each.
+/// Returns the number of tools in each category.
 fn categories(toolbox: &Toolbox) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for known in toolbox.tools() {

@@ -1,4 +1,4 @@
-//! How an agent ends: it says that it is done, and what it was to achieve is looked at.
+//! End of an agent: it reports that it is done, and the criteria are checked.
 
 use super::conversation::Call;
 use super::tools::{Finding, Finish};
@@ -13,7 +13,7 @@ use belljar_contract::result::agent::{TodoItem, TodoOrigin, TodoStatus, Verified
 // === impl Agent ===
 
 impl Agent<'_> {
-    /// It says that it is done: then the criteria are looked at.
+    /// Handles the agent's report that it is done: the criteria are checked next.
     pub(super) fn finish(
         &mut self,
         call: Call,
@@ -62,7 +62,7 @@ impl Agent<'_> {
         }
     }
 
-    /// It says what it has found of the criteria.
+    /// Handles the agent's report on the criteria.
     pub(super) fn reported(
         &mut self,
         call: Call,

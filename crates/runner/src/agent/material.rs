@@ -1,4 +1,5 @@
-//! What the agent is told: from the job, and for what the job leaves out from files beside it (`spec/1 §Context Supplied to SBA`).
+//! Material for the agent: from the job, and from files beside it for what the job omits (`spec/1 §Context Supplied to
+//! SBA`).
 
 use crate::log::Log;
 use belljar_contract::job::Job;
@@ -12,7 +13,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// All of it.
+/// All material of an agent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Material {
     pub(super) persona: Option<Persona>,
@@ -30,7 +31,7 @@ pub(super) struct Material {
     pub(super) skill_ids: Vec<String>,
 }
 
-/// How something is done.
+/// Instructions for a kind of work.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Skill {
     pub(super) name: String,
@@ -51,16 +52,16 @@ struct Files {
 }
 
 const BASELINE: &str = include_str!("baseline.md");
-/// Who writes more than that into one file means something else.
+/// Maximum size of a file, in bytes. A larger one is a mistake.
 const LONGEST: u64 = 1 << 20;
 const MOST_SKILLS: usize = 100;
-/// Where a text that names a file has it.
+/// Directory that texts name for the files.
 const SHOWN_AT: &str = "/job/context/";
 
 // === impl Material ===
 
 impl Material {
-    /// What stands in the job counts; what doesn't is looked for in `directory`.
+    /// Gathers the material. The job takes precedence; what it omits is looked for in `directory`.
     pub(super) fn gather(job: &Job, directory: Option<&Path>, log: &Log<'_>) -> Result<Self, NoMaterial> {
         let files = Files::in_directory(directory)?;
         let of_job = job.context.clone().unwrap_or_default();
@@ -105,7 +106,7 @@ impl Material {
         })
     }
 
-    /// What is verified in the end: the criteria, or where there are none what the job asks for.
+    /// Returns the criteria that are verified in the end; without criteria, what the job asks for.
     pub(super) fn to_verify(&self) -> Vec<Criterion> {
         let asked_for = if self.requirements.is_empty() { self.task.as_slice() } else { &self.requirements };
         match self.criteria.is_empty() {
@@ -114,13 +115,13 @@ impl Material {
         }
     }
 
-    /// Whether there is something for an agent to do; where steps say what is done, a task alone is only told.
+    /// Returns true if there is work for an agent. In a job with steps, a task alone is only information.
     pub(super) fn has_an_aim(&self, has_steps: bool) -> bool {
         !self.requirements.is_empty() || !self.criteria.is_empty() || (!has_steps && self.task.is_some())
     }
 }
 
-/// The lines with the ids of the task and the job; none where the text about the task has both.
+/// Returns lines with the ids of the task and the job; empty if the text about the task has both.
 fn identity(job: &Job, task: &str) -> String {
     let (task_id, job_id) = (job.task_id.as_str(), job.job_id.as_str());
     match task.contains(task_id) && task.contains(job_id) {
@@ -129,7 +130,8 @@ fn identity(job: &Job, task: &str) -> String {
     }
 }
 
-/// Skills in whichever form: a text, a list of them, an object of them by name, or of objects with a name and a content.
+/// Reads skills in any of their forms: a text, a list of them, an object of them by name, or of objects with a name and
+/// a content.
 fn given_skills(given: Option<Value>) -> Vec<Skill> {
     let one = |name: Option<String>, value: Value| {
         let member =
@@ -151,7 +153,7 @@ fn given_skills(given: Option<Value>) -> Vec<Skill> {
     }
 }
 
-/// The items of a list in Markdown; a text that is none is one item.
+/// Returns the items of a Markdown list; another text is one item.
 fn items(text: Option<String>) -> Vec<String> {
     let text = text.unwrap_or_default();
     let marked =
@@ -178,7 +180,7 @@ impl Files {
         }
     }
 
-    /// A text, or the file that it names.
+    /// Returns the text, or the content of the file that it names.
     fn follow(&self, text: String) -> Result<String, NoMaterial> {
         match text.strip_prefix(SHOWN_AT).filter(|name| !name.contains(['\n', '/'])) {
             Some(name) => self.read(name)?.ok_or_else(|| self.trouble(name, "there is no such file")),
@@ -191,7 +193,7 @@ impl Files {
         self.read_in(directory, name, name)
     }
 
-    /// A regular file and nothing that it would lead to; nobody who would have to write to one of another kind is waited for.
+    /// Reads a regular file. Links are not followed, and a FIFO without a writer doesn't block.
     fn read_in(&self, directory: &OwnedFd, name: &str, shown: &str) -> Result<Option<String>, NoMaterial> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(directory, name, flags, Mode::empty()) {

@@ -1,4 +1,4 @@
-//! Models that may be asked: those of the job and no others, the first that answers, another when it doesn't.
+//! Models of the agent: only those of the job; the first that answers is used, and another when it fails.
 
 mod ollama;
 mod openai;
@@ -22,27 +22,28 @@ use std::time::{Duration, Instant};
 pub(super) struct Models {
     routes: Vec<Route>,
     candidates: Vec<Candidate>,
-    /// Who answered last, and is asked first.
+    /// Index of the candidate that answered last, which is asked first.
     current: usize,
 }
 
-/// Who has answered, and what.
+/// Answer of a model, with the model's name.
 pub(super) struct Answered {
     pub(super) model: String,
     pub(super) reply: Reply,
 }
 
-/// Why none has.
+/// Reason why no model has answered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoModel {
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
     #[error("what may be spent on models is spent: {said}")]
     Spent { said: String },
-    /// The run's own calls keep the agent from calling. A job can bring that about, so it is no failure of the provider.
+    /// Concurrent calls of the same run use up its allowance. A job can cause that, so it is not a failure of the
+    /// provider.
     #[error("other calls of this run use what it may use of models at once: {said}")]
     Held { said: String },
-    /// It is to be tried with less.
+    /// The request must be shortened.
     #[error("the request is too long: {said}")]
     TooLong { said: String },
     #[error("no model can be asked: {why}")]
@@ -53,19 +54,19 @@ pub(super) enum NoModel {
 struct Candidate {
     model: String,
     route: usize,
-    /// Why it is not asked any more.
+    /// Reason why it is not asked any more.
     is_out: Option<Reason>,
     /// See [`Request::is_said_first`].
     is_said_first: bool,
     limit: Limit,
 }
 
-/// Why a candidate gave no answer.
+/// Reason why a candidate gave no answer.
 #[derive(Clone)]
 struct Reason {
     model: String,
     said: String,
-    /// The model isn't there by that way. Another way may have it.
+    /// The model isn't available by that route. Another route may have it.
     is_absent: bool,
 }
 
@@ -73,20 +74,20 @@ const JSON: &str = "application/json";
 
 /// A model may think for that long.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// So often everybody is asked, and so long it is waited after each time; after the last there is nothing to wait for.
+/// Pauses after each round in which all candidates were tried; the last round has none.
 const ROUNDS: [Duration; 4] =
     [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(8), Duration::ZERO];
-/// Of one answer, so many calls are heard.
+/// Maximum number of calls in one answer; further ones are dropped.
 const MOST_CALLS: usize = 128;
 const LONGEST_ID: usize = 256;
-/// What a provider keeps in its calls is no longer, or goes.
+/// Maximum length of a provider's raw calls, in bytes; longer ones are dropped.
 const LONGEST_RAW: usize = 64 << 10;
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 // === impl Models ===
 
 impl Models {
-    /// Those that are allowed, by the ways that the environment names.
+    /// Creates candidates for the allowed models, by all routes that the environment names.
     pub(super) fn of_environment(allowed: &[String]) -> Result<Self, NoModel> {
         let routes = route::of_environment()?;
         let by_each = |model: &String| {
@@ -103,7 +104,7 @@ impl Models {
         Ok(Self { routes, candidates, current: 0 })
     }
 
-    /// The answer of the first that gives one.
+    /// Returns the first answer of a candidate.
     pub(super) fn ask(
         &mut self,
         request: &Request<'_>,
@@ -132,7 +133,7 @@ impl Models {
                 let reason = Reason { model, said: said.clone(), is_absent };
                 match error.next() {
                     Next::Spent => return Err(NoModel::Spent { said }),
-                    // Another may take it as it is.
+                    // Another candidate may accept the request unchanged.
                     Next::Shorter => too_long = Some(said),
                     Next::Never => self.candidates[at].is_out = Some(reason.clone()),
                     Next::Later => {
@@ -157,13 +158,13 @@ impl Models {
         }
     }
 
-    /// Who answered last first, then the others as the job names them.
+    /// Returns the order of attempts: the candidate that answered last, then the others in the job's order.
     fn order(&self) -> Vec<usize> {
         let others = (0..self.candidates.len()).filter(|at| *at != self.current);
         std::iter::once(self.current).chain(others).collect()
     }
 
-    /// Why that one isn't asked at all, if it isn't.
+    /// Returns the reason why a candidate is skipped, if it is.
     fn reason_to_pass_over(&mut self, at: usize, deadline: &Deadline<'_>) -> Result<Option<Reason>, NoModel> {
         let Candidate { model, route, is_out, .. } = &self.candidates[at];
         if is_out.is_some() {
@@ -231,7 +232,7 @@ impl Models {
     }
 }
 
-/// The reasons for a person. That a model isn't there by one way is left out where another way has it.
+/// Lists the reasons for a person. A model's absence on one route is left out if another route has it.
 fn told(reasons: &[Reason]) -> String {
     let is_elsewhere = |model: &str| reasons.iter().any(|other| other.model == model && !other.is_absent);
     let told = reasons.iter().filter(|reason| !(reason.is_absent && is_elsewhere(&reason.model)));
@@ -253,7 +254,7 @@ fn rest(wait: Duration, deadline: &Deadline<'_>) -> Result<(), Interrupted> {
     }
 }
 
-/// The messages of a request, in the words of whoever is asked.
+/// Returns the messages of a request in a provider's format.
 fn messages(request: &Request<'_>, word: impl Fn(&Entry) -> Value) -> Vec<Value> {
     let first = match request.is_said_first {
         true => format!("{}{}", request.system, request.runtime),
@@ -263,7 +264,7 @@ fn messages(request: &Request<'_>, word: impl Fn(&Entry) -> Value) -> Vec<Value>
     let conversation = request.conversation.iter().chain((!request.is_said_first).then_some(&last));
     let mut messages = vec![json!({ "role": "system", "content": first })];
     for message in conversation.map(word) {
-        // Some want those who speak to take turns.
+        // Some providers require alternating roles.
         match messages.last_mut() {
             Some(before) if before["role"] == "user" && message["role"] == "user" => {
                 let texts =
@@ -276,7 +277,7 @@ fn messages(request: &Request<'_>, word: impl Fn(&Entry) -> Value) -> Vec<Value>
     messages
 }
 
-/// Arguments as text; some providers give them as what they are.
+/// Returns arguments as text; some providers return them as JSON values.
 fn text_of(arguments: Value) -> String {
     match arguments {
         Value::String(text) => text,

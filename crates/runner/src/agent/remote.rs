@@ -1,4 +1,4 @@
-//! What the agent has of the host's gateway: its tools, as far as the model has been told of them.
+//! Tools of the host's gateway, as far as they were disclosed to the model.
 
 use super::conversation::Definition;
 use super::disclosure::{self, Disclosure};
@@ -11,7 +11,7 @@ use crate::mcp::{Called, Gateway, McpError, Offer};
 use belljar_contract::job::Job;
 use serde_json::{Map, Value};
 
-/// Such; nothing at all where there is no gateway.
+/// Connection to the host's gateway and its tools; empty if there is no gateway.
 #[derive(Default)]
 pub(super) struct Remote {
     gateway: Option<Gateway>,
@@ -21,14 +21,14 @@ pub(super) struct Remote {
     ids: Ids,
 }
 
-/// So many tools that can't be offered are named in the log.
+/// Maximum number of unusable tools that the log names.
 const MOST_NAMED: usize = 20;
 
 // === impl Remote ===
 
 impl Remote {
-    /// Asks the gateway what there is for this job. Without one, or when it can't be understood, the agent has its own tools;
-    /// the log says so.
+    /// Asks the gateway for the tools of this job. Without a gateway, or if its answer can't be read, the agent has
+    /// only its own tools; the log reports that.
     pub(super) fn find(
         job: &Job,
         window: u32,
@@ -62,12 +62,12 @@ impl Remote {
         Ok(Self { gateway: Some(gateway), has_resources, toolbox, disclosure, ids })
     }
 
-    /// What stands of its tools in every request.
+    /// Returns the outline of the tools that is part of every request.
     pub(super) fn outline(&self) -> String {
         self.disclosure.outline(&self.toolbox)
     }
 
-    /// What a model may call now. Where it only looks, only what says that it changes nothing.
+    /// Returns the tools that a model may call now; with `only_looks` only those that are declared read-only.
     pub(super) fn offered(&self, only_looks: bool) -> Vec<Definition> {
         let is_offered = |(at, known): &(usize, &Known)| {
             self.disclosure.is_loaded(*at) && (!only_looks || known.tool.is_read_only)
@@ -78,12 +78,12 @@ impl Remote {
         all
     }
 
-    /// Whether there is anything to be read of a tool.
+    /// Returns true if any tool has documents to read.
     fn has_material(&self) -> bool {
         self.has_resources && self.toolbox.tools().iter().any(|known| !known.tool.resources.is_empty())
     }
 
-    /// The names of those that are loaded, where there is anything to load.
+    /// Returns the names of the loaded tools; `None` if nothing must be loaded.
     pub(super) fn loaded(&self) -> Option<Vec<&str>> {
         let names = self.disclosure.loaded(&self.toolbox).map(|known| known.definition.name.as_str());
         self.disclosure.is_on().then(|| names.collect())
@@ -99,7 +99,7 @@ impl Remote {
         self.disclosure.give_way()
     }
 
-    /// Why a tool that isn't offered isn't, if it is one of the gateway's.
+    /// Returns the reason why a tool of the gateway is not offered now.
     pub(super) fn why_not(&self, name: &str) -> Option<String> {
         let at = self.toolbox.find(name)?;
         let name = &self.toolbox.tools()[at].definition.name;
@@ -121,7 +121,7 @@ impl Remote {
         self.toolbox.tools().iter().any(|known| known.tool.name == name)
     }
 
-    /// Calls a tool; what it says, and whether it has failed.
+    /// Calls a tool; returns its text, and true if it has failed.
     pub(super) fn call(
         &mut self,
         name: &str,
@@ -138,12 +138,12 @@ impl Remote {
         gateway.call(&known.tool.name, &arguments, deadline).map_err(|error| explain(&error))
     }
 
-    /// A line of each tool, of one category or of all.
+    /// Returns a line for each tool, of one category or of all.
     pub(super) fn list(&self, category: Option<&str>) -> Result<String, String> {
         self.disclosure.list(&self.toolbox, category)
     }
 
-    /// Loads a tool: all that is known of it.
+    /// Loads a tool; returns its full definition.
     pub(super) fn load(&mut self, name: &str) -> Result<String, String> {
         let at = self.toolbox.find(name).ok_or_else(|| no_tool(name))?;
         let unloaded = self.disclosure.load(at, &self.toolbox).map_err(|error| error.to_string())?;
@@ -156,7 +156,7 @@ impl Remote {
         Ok(text)
     }
 
-    /// Reads what there is to read of a tool.
+    /// Reads a document of a tool.
     pub(super) fn read(&mut self, name: &str, id: &str, deadline: &Deadline<'_>) -> Result<String, String> {
         let at = self.toolbox.find(name).ok_or_else(|| no_tool(name))?;
         let resources = &self.toolbox.tools()[at].tool.resources;

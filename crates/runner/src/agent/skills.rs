@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 /// The gateway's tool that has them.
 const TOOL: &str = "skills.get";
 const MOST: usize = 50;
-/// Bytes of one, and of all.
+/// Maximum size of a skill, and of all skills together, in bytes.
 const LONGEST: usize = 64 << 10;
 const LONGEST_OF_ALL: usize = 256 << 10;
 
-/// Fetches those that have come without their content. One that can't be had stays named: the agent is told that it is missing.
+/// Fetches the skills that the job only names. One that can't be fetched stays listed: the agent is told that it is
+/// missing.
 pub(super) fn fetch(
     material: &mut Material,
     remote: &mut Remote,
@@ -62,7 +63,7 @@ fn skill(remote: &mut Remote, id: &str, left: usize, deadline: &Deadline<'_>) ->
     }
 }
 
-/// A skill in whichever envelope it comes; nothing if it is none of them.
+/// Reads a skill from any of the known envelopes; `None` for other values.
 fn read_skill(id: &str, read: Option<&Value>) -> Option<Skill> {
     const ENVELOPES: [&str; 7] =
         ["", "/data", "/result", "/skill", "/data/skill", "/result/skill", "/result/data"];

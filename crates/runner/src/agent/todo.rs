@@ -1,8 +1,8 @@
-//! The todo list (`spec/1 §Todo List`): made of the job, changed by the agent, kept in a file beside the job, so that whoever
-//! takes the job up again goes on from there.
+//! The todo list (`spec/1 §Todo List`): made from the job, changed by the agent, and kept in a file beside the job, so
+//! that a resumed run goes on from there.
 //!
-//! The file lies where programs of the sandbox can reach it. What it says decides what the agent looks at next, never
-//! whether the job has succeeded.
+//! Programs of the sandbox can change the file. It decides what the agent works on next, never whether the job has
+//! succeeded.
 
 mod file;
 
@@ -12,7 +12,7 @@ use super::material::Material;
 use belljar_contract::result::agent::{TodoItem, TodoOrigin, TodoStatus};
 use std::fmt::Write;
 
-/// What is to be done, in the order in which it is.
+/// Items to be done, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct TodoList {
     items: Vec<TodoItem>,
@@ -38,13 +38,13 @@ pub(super) enum TodoError {
 
 const LONGEST: usize = 500;
 const MOST: usize = 100;
-/// Bytes of the list that a model is shown; what is settled goes first.
+/// Maximum number of bytes of the list that a model gets; settled items are left out first.
 const SHOWN: usize = 6 << 10;
 
 // === impl TodoList ===
 
 impl TodoList {
-    /// What the job says is to be done; its steps have been.
+    /// Creates the list from the job's material; the job's steps have been run already.
     pub(super) fn of(material: &Material, steps: &[String]) -> Self {
         let mut list = Self { items: Vec::new(), next: 1 };
         let mut add = |origin, title: &str, status| list.push(title, origin, None, status);
@@ -63,7 +63,7 @@ impl TodoList {
         let id = self.next;
         self.next += 1;
         let item = TodoItem { id, title: cut(title), status, origin, part_of, reason: None };
-        // Parts stand behind what they are parts of.
+        // Parts are inserted after the item that they belong to.
         let at = part_of.and_then(|whole| {
             self.items.iter().rposition(|item| item.id == whole || item.part_of == Some(whole))
         });
@@ -73,8 +73,8 @@ impl TodoList {
         }
     }
 
-    /// Takes over what an earlier run of the job has noted: how far things are that are still to be done, and what the agent
-    /// has added. What the job asks for is looked at again before it counts as done.
+    /// Takes over the notes of an earlier run of the job: the statuses of open items, and items that the agent has
+    /// added. What the job asks for is verified again before it counts as done.
     pub(super) fn adopt(&mut self, earlier: &Self) {
         let mut same: Vec<(u32, u32)> = Vec::new();
         for old in earlier.items.iter().filter(|old| old.origin != TodoOrigin::Agent) {
@@ -102,7 +102,7 @@ impl TodoList {
         }
     }
 
-    /// Whether so many more of the agent's own would be too many.
+    /// Returns true if that many more items of the agent's own would exceed the limit.
     fn is_full(&self, more: usize) -> bool {
         self.items.iter().filter(|item| item.origin == TodoOrigin::Agent).count() + more > MOST
     }
@@ -115,7 +115,7 @@ impl TodoList {
         self.items.iter().filter(|item| !item.is_settled())
     }
 
-    /// Adds an item, or parts of one; their numbers.
+    /// Adds an item, or parts of one; returns their numbers.
     pub(super) fn add(&mut self, titles: &[String], part_of: Option<u32>) -> Result<Vec<u32>, TodoError> {
         if titles.is_empty() || titles.iter().any(|title| title.trim().is_empty() || title.len() > LONGEST) {
             return Err(TodoError::NoTitle);
@@ -134,7 +134,7 @@ impl TodoList {
         Ok((first..self.next).collect())
     }
 
-    /// Says how far an item is.
+    /// Sets the status of an item.
     pub(super) fn set(
         &mut self,
         id: u32,
@@ -177,7 +177,7 @@ impl TodoList {
         self.items.iter_mut().find(|item| item.id == id).ok_or(TodoError::NoItem(id))
     }
 
-    /// As it is shown to a model.
+    /// Returns the list as text for a model.
     pub(super) fn shown(&self) -> String {
         let mut text = String::new();
         let mut hidden = 0;
@@ -214,7 +214,7 @@ impl TodoList {
     }
 }
 
-/// Whether nothing is to be done about it any more.
+/// Tells if an item needs no more work.
 trait Settled {
     fn is_settled(&self) -> bool;
 }

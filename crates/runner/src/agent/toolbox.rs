@@ -1,25 +1,25 @@
 //! The gateway's tools, under names that models can call them by.
 //!
-//! MCP's names have dots and whatever else; those of models' functions have letters, digits, `_` and `-`. No name stands for
-//! two tools, and none for one of the runner's own besides.
+//! MCP's names may have dots and other characters; names of models' functions have letters, digits, `_` and `-`. Names
+//! are unique, and differ from those of the runner's own tools.
 
 use super::conversation::Definition;
 use crate::mcp::Tool;
 use serde_json::{Map, Value};
 
-/// All of them, in one order, whatever order they were listed in.
+/// All tools, in an order that doesn't depend on the gateway's.
 #[derive(Debug, Default)]
 pub(super) struct Toolbox {
     tools: Vec<Known>,
 }
 
-/// One.
+/// A tool of the gateway.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) tool: Tool,
-    /// As models are told of it.
+    /// Definition for models.
     pub(super) definition: Definition,
-    /// Arguments that the job knows, and no model has to.
+    /// Arguments that are filled in from the job, and hidden from the model.
     of_job: Vec<&'static str>,
 }
 
@@ -31,19 +31,20 @@ pub(super) struct Ids {
 }
 
 const LONGEST_NAME: usize = 64;
-/// What a name of the runner's own becomes.
+/// Prefix for tools that have the name of one of the runner's own.
 const PREFIX: &str = "mcp_";
-/// Of these the gateway's catalogue says what `task_id` and `job_id` mean; elsewhere they may mean anything.
+/// Prefixes of tools in whose catalogue `task_id` and `job_id` have a known meaning; in other tools they may mean
+/// anything.
 const CATALOGUE: [&str; 6] = ["api.", "artifact.", "help.", "memory.", "skills.", "web."];
 
 // === impl Toolbox ===
 
 impl Toolbox {
-    /// Of these tools, beside the runner's own.
+    /// Creates the toolbox of these tools, with names that differ from the runner's own.
     pub(super) fn of(mut tools: Vec<Tool>, own: &[&str]) -> Self {
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         let mut names: Vec<Option<String>> = vec![None; tools.len()];
-        // Who can keep a name keeps it, whoever else would get it.
+        // Names that are valid already are assigned first, so that no adapted name takes them.
         for keeps in [true, false] {
             for (at, tool) in tools.iter().enumerate() {
                 let plain = plain_name(&tool.name, own);
@@ -60,14 +61,14 @@ impl Toolbox {
         &self.tools
     }
 
-    /// The place of one, by either of its names.
+    /// Returns the index of a tool, by either of its names.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         let by = |is_it: &dyn Fn(&Known) -> bool| self.tools.iter().position(is_it);
         by(&|known| known.definition.name == name).or_else(|| by(&|known| known.tool.name == name))
     }
 }
 
-/// A name of allowed characters, which none of the runner's own has.
+/// Returns a name of allowed characters that differs from the runner's own.
 fn plain_name(name: &str, own: &[&str]) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let mut plain: String = name.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
@@ -78,7 +79,7 @@ fn plain_name(name: &str, own: &[&str]) -> String {
     plain
 }
 
-/// The name, or with a number behind it if somebody has it.
+/// Returns the name, with a number appended if it is taken.
 fn unlike(names: &[Option<String>], plain: &str) -> String {
     let is_taken = |name: &str| names.iter().flatten().any(|taken: &String| taken.eq_ignore_ascii_case(name));
     let (mut name, mut number) = (plain.to_owned(), 1);
@@ -102,7 +103,7 @@ impl Known {
         Self { tool, definition, of_job }
     }
 
-    /// The arguments of a call, with what the job knows in its own words, whatever a model has said.
+    /// Returns the arguments of a call, in which the job's ids replace what the model has given.
     pub(super) fn arguments(&self, mut said: Map<String, Value>, ids: &Ids) -> Value {
         for &name in &self.of_job {
             let id = if name == "task_id" { &ids.task } else { &ids.job };
@@ -111,13 +112,13 @@ impl Known {
         said.into()
     }
 
-    /// Bytes that telling a model of it takes.
+    /// Returns the number of bytes of its definition.
     pub(super) fn size(&self) -> usize {
         let Definition { name, description, schema } = &self.definition;
         name.len() + description.len() + schema.to_string().len()
     }
 
-    /// Its first sentence, on one line.
+    /// Returns its first sentence, on one line.
     pub(super) fn summary(&self, longest: usize) -> String {
         let text = self.tool.description.trim();
         let end = [text.find(". ").map(|at| at + 1), text.find('\n')].into_iter().flatten().min();
@@ -130,7 +131,7 @@ impl Known {
     }
 }
 
-/// Takes a property out of an object's schema; whether it was there.
+/// Removes a property from an object's schema; returns true if it was there.
 fn take_out(schema: &mut Value, name: &str) -> bool {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     let was_there = properties.is_some_and(|properties| properties.remove(name).is_some());

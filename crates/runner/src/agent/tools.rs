@@ -1,4 +1,4 @@
-//! What the agent can do: the steps of jobs, its todo list, and to say that it is done.
+//! Tools of the agent: the steps of jobs, its todo list, and the report that it is done.
 
 mod definitions;
 mod discovery;
@@ -18,33 +18,33 @@ use belljar_contract::job::step::{Action, Step, StepType};
 use belljar_contract::result::ResourceUsage;
 use serde::Deserialize;
 
-/// What tools find around them.
+/// Environment of the tools.
 pub(super) struct Bench<'b> {
     pub(super) surroundings: &'b Surroundings<'b>,
     pub(super) todo: &'b mut TodoList,
     pub(super) file: &'b TodoFile,
     pub(super) remote: Remote,
-    /// What the calls have used so far.
+    /// Resources that the calls have used so far.
     pub(super) usage: &'b mut ResourceUsage,
-    /// The place that the log gives to the next call that is a step.
+    /// Index in the log of the next call that is a step.
     pub(super) index: usize,
-    /// Bytes of an outcome that a model is shown.
+    /// Maximum number of bytes of an outcome for a model.
     pub(super) room: usize,
-    /// What a command has last said that it needs of the network.
+    /// Network destination that a command last failed to reach.
     pub(super) network_need: Option<String>,
 }
 
-/// What came of a call.
+/// Outcome of a call.
 pub(super) enum Outcome {
-    /// What is said of it.
+    /// Text for the model.
     Told { text: String, failed: bool },
-    /// The agent says that it is done, or can't be.
+    /// The agent reports that it is done, or can't be.
     Finish(Finish),
-    /// What it has found of the criteria.
+    /// The agent's findings about the criteria.
     Report(Vec<Finding>),
 }
 
-/// How the agent ends.
+/// End of the agent's work.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Finish {
@@ -53,11 +53,11 @@ pub(super) struct Finish {
     pub(super) gave_up: bool,
 }
 
-/// What it has found of one criterion.
+/// The agent's finding about one criterion.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Finding {
-    /// Counted from 1.
+    /// Number of the criterion, from 1.
     pub(super) criterion: usize,
     pub(super) met: bool,
     pub(super) evidence: String,
@@ -72,7 +72,7 @@ struct Report {
 pub(super) const FINISH: &str = "finish";
 pub(super) const REPORT: &str = "report_criteria";
 
-/// The names of all that is done in here, now or at another time.
+/// Returns the names of all tools of the runner's own, in any phase.
 pub(super) fn own_names() -> Vec<&'static str> {
     let own = [todo_calls::ADD, todo_calls::UPDATE, todo_calls::REORDER, FINISH, REPORT];
     let discovery = [discovery::LIST, discovery::LOAD, discovery::READ];
@@ -82,7 +82,7 @@ pub(super) fn own_names() -> Vec<&'static str> {
 // === impl Bench ===
 
 impl Bench<'_> {
-    /// Does what a model wants, if it is one of the tools that it was told of. What fails is told, and ends nothing but itself.
+    /// Performs a model's call, if the tool was offered. A failure is reported to the model, and ends nothing else.
     pub(super) fn call(
         &mut self,
         call: &Call,
@@ -111,7 +111,7 @@ impl Bench<'_> {
                     .unwrap_or_else(|| self.call_gateway(name, arguments, deadline)),
             },
         };
-        // What was cut off by the job's end is no outcome.
+        // A call that the job's end has interrupted has no outcome.
         deadline.check()?;
         Ok(outcome)
     }
@@ -125,7 +125,7 @@ impl Bench<'_> {
         Outcome::Told { text, failed }
     }
 
-    /// Carries out a step that isn't the job's, within what the job allows; what is told of it.
+    /// Runs a step that isn't the job's, within the job's limits; returns its text for the model.
     pub(super) fn run(&mut self, action: Action, deadline: &Deadline<'_>) -> (String, bool) {
         let step = Step { id: None, action };
         let denials = self.surroundings.admitted.denials(&step);
@@ -153,7 +153,7 @@ impl Outcome {
     }
 }
 
-/// Arguments, or what is wrong with them.
+/// Parses arguments, or returns the problem.
 fn read<'a, T: Deserialize<'a>>(arguments: &'a str, then: impl FnOnce(T) -> Outcome) -> Outcome {
     match serde_json::from_str(arguments) {
         Ok(arguments) => then(arguments),

@@ -1,4 +1,4 @@
-//! An agent at work: it asks, does what is wanted, and tells what came of it, turn by turn.
+//! An agent at work: it asks a model, performs its calls, and returns the outcomes, turn by turn.
 
 use super::conversation::{Call, Definition, Entry, Request};
 use super::model::{Answered, Models, NoModel};
@@ -22,41 +22,41 @@ pub(super) struct Agent<'a> {
     pub(super) bench: Bench<'a>,
     pub(super) models: Models,
     pub(super) system: String,
-    /// What is verified in the end.
+    /// Criteria that are verified in the end.
     pub(super) criteria: Vec<Criterion>,
     pub(super) conversation: Vec<Entry>,
     pub(super) window: Window,
     pub(super) max_turns: u32,
     pub(super) phase: Phase,
-    /// Whether the last answer was cut off for its length.
+    /// True if the last answer was cut for length.
     pub(super) was_cut: bool,
     /// Turns in a row without a call.
     pub(super) idle_turns: u32,
-    /// Whether the host was asked for more time: it is once.
+    /// True if the host was asked for more time, which is done once.
     pub(super) has_asked_for_time: bool,
     pub(super) report: &'a mut AgentReport,
 }
 
-/// What the agent is at.
+/// Phase of the agent.
 pub(super) enum Phase {
     Working,
-    /// It says that it is done, and looks at the criteria.
+    /// The agent has reported that it is done, and checks the criteria.
     Checking {
         answer: String,
     },
 }
 
-/// What a turn comes to.
+/// Result of a turn.
 pub(super) enum Turn {
     Goes,
     Done,
 }
 
-/// A model that says nothing but words so often in a row doesn't work.
+/// Number of consecutive answers without a call after which the agent fails.
 const IDLE_TURNS: u32 = 3;
-/// When so much of the time is over, in percent, it gets late.
+/// Share of the time, in percent, after which the runner asks the host for more.
 const LATE_PERCENT: u128 = 80;
-/// So many calls of one answer are carried out.
+/// Maximum number of calls in one answer that are carried out.
 const MOST_CALLS: usize = 32;
 
 // === impl Agent ===
@@ -78,8 +78,8 @@ impl Agent<'_> {
         }
     }
 
-    /// The failure of an agent one of whose commands has said that it needs a host outside: that is what it lacked, if it says that it
-    /// can't, or if what it has done doesn't hold.
+    /// Returns the failure of an agent one of whose commands could not reach an external host: that is reported as the
+    /// reason if the agent gives up, or if its work isn't verified.
     fn for_want_of_network(&self, failure: Failure) -> Failure {
         match (failure.code, &self.bench.network_need) {
             (FailureCode::AgentGaveUp | FailureCode::NotVerified, Some(need)) => Failure::new(
@@ -90,7 +90,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Asks once, and does what is wanted.
+    /// Asks once, and performs the calls.
     fn turn(&mut self, deadline: &Deadline<'_>) -> Result<Turn, Failure> {
         deadline.check().map_err(|interrupted| interrupted.failure())?;
         if self.report.turns >= self.max_turns {
@@ -136,7 +136,8 @@ impl Agent<'_> {
         Ok(Turn::Goes)
     }
 
-    /// Asks the host for half as much time again, when most is over and something is left to do. The model sees what is left.
+    /// Asks the host for half as much time again, when most is over and something is left to do. The next request shows
+    /// the model the remaining time.
     fn ask_for_time(&mut self, deadline: &Deadline<'_>) {
         let is_due = deadline.used_percent() >= LATE_PERCENT && self.bench.todo.open().next().is_some();
         if !is_due || std::mem::replace(&mut self.has_asked_for_time, true) {
@@ -155,7 +156,7 @@ impl Agent<'_> {
         log.warn(format!("{seconds} s more were asked for, and {outcome}{reason}"));
     }
 
-    /// What a model may call now: the runner's own, then the gateway's.
+    /// Returns the tools that a model may call now: the runner's own, then the gateway's.
     fn offered(&self) -> Vec<Definition> {
         let (mut offered, only_looks) = match self.phase {
             Phase::Working => (tools::working(), false),
@@ -165,7 +166,7 @@ impl Agent<'_> {
         offered
     }
 
-    /// What a model wants done.
+    /// Asks a model for the next calls.
     fn ask(&mut self, offered: &mut Vec<Definition>, deadline: &Deadline<'_>) -> Result<Vec<Call>, Failure> {
         let turn = self.report.turns + 1;
         let left = deadline.at().saturating_duration_since(Instant::now());
@@ -182,7 +183,7 @@ impl Agent<'_> {
         let answered = loop {
             let fits = self.window.fit((&self.system, &runtime, offered), &mut self.conversation);
             if let Err(error) = fits {
-                // Before the job fails for it, what can be loaded again gives way.
+                // Before the job fails for lack of space, tools that can be loaded again are unloaded.
                 if !self.bench.remote.give_way() {
                     return Err(Failure::new(FailureCode::ConstraintViolation, error.to_string()));
                 }
@@ -198,7 +199,7 @@ impl Agent<'_> {
                 is_said_first: false,
             };
             match self.models.ask(&request, turn, deadline) {
-                // Somebody counts otherwise than we do.
+                // The model counts tokens otherwise than the runner.
                 Err(NoModel::TooLong { .. }) => self.window.tokens -= self.window.tokens / 4,
                 answered => break answered.map_err(|error| error.failure())?,
             }
@@ -209,7 +210,7 @@ impl Agent<'_> {
     fn heard(&mut self, turn: u32, Answered { model, reply }: Answered) -> Vec<Call> {
         let report = &mut *self.report;
         report.turns = turn;
-        // What isn't known is not taken for nothing.
+        // An unknown count is not counted as zero.
         let sum = |total: Option<u64>, told: Option<u64>| Some(total?.saturating_add(told?));
         report.prompt_tokens = sum(report.prompt_tokens, reply.prompt_tokens);
         report.completion_tokens = sum(report.completion_tokens, reply.completion_tokens);

@@ -1,6 +1,7 @@
-//! Whether the acceptance criteria hold: by their commands where they have some, by what a model has looked at otherwise.
+//! Verification of the acceptance criteria: by their commands if they have some, otherwise by a model.
 //!
-//! The commands run last, when nothing is changed any more. What a model says is marked as such: it may be wrong.
+//! The commands run last, when nothing is changed any more. A model's finding is marked as such, because it may be
+//! wrong.
 
 use super::tools::{Bench, Finding};
 use crate::deadline::{Deadline, Interrupted};
@@ -8,13 +9,13 @@ use belljar_contract::job::context::Criterion;
 use belljar_contract::job::step::Action;
 use belljar_contract::result::agent::{TodoOrigin, TodoStatus, Verified, Verifier};
 
-/// Bytes of evidence that are kept of each.
+/// Maximum number of bytes of evidence for each criterion.
 const LONGEST: usize = 2000;
 
 /// Why a criterion is unverified.
 const NOT_LOOKED_AT: &str = "it has no `check`, and the job has no `inference`: add one of the two";
 
-/// What a model is asked before the commands run; nothing if there is nothing for it to look at.
+/// Returns the question for a model before the commands run; `None` if no criterion needs a model.
 pub(super) fn question(criteria: &[Criterion]) -> Option<String> {
     let mut of_model = by_model(criteria).peekable();
     of_model.peek()?;
@@ -28,12 +29,12 @@ pub(super) fn question(criteria: &[Criterion]) -> Option<String> {
     ))
 }
 
-/// Those that have no command, with their numbers.
+/// Returns the criteria without a command, with their numbers.
 fn by_model(criteria: &[Criterion]) -> impl Iterator<Item = (usize, &Criterion)> {
     (1..).zip(criteria).filter(|(_, criterion)| criterion.check.is_none())
 }
 
-/// What is missing in a report, if something is.
+/// Returns the fault of a report, if it has one.
 pub(super) fn fault(criteria: &[Criterion], report: &[Finding]) -> Option<String> {
     for (number, _) in by_model(criteria) {
         let mut found = report.iter().filter(|finding| finding.criterion == number);
@@ -49,7 +50,7 @@ pub(super) fn fault(criteria: &[Criterion], report: &[Finding]) -> Option<String
     None
 }
 
-/// Runs the commands, and says of each criterion what was found; the todo list says the same then.
+/// Runs the commands, and returns the findings for each criterion; the todo list is updated accordingly.
 pub(super) fn conclude(
     criteria: &[Criterion],
     report: &[Finding],
@@ -79,11 +80,11 @@ pub(super) fn conclude(
 fn mark(verified: &[Verified], bench: &mut Bench<'_>) {
     let items = bench.todo.items().iter().filter(|item| item.origin == TodoOrigin::AcceptanceCriterion);
     let mut ids: Vec<u32> = items.map(|item| item.id).collect();
-    // Numbered as the job has them; the agent may have put them into another order.
+    // Sorts by the job's numbering, because the agent may have reordered the items.
     ids.sort_unstable();
     for (id, verified) in ids.into_iter().zip(verified) {
         let status = if verified.met { TodoStatus::Done } else { TodoStatus::Open };
-        // One with open parts stays as it is.
+        // An item with open parts keeps its status.
         let _ = bench.todo.set(id, status, None);
     }
     let _ = bench.file.keep(bench.todo);

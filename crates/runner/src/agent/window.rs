@@ -1,15 +1,15 @@
-//! Keeps a request within what a model can take in: what tools have returned goes first, the oldest before the newer, and
-//! of what the job says nothing ever does.
+//! Keeps a request within a model's context window. Outputs of tools are shortened first, oldest first; text of the job
+//! never is.
 
 use super::conversation::{Definition, Entry};
 
-/// What has to fit.
+/// Size of the context window.
 pub(super) struct Window {
     /// Tokens of the request with its answer.
     pub(super) tokens: u32,
 }
 
-/// It can't be made to fit.
+/// The request can't be made to fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "what every request carries takes about {needed} tokens, and inference.context_tokens leaves {room} for it"
@@ -19,15 +19,15 @@ pub(super) struct TooSmall {
     pub(super) room: usize,
 }
 
-/// So many bytes are taken for a token: fewer than in prose, as code and numbers have fewer.
+/// Number of bytes that are counted as a token: fewer than in prose, because code and numbers have shorter tokens.
 pub(super) const BYTES_OF_A_TOKEN: usize = 3;
-/// What providers add to each message.
+/// Bytes that providers add to each message.
 const OVERHEAD: usize = 24;
-/// A part of the window, at least, is the answer's.
+/// Divisor of the window for the part that is reserved for the answer.
 pub(super) const OF_ANSWER: u32 = 4;
-/// What stays of an outcome that is shortened.
+/// Length of a shortened outcome.
 const KEPT: usize = 160;
-/// The last of them are what the model is at work with.
+/// Number of the last outcomes, which the model is working with.
 const LATEST: usize = 2;
 
 // === impl Window ===
@@ -38,13 +38,13 @@ impl Window {
         (self.tokens - self.tokens / OF_ANSWER) as usize
     }
 
-    /// How much of that is taken, in percent.
+    /// Returns how much of the window is used, in percent.
     pub(super) fn fill_percent(&self, fixed: (&str, &str, &[Definition]), conversation: &[Entry]) -> usize {
         let said: usize = conversation.iter().map(weight).sum();
         (tokens_of(fixed) + said / BYTES_OF_A_TOKEN) * 100 / self.room().max(1)
     }
 
-    /// Shortens what was said until it fits beside what every request carries.
+    /// Shortens the conversation until it fits beside what every request has.
     pub(super) fn fit(
         &self,
         fixed: (&str, &str, &[Definition]),
@@ -81,7 +81,7 @@ impl Window {
     }
 }
 
-/// What every request carries.
+/// Returns the number of tokens that every request has.
 fn tokens_of((system, runtime, tools): (&str, &str, &[Definition])) -> usize {
     let tools = tools.iter().map(|tool| {
         let Definition { name, description, schema } = tool;
@@ -90,7 +90,7 @@ fn tokens_of((system, runtime, tools): (&str, &str, &[Definition])) -> usize {
     (system.len() + runtime.len() + tools.sum::<usize>()) / BYTES_OF_A_TOKEN + 1
 }
 
-/// Leaves out of the latest exchange what was said and wanted, if that is what is too long: it has been carried out.
+/// Leaves out texts and arguments of the latest exchange, if these are what is too long: its calls have been performed.
 fn abridge(conversation: &mut [Entry]) -> Option<usize> {
     let before: usize = conversation.iter().map(weight).sum();
     for entry in conversation.iter_mut() {
@@ -118,7 +118,7 @@ fn weight(entry: &Entry) -> usize {
     entry.size() + OVERHEAD * BYTES_OF_A_TOKEN
 }
 
-/// The beginning, and how much it was; nothing if that is no shorter.
+/// Returns the beginning with the original length; `None` if that is no shorter.
 fn shortened(tool: &str, text: &str) -> Option<String> {
     const MARK: &str = " bytes, left out to make room; call it again if you need it]";
     if text.ends_with(MARK) {
@@ -132,8 +132,8 @@ fn shortened(tool: &str, text: &str) -> Option<String> {
     (short.len() < text.len()).then_some(short)
 }
 
-/// Drops the oldest exchange: what a model has said with everything that came of it. How much that was; nothing if only
-/// the latest is left.
+/// Drops the oldest exchange: a message of a model with all outcomes of its calls. Returns its size; `None` if only the
+/// latest exchange is left.
 fn forget_oldest(conversation: &mut Vec<Entry>) -> Option<usize> {
     let is_said = |entry: &Entry| matches!(entry, Entry::Said { .. });
     let first = conversation.iter().position(is_said)?;
@@ -147,7 +147,7 @@ fn forget_oldest(conversation: &mut Vec<Entry>) -> Option<usize> {
     let called: Vec<&str> = called.collect();
     const LEFT_OUT: &str = "[left out to make room: an earlier turn";
     let noted = Entry::Note(format!("{LEFT_OUT}, which called {}]", called.join(", ")));
-    // One note of the kind is enough, or they would fill the room themselves.
+    // One such note is enough; several would fill the window themselves.
     match first.checked_sub(1).map(|at| &mut conversation[at]) {
         Some(Entry::Note(note)) if note.starts_with(LEFT_OUT) => {
             *note = format!("{LEFT_OUT} and those before it]");

@@ -1,8 +1,8 @@
-//! Resolving a path without `openat2`: one component at a time, each opened from the one before, no link followed by the
-//! kernel.
+//! Resolving a path without `openat2`: one component at a time, each opened from the one before, no link followed by
+//! the kernel.
 //!
-//! A link is read, and what it says is walked like the path itself. The way back, `..`, is never asked of the kernel: every
-//! directory on the way is held, and it leads to the one before, so that nothing that is moved meanwhile leads out.
+//! A link is read, and its target is walked like the path itself. `..` is never passed to the kernel: every directory
+//! on the way is held open, and `..` goes back to the one before. So no directory that is moved meanwhile leads out.
 
 use super::Symlinks;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -12,10 +12,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path};
 
-/// As many links are followed in one path, as the kernel does.
+/// Maximum number of links that are followed in one path; the kernel's limit, too.
 const MOST_LINKS: usize = 40;
 
-/// What of a path is still to be walked, the next component last.
+/// Components that are still to be walked, the next one last.
 #[derive(Default)]
 struct Ahead(Vec<OsString>);
 
@@ -62,7 +62,7 @@ pub(super) fn resolve(
 // === impl Ahead ===
 
 impl Ahead {
-    /// Has that path come next.
+    /// Puts a path in front of the remaining components.
     fn put(&mut self, path: &Path) -> Result<(), Errno> {
         for component in path.components().rev() {
             match component {
@@ -79,7 +79,7 @@ impl Ahead {
 fn target_of(directory: BorrowedFd<'_>, name: &OsStr) -> Result<OsString, Errno> {
     let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
     match target.as_bytes() {
-        // The kernel finds nothing by it either.
+        // The kernel returns the same error for an empty path.
         [] => Err(Errno::NOENT),
         target => Ok(OsString::from_vec(target.to_vec())),
     }
@@ -102,7 +102,7 @@ fn open_component(directory: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Res
     }
 }
 
-/// Only chooses the error: whatever the answer, nothing was opened.
+/// Returns true if the name is a symbolic link. This only chooses the error; nothing was opened in either case.
 fn is_symlink(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
     rustix::fs::statat(directory, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)

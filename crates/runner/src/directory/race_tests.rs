@@ -1,7 +1,8 @@
-//! Somebody swaps a directory for a link that leads out, as fast as possible, while paths through it are used.
+//! Race tests: a thread swaps a directory for a link that leads out, as fast as possible, while paths through it are
+//! used.
 //!
-//! `BELLJAR_RACE_ROUNDS` sets how many times each way of using a path is tried (20 000 by default, a tenth of that
-//! for the slower resolver).
+//! `BELLJAR_RACE_ROUNDS` sets how many times each way of using a path is tried (20 000 by default, a tenth of that for
+//! the slower resolver).
 
 use super::*;
 use crate::cancellation::Cancellation;
@@ -76,7 +77,7 @@ fn rounds(resolver: Resolver) -> usize {
     if resolver == Resolver::Components { (rounds / 10).max(1) } else { rounds }
 }
 
-/// Tries until the rounds are over, and until something has succeeded at least once between two swaps.
+/// Repeats until the rounds are over, and until it has succeeded at least once between two swaps.
 fn fight(resolver: Resolver, mut succeeds: impl FnMut() -> bool) {
     let give_up_at = std::time::Instant::now() + Duration::from_secs(600);
     let mut succeeded = false;

@@ -1,4 +1,4 @@
-//! Giving a file a new content, atomically: whoever looks sees the old content or the new, never a mixture.
+//! Atomic replacement of a file's content: a reader sees the old content or the new, never a mixture.
 
 use super::{Directory, PathError, require_regular};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
@@ -8,22 +8,22 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// What a file is to hold, and on what terms.
+/// New content of a file, with options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Replacement<'c> {
     pub(crate) content: &'c [u8],
     /// Permission bits; unset for those of the file that is replaced, else 0644.
     pub(crate) mode: Option<u32>,
-    /// Whether missing directories are made.
+    /// Create missing directories.
     pub(crate) create_parents: bool,
-    /// Whether a file may be there already.
+    /// Allow that the file exists.
     pub(crate) overwrite: bool,
 }
 
-/// What was written.
+/// Result of a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Whether the file is new.
+    /// True if the file is new.
     pub(crate) created: bool,
     /// Its permission bits.
     pub(crate) mode: u32,
@@ -89,8 +89,9 @@ impl<'d> Draft<'d> {
     fn write(directory: &'d OwnedFd, content: &[u8], mode: u32) -> std::io::Result<Self> {
         let name = format!(".belljar-{}", uuid::Uuid::new_v4().simple());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // At creation, and without the umask's say. Where nobody changes permissions but a supervisor on their behalf, a program
-        // that nobody may look into, such as this one, has none changed. Nothing else of it makes files meanwhile, or starts one.
+        // Permissions are set at creation, with the umask cleared. Under a backend where only a supervisor changes
+        // permissions on behalf of programs, it can't do that for a process that is not dumpable, such as this one. No
+        // other thread creates files or starts a program meanwhile.
         let umask = rustix::process::umask(Mode::empty());
         let opened = rustix::fs::openat(directory, &name, flags, Mode::from_raw_mode(mode));
         rustix::process::umask(umask);
@@ -114,7 +115,8 @@ impl<'d> Draft<'d> {
             RenameFlags::NOREPLACE,
         );
         match renamed {
-            // The file system can't; a second name for the draft, which dropping it leaves alone, can.
+            // The file system can't rename without replacing; a second link to the draft, which dropping it leaves
+            // alone, has the same effect.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 rustix::fs::linkat(self.directory, &self.name, self.directory, name, AtFlags::empty())
             }
@@ -126,7 +128,7 @@ impl<'d> Draft<'d> {
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
         if !self.published {
-            // Nothing more can be done about a draft that stays.
+            // A draft that can't be removed is left behind.
             let _ = rustix::fs::unlinkat(self.directory, &self.name, AtFlags::empty());
         }
     }

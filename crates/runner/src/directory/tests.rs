@@ -64,7 +64,7 @@ fn a_link_that_stays_beneath_is_followed_and_one_that_leads_out_is_not() {
             assert_eq!(code(directory.open_directory(Path::new(path))), FailureCode::PolicyViolation);
         }
     }
-    // The control: what was refused is there for whoever may go there.
+    // The control: a program without the restriction can read the refused file.
     assert_eq!(std::fs::read(place.path("out/secret")).unwrap(), b"secret");
 }
 

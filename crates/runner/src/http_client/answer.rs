@@ -1,4 +1,4 @@
-//! An answer, read strictly: one that could be read in two ways is none.
+//! Strict parsing of answers: one that could be read in two ways is rejected.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// When it may be tried again, if it says so in seconds.
+    /// Value of `Retry-After`, if it is in seconds.
     pub(crate) retry_after: Option<Duration>,
-    /// Of a body of events, not of one value.
+    /// True for a body of events.
     pub(crate) is_stream: bool,
-    /// The session that a server of MCP has begun, if it says so.
+    /// Session that an MCP server has begun, if it names one.
     pub(crate) session_id: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
-/// One that is being read.
+/// An answer that is being read.
 pub(crate) struct Reading {
     bytes: Vec<u8>,
     head: Option<Head>,
     has_no_body: bool,
     session_id: Option<String>,
-    /// Whether anything has come, be it only what is said beforehand.
+    /// True if any bytes have arrived, even if only of an interim response.
     has_begun: bool,
-    /// What has come of a body in chunks, and where the next of them begins behind the head.
+    /// Decoded part of a chunked body, and the offset of the next chunk behind the head.
     unchunked: Vec<u8>,
     next_chunk: usize,
 }
@@ -68,7 +68,8 @@ impl Reading {
         !self.has_begun
     }
 
-    /// More of it; nothing more comes after none. The answer once it is whole, and whether another may follow.
+    /// Adds more bytes; an empty slice is the end. Returns the answer once it is complete, and whether another may
+    /// follow.
     pub(crate) fn hear(&mut self, more: &[u8]) -> Result<Option<(Answer, bool)>, &'static str> {
         let is_closed = more.is_empty();
         self.has_begun |= !is_closed;
@@ -78,7 +79,7 @@ impl Reading {
         }
         while self.head.is_none() {
             match Head::read(&self.bytes, &mut self.session_id)? {
-                // What is only said beforehand.
+                // An interim response.
                 Some(head) if (100..200).contains(&head.status) => drop(self.bytes.drain(..head.end)),
                 Some(head) => self.head = Some(head),
                 None if is_closed => return Err("its head ends early"),
@@ -110,7 +111,7 @@ impl Reading {
         }
     }
 
-    /// What has come so far of a body of events.
+    /// Returns what has arrived so far of a body of events.
     pub(super) fn events_so_far(&self) -> Option<&[u8]> {
         let head = self.head.as_ref().filter(|head| head.is_stream)?;
         match head.length {
@@ -119,7 +120,7 @@ impl Reading {
         }
     }
 
-    /// The answer as far as it has come, for who needs no more of it.
+    /// Returns the answer as far as it has come, for a caller that needs no more of it.
     pub(super) fn cut_short(&self) -> Option<Answer> {
         Some(self.head?.answer(self.events_so_far()?.to_vec(), self.session_id.clone()))
     }
@@ -173,7 +174,7 @@ impl Head {
                 "content-type" => {
                     head.is_stream = value.to_ascii_lowercase().starts_with("text/event-stream");
                 }
-                // It is sent back as it is, in a header.
+                // It is sent back unchanged in a header.
                 "mcp-session-id" if value.bytes().all(|byte| byte.is_ascii_graphic()) => {
                     *session_id = Some(value.to_owned()).filter(|id| !id.is_empty());
                 }
@@ -194,7 +195,7 @@ impl Head {
     }
 }
 
-/// Adds the chunks that are whole to `body`: how many bytes they took, and whether the last is among them.
+/// Adds the complete chunks to `body`; returns how many bytes they took, and whether the last is among them.
 fn unchunk(bytes: &[u8], body: &mut Vec<u8>) -> Result<(usize, bool), &'static str> {
     let mut rest = bytes;
     loop {
@@ -207,7 +208,7 @@ fn unchunk(bytes: &[u8], body: &mut Vec<u8>) -> Result<(usize, bool), &'static s
         let size =
             usize::try_from(size).ok().filter(|size| *size <= LONGEST_BODY).ok_or("a chunk is too long")?;
         if size == 0 {
-            // Trailers are of no use here.
+            // Trailers are ignored.
             let after = &rest[start..];
             let end = match after {
                 [b'\r', b'\n', ..] => Some(2),

@@ -1,5 +1,5 @@
-//! Looks names up as a small image can: in `/etc/hosts`, then at the servers of `/etc/resolv.conf`. A static program has no
-//! resolver of the C library.
+//! Name resolution as a small image supports it: `/etc/hosts`, then the servers of `/etc/resolv.conf`. A static program
+//! doesn't have the C library's resolver.
 
 mod message;
 
@@ -8,27 +8,27 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// What says how names are looked up.
+/// Configuration of the name resolution.
 #[derive(Debug, PartialEq, Eq)]
 struct Resolver {
     servers: Vec<IpAddr>,
-    /// Domains that names are completed by.
+    /// Search domains.
     search: Vec<String>,
-    /// A name with so many dots is tried as it is first.
+    /// Number of dots from which on a name is tried unchanged first.
     dots: usize,
 }
 
 const HOSTS: &str = "/etc/hosts";
 const RESOLVER: &str = "/etc/resolv.conf";
 const PORT: u16 = 53;
-/// So long a server may take, before the next is asked.
+/// Timeout of a server, after which the next one is asked.
 const PATIENCE: Duration = Duration::from_millis(1_500);
-/// Files of this kind are short.
+/// Maximum size of these files, in bytes.
 const LONGEST_FILE: u64 = 1 << 20;
 const MOST_SERVERS: usize = 3;
 const MOST_DOMAINS: usize = 6;
 
-/// The addresses of a name, in the order in which they are to be tried.
+/// Returns the addresses of a name, in the order in which they are to be tried.
 pub(super) fn look_up(name: &str, until: Instant) -> io::Result<Vec<IpAddr>> {
     let listed = in_hosts(&read(HOSTS), name);
     if !listed.is_empty() {
@@ -50,7 +50,7 @@ fn not_found(name: &str) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("the name {name} has no address"))
 }
 
-/// What can't be read says nothing.
+/// Returns the text of a file; empty if it can't be read.
 fn read(path: &str) -> String {
     let mut text = String::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(LONGEST_FILE).read_to_string(&mut text));
@@ -82,7 +82,7 @@ impl Resolver {
                 Some("nameserver") => {
                     resolver.servers.extend(words.next().and_then(|word| word.parse::<IpAddr>().ok()));
                 }
-                // The last counts.
+                // The last such line counts.
                 Some("search" | "domain") => {
                     let domains = words.map(|word| word.trim_matches('.').to_owned());
                     resolver.search = domains.filter(|word| !word.is_empty()).take(MOST_DOMAINS).collect();
@@ -101,7 +101,7 @@ impl Resolver {
         resolver
     }
 
-    /// The full names that a name may stand for.
+    /// Returns the full names that a name may stand for.
     fn candidates(&self, name: &str) -> Vec<String> {
         if let Some(full) = name.strip_suffix('.') {
             return vec![full.to_owned()];
@@ -113,11 +113,11 @@ impl Resolver {
         }
     }
 
-    /// The addresses of a full name; none where there is no such name.
+    /// Returns the addresses of a full name; empty if there is no such name.
     fn addresses(&self, name: &str, until: Instant) -> io::Result<Vec<IpAddr>> {
         let v4 = self.ask_servers(name, Kind::V4, until);
         let v6 = self.ask_servers(name, Kind::V6, until);
-        // One kind is enough.
+        // One address family is enough.
         match (v4, v6) {
             (Ok(mut all), Ok(others)) => {
                 all.extend(others);
@@ -140,7 +140,7 @@ impl Resolver {
     }
 }
 
-/// Asks one server, by a datagram, and by a connection where the answer is too long for that.
+/// Asks one server, by UDP, and by TCP if the answer is truncated.
 fn ask(server: SocketAddr, name: &str, kind: Kind, until: Instant) -> io::Result<Vec<IpAddr>> {
     let [high, low, ..] = *uuid::Uuid::new_v4().as_bytes();
     let id = u16::from_be_bytes([high, low]);
@@ -168,7 +168,7 @@ fn ask(server: SocketAddr, name: &str, kind: Kind, until: Instant) -> io::Result
             Some(Reply::Failed(code)) => {
                 return Err(io::Error::other(format!("the name server answers {code}")));
             }
-            // It answers another question.
+            // The message answers another question.
             None => {}
         }
     }

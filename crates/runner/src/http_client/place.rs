@@ -1,4 +1,4 @@
-//! Where a server listens, from its URL: a socket among the files, an address, or a name that is looked up.
+//! Address of a server from its URL: a Unix socket, an IP address, or a hostname that is resolved.
 
 use super::stream::{Stream, connect_local};
 use super::{names, tls};
@@ -15,13 +15,13 @@ pub(crate) struct Place {
     /// The name or address without a port.
     host: String,
     port: u16,
-    /// As it stands in the URL, which is what the server is called by.
+    /// Authority of the URL, which is sent as the server's name.
     authority: String,
-    /// What every path begins with.
+    /// Prefix of every path.
     base: String,
 }
 
-/// A URL that leads nowhere from here.
+/// A URL that can't be used here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{url}: {what}")]
 pub(crate) struct NoPlace {
@@ -37,10 +37,10 @@ enum Way {
     Name,
 }
 
-/// The longest that a server may take to accept a connection, the look-up of its name included.
+/// Maximum time for connecting, the name resolution included.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// So many addresses of one name are tried.
+/// Maximum number of addresses of a hostname that are tried.
 const MOST_ADDRESSES: usize = 4;
 
 // === impl Place ===
@@ -54,7 +54,7 @@ impl Place {
         Ok(place)
     }
 
-    /// Reads the URL of one endpoint, whose path and query stay letter by letter.
+    /// Reads the URL of one endpoint, whose path and query stay unchanged.
     pub(crate) fn of_endpoint(url: &str) -> Result<Self, NoPlace> {
         let refused = |what| NoPlace { url: without_credentials(url), what };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| refused("no URL"))?;
@@ -118,7 +118,7 @@ impl Place {
         self.is_encrypted
     }
 
-    /// Whether it is in this sandbox: a local socket, or an address of the loopback interface.
+    /// Returns true if it is in this sandbox: a Unix socket, or an address of the loopback interface.
     pub(super) fn is_here(&self) -> bool {
         match &self.way {
             Way::Local(_) => true,
@@ -127,7 +127,7 @@ impl Place {
         }
     }
 
-    /// Connects, with TLS where that is the scheme. Reads and writes wait for `glance` at most.
+    /// Connects, with TLS if the scheme requires it. Reads and writes block for `glance` at most.
     pub(super) fn connect(&self, glance: Duration) -> io::Result<Stream> {
         if let Way::Local(path) = &self.way {
             return Stream::local(connect_local(path)?, glance);
@@ -139,7 +139,7 @@ impl Place {
         }
     }
 
-    /// Connects to its port, and no more.
+    /// Opens a TCP connection to its port.
     pub(super) fn dial(&self) -> io::Result<TcpStream> {
         let until = Instant::now() + PATIENCE;
         let looked_up;
@@ -168,7 +168,7 @@ impl Place {
     }
 }
 
-/// A URL as a message may show it.
+/// Returns a URL without credentials, for messages.
 fn without_credentials(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://***@{rest}"),
@@ -176,7 +176,7 @@ fn without_credentials(url: &str) -> String {
     }
 }
 
-/// A host as it is looked up, without brackets, and its port.
+/// Returns the host for name resolution, without brackets, and its port.
 fn host_and_port(authority: &str, default_port: u16) -> Option<(String, u16)> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (host, port) = rest.split_once(']')?;
@@ -192,7 +192,7 @@ fn host_and_port(authority: &str, default_port: u16) -> Option<(String, u16)> {
     }
 }
 
-/// The addresses of a host that needs no look-up.
+/// Returns the addresses of a host that needs no name resolution.
 fn addresses(host: &str) -> Option<Vec<IpAddr>> {
     match host {
         "localhost" => Some(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]),

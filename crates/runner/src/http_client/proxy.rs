@@ -14,7 +14,7 @@ pub(super) struct Proxy {
     place: Place,
 }
 
-/// So long a proxy may take to reach a server.
+/// Timeout for a proxy to reach a server.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const LONGEST_HEAD: usize = 8 << 10;
@@ -22,7 +22,7 @@ const LONGEST_HEAD: usize = 8 << 10;
 // === impl Proxy ===
 
 impl Proxy {
-    /// The one for that place, if the environment names one.
+    /// Returns the proxy for that place, if the environment names one.
     pub(super) fn of_environment(place: &Place) -> Result<Option<Self>, NoPlace> {
         let variable = |names: [&str; 2]| {
             names.iter().find_map(|name| std::env::var(name).ok()).filter(|value| !value.trim().is_empty())
@@ -38,7 +38,7 @@ impl Proxy {
         }
     }
 
-    /// Connects to a place by it. To one that isn't encrypted the request itself says where it goes.
+    /// Connects to a place through the proxy. Without TLS, the request itself names the destination.
     pub(super) fn connect(&self, to: &Place, glance: Duration) -> io::Result<Stream> {
         if self.place.is_encrypted() {
             return Err(io::Error::other(
@@ -61,7 +61,7 @@ impl Proxy {
     }
 }
 
-/// The status of the answer to `CONNECT`, behind whose head the server's own bytes begin.
+/// Reads the answer to `CONNECT`; returns its status. The server's own bytes follow.
 fn status(stream: &mut TcpStream) -> io::Result<u16> {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -81,7 +81,8 @@ fn status(stream: &mut TcpStream) -> io::Result<u16> {
     }
 }
 
-/// Whether `NO_PROXY` has the place: by its name, by a domain above it, by its address or network, each perhaps with a port.
+/// Returns true if `NO_PROXY` lists the place: by its name, by a domain above it, by its address or network, each
+/// perhaps with a port.
 fn is_excluded(place: &Place, excluded: &str) -> bool {
     let host = place.host().trim_end_matches('.');
     excluded.split([',', ' ']).map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {

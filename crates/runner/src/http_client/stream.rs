@@ -18,7 +18,7 @@ pub(super) enum Stream {
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-/// Without waiting: where so many wait already, this one need not.
+/// Connects without blocking: it fails if the listener's backlog is full.
 pub(crate) fn connect_local(path: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -31,7 +31,7 @@ pub(crate) fn connect_local(path: &Path) -> io::Result<UnixStream> {
 // === impl Stream ===
 
 impl Stream {
-    /// Reads and writes wait for `glance` at most, as for the others.
+    /// Wraps a local connection; reads and writes block for `glance` at most.
     pub(super) fn local(stream: UnixStream, glance: Duration) -> io::Result<Self> {
         stream.set_read_timeout(Some(glance))?;
         stream.set_write_timeout(Some(glance))?;

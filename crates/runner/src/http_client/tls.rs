@@ -1,5 +1,5 @@
-//! TLS to a server whose URL says https, checked by the authorities of the image: those of the system, or of `SSL_CERT_FILE` and
-//! `SSL_CERT_DIR`.
+//! TLS to a server with an https URL, verified with the certificate authorities of the image: those of the system, or
+//! of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -7,7 +7,7 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::{Arc, OnceLock};
 
-/// What every connection is made with; read once, when the first server is called.
+/// Configuration of all connections; read once, when the first server is called.
 static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
 
 /// A connection that is encrypted when its first byte is written.

@@ -1,4 +1,4 @@
-//! Telling what a running program prints, a few times a second.
+//! Reporting the output of a running program, a few times a second.
 
 use super::Log;
 use belljar_contract::event::Event;

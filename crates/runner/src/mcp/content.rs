@@ -1,19 +1,19 @@
-//! What tools and resources say, as text.
+//! Content of tools and resources, as text.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Called {
-    /// A text for each of its parts, one below the other; what is no text is only named.
+    /// Text of its parts, one below the other; parts that are not text are only named.
     pub(crate) text: String,
-    /// What it says for programs, if it says that.
+    /// Structured content, if there is any.
     pub(crate) structured: Option<Value>,
     pub(crate) is_error: bool,
 }
 
-/// What a resource says.
+/// Content of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Resource {
     pub(crate) text: String,
@@ -34,7 +34,7 @@ struct Contents {
     contents: Vec<Value>,
 }
 
-/// What is named is no longer.
+/// Maximum length of a name, in characters.
 const LONGEST_NAME: usize = 200;
 
 // === Deserialize ===

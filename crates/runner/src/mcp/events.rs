@@ -1,24 +1,25 @@
 //! A body of events (`text/event-stream`), read as it comes.
 
-/// How far it was read.
+/// Position in a stream of events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// Where the next line begins.
+    /// Offset of the next line.
     at: usize,
-    /// What the event that is being read has said so far.
+    /// Data of the event that is being read.
     data: Vec<String>,
 }
 
 // === impl Events ===
 
 impl Events {
-    /// What the next event says; nothing as long as none is whole. `body` is all that has come, the same as before and more.
+    /// Returns the data of the next event; `None` until it is complete. `body` is everything that has arrived: the
+    /// previous bytes and more.
     pub(super) fn next(&mut self, body: &[u8]) -> Option<String> {
         while let Some((line, next)) = line(body, self.at) {
             self.at = next;
             if line.is_empty() {
                 let data = std::mem::take(&mut self.data).join("\n");
-                // One that says nothing is none: some begin a stream with an event that has an id alone.
+                // An event without data is ignored: some servers begin a stream with an event that has only an id.
                 if !data.is_empty() {
                     return Some(data);
                 }
@@ -36,7 +37,7 @@ impl Events {
     }
 }
 
-/// The line that begins there, and where the next does; nothing if it isn't whole.
+/// Returns the line that begins there, and the offset of the next one; `None` if it isn't complete.
 fn line(body: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let rest = body.get(at..)?;
     let end = memchr::memchr2(b'\r', b'\n', rest)?;

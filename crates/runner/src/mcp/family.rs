@@ -1,4 +1,4 @@
-//! The two families of MCP's revisions: requests that stand for themselves (2026-07-28), and a session that a handshake begins
+//! The two families of MCP's revisions: self-contained requests (2026-07-28), and sessions that begin with a handshake
 //! (2025-11-25 and before).
 
 use super::{Asked, Capabilities, Gateway, McpError, OF_LISTS, Offer, REVISION};
@@ -6,13 +6,13 @@ use crate::deadline::Deadline;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How a gateway is spoken to.
+/// Protocol family of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Family {
     Stateless,
     /// The handshake itself.
     Greeting,
-    /// In a session, whose id not every gateway gives.
+    /// A session; not every gateway gives it an id.
     Session {
         version: String,
         id: Option<String>,
@@ -34,13 +34,13 @@ pub(super) fn client() -> Value {
     json!({ "name": "cynode-sba", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// Whether a gateway that answers so to a question without a handshake may be one that wants a handshake.
+/// Returns true if this error to a request without a handshake may come from a gateway that requires a handshake.
 pub(super) fn may_be_older(error: &McpError) -> bool {
     match error {
         McpError::Refused { .. } | McpError::Absent | McpError::Malformed(_) | McpError::Unreadable(_) => {
             true
         }
-        // These say what is wrong, and it is something else.
+        // These statuses report another problem.
         McpError::Status(407 | 408 | 413 | 425 | 429) => false,
         McpError::Status(status) => (400..=499).contains(status) || *status == 501,
         _ => false,
@@ -54,7 +54,7 @@ impl Family {
         matches!(self, Self::Session { id: Some(_), .. })
     }
 
-    /// The headers of a request for that method, about what has that name.
+    /// Returns the headers of a request for that method and name.
     pub(super) fn headers<'h>(&'h self, method: &'h str, name: Option<&'h str>) -> Vec<(&'h str, &'h str)> {
         match self {
             Self::Stateless => {
@@ -90,7 +90,7 @@ impl Gateway {
         Ok(greeted.capabilities.offer())
     }
 
-    /// Tells the gateway something that it doesn't answer.
+    /// Sends the gateway a notification, which it doesn't answer.
     fn notify(&mut self, method: &'static str, deadline: &Deadline<'_>) -> Result<(), McpError> {
         let told = Asked { method, name: None, params: Value::Null, is_idempotent: true, patience: OF_LISTS };
         let body = json!({ "jsonrpc": "2.0", "method": method });

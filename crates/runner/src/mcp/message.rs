@@ -1,11 +1,11 @@
-//! Messages of JSON-RPC, as they are answered: one that could be read in two ways is none.
+//! JSON-RPC answers: one that could be read in two ways is rejected.
 
 use super::McpError;
 use crate::excerpt;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// As it stands there; a member that stands there twice is refused.
+/// A JSON-RPC message; a repeated member is refused.
 #[derive(Deserialize)]
 struct Message {
     jsonrpc: String,
@@ -25,10 +25,10 @@ struct RpcError {
     message: String,
 }
 
-/// So much of what a refusal says is passed on.
+/// Maximum length of a refusal's message that is kept.
 const LONGEST: usize = 2_000;
 
-/// The result that answers the question with this id; nothing if it is a notification.
+/// Returns the result for the request with this id; `None` if it is a notification.
 pub(super) fn read(bytes: &[u8], id: u64) -> Result<Option<Value>, McpError> {
     let malformed = |what| Err(McpError::Malformed(what));
     let message: Message = serde_json::from_slice(bytes).map_err(McpError::Unreadable)?;
@@ -41,7 +41,7 @@ pub(super) fn read(bytes: &[u8], id: u64) -> Result<Option<Value>, McpError> {
         Message { result: Some(_), error: Some(_), .. } => malformed("it is a result and an error"),
         Message { result: None, error: None, .. } => malformed("it is neither a result nor an error"),
         Message { id: theirs, error: Some(RpcError { code, message }), .. } => {
-            // Who can't read a question doesn't know its id either.
+            // A server that can't parse a request doesn't know its id either.
             match theirs.is_none_or(|theirs| theirs == id) {
                 true => Err(McpError::Refused { code, message: excerpt::within(message, LONGEST) }),
                 false => malformed("it is to another question"),
@@ -58,7 +58,7 @@ pub(super) fn read(bytes: &[u8], id: u64) -> Result<Option<Value>, McpError> {
     }
 }
 
-/// Whether it is a question of the other side's.
+/// Returns true if it is a request from the other side.
 pub(super) fn asks(bytes: &[u8]) -> bool {
     let message = serde_json::from_slice(bytes);
     matches!(message, Ok(Message { method: Some(_), id: Some(_), .. }))

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const JSON: &[(&str, &str)] = &[("Content-Type", "application/json")];
 const STREAM: &[(&str, &str)] = &[("Content-Type", "text/event-stream")];
 
-/// A gateway that says this to whatever it is asked; `ID` stands for the question's id.
+/// A gateway that gives this answer to every request; `ID` stands for the request's id.
 fn saying(answer: impl Fn(usize, &str) -> Said + Send + 'static) -> (ModelServer, Gateway) {
     let count = AtomicUsize::new(0);
     let server = ModelServer::start(Script::from_fn(move |request| {

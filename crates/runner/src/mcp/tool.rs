@@ -1,4 +1,4 @@
-//! Tools as a gateway lists them. What a tool says of itself may come from anybody, and is bounded.
+//! Tools as a gateway lists them. Their descriptions are untrusted, and limited in length.
 
 use crate::excerpt::within;
 use serde::Deserialize;
@@ -11,11 +11,11 @@ pub(crate) struct Tool {
     pub(crate) description: String,
     /// A JSON Schema of an object.
     pub(crate) schema: Value,
-    /// It says that it changes nothing.
+    /// True if the tool is declared read-only.
     pub(crate) is_read_only: bool,
     pub(crate) category: String,
     pub(crate) cost_tier: String,
-    /// What there is to read of it.
+    /// Documents of the tool.
     pub(crate) resources: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Tool {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Listed {
     pub(crate) tools: Vec<Tool>,
-    /// Names of others, each with why it is left out.
+    /// Names of other tools, each with the reason why it is left out.
     pub(crate) left_out: Vec<String>,
     bytes: usize,
 }
@@ -71,7 +71,7 @@ const UNKNOWN: &str = "unknown";
 // === impl Listed ===
 
 impl Listed {
-    /// Takes up one as it was written, or notes why not.
+    /// Adds a tool, or notes why it is left out.
     pub(super) fn take(&mut self, written: Value) {
         let name = written.get("name").and_then(Value::as_str).unwrap_or_default();
         let shown = within(word(name, LONGEST_NAME), LONGEST_NAME);
@@ -126,7 +126,7 @@ impl Tool {
     }
 }
 
-/// On one line, and no longer than that.
+/// Returns a text on one line, truncated.
 fn word(text: &str, longest: usize) -> String {
     text.chars().filter(|c| !c.is_control()).take(longest).collect()
 }

@@ -1,8 +1,8 @@
-//! How programs say that they could not reach a host: a pattern and an example each.
+//! Messages of programs that could not reach a host: a pattern and an example each.
 
-/// One way to say it.
+/// A message.
 pub(super) struct Complaint {
-    /// Who says so; others may say the same.
+    /// Program that prints it; others may print the same.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers and tests"))]
     pub(super) tool: &'static str,
     /// A regular expression; its group `host` is what was not reached.
@@ -15,7 +15,7 @@ pub(super) struct Complaint {
     pub(super) host: Option<&'static str>,
 }
 
-/// Those that name a host first, then those that don't.
+/// Messages that name a host first, then those that don't.
 pub(super) const COMPLAINTS: &[Complaint] = &[
     Complaint {
         tool: "curl, git, dnf",

@@ -19,16 +19,16 @@ use super::hunk::Hunks;
 use super::work::{UsedUp, WorkBudget};
 use image::Image;
 
-/// What applying made of a file.
+/// Result of applying hunks to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     /// The new content.
     pub bytes: Vec<u8>,
-    /// Where each hunk went, in the order of the diff.
+    /// Place of each hunk, in the order of the diff.
     pub places: Vec<HunkPlace>,
 }
 
-/// Where a hunk was applied.
+/// Place of an applied hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HunkPlace {
     /// 1-based line of the hunk's header in the diff.
@@ -39,7 +39,7 @@ pub struct HunkPlace {
     pub line: u32,
 }
 
-/// Why hunks can't be applied.
+/// Reason why hunks can't be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
     /// No place in the file holds the hunk's old lines.
@@ -56,7 +56,7 @@ pub enum ApplyError {
         /// The limit.
         max_bytes: usize,
     },
-    /// It takes more work than the budget allows.
+    /// The work budget is exceeded.
     #[error(
         "too much work: the hunk at line {diff_line} of the diff is too far from its place, or the patch too large"
     )]
@@ -91,7 +91,7 @@ pub fn apply(before: &[u8], hunks: Hunks<'_>, budget: &mut WorkBudget) -> Result
 // === impl HunkPlace ===
 
 impl HunkPlace {
-    /// How many lines further down than expected the hunk fits.
+    /// Returns how many lines further down than expected the hunk fits.
     pub fn offset(&self) -> i64 {
         i64::from(self.line) - i64::from(self.expected_line)
     }

@@ -1,6 +1,6 @@
-//! One hunk, viewed in the diff it came from.
+//! A hunk, viewed in the diff it came from.
 
-/// Where a hunk lies in the diff, and its header. 32 bytes, since a diff may hold a million.
+/// Position of a hunk in the diff, and its header. 32 bytes, since a diff may hold a million.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HunkRecord {
     /// Offset of the first line after the `@@` line.
@@ -27,14 +27,14 @@ pub struct Hunks<'a> {
     records: &'a [HunkRecord],
 }
 
-/// One hunk; its text is borrowed from the diff.
+/// A hunk; its text is borrowed from the diff.
 #[derive(Debug, Clone, Copy)]
 pub struct Hunk<'a> {
     record: HunkRecord,
     body: &'a [u8],
 }
 
-/// Which sides of the change a line is on.
+/// Sides of the change that a line is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Unchanged, on both sides.
@@ -45,10 +45,10 @@ pub enum Side {
     New,
 }
 
-/// One line of a hunk: its text ends in a newline unless a `\` line took it away.
+/// A line of a hunk: its text ends in a newline unless a `\` line took it away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HunkLine<'a> {
-    /// Which sides the line is on.
+    /// Sides that the line is on.
     pub side: Side,
     /// The line without its first column.
     pub text: &'a [u8],
@@ -67,12 +67,12 @@ impl<'a> Hunks<'a> {
         Self { diff, records }
     }
 
-    /// How many there are.
+    /// Returns the number of hunks.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether there are none: a section about names and modes only.
+    /// Returns true if there are none: a section about names and modes only.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
@@ -125,7 +125,7 @@ impl<'a> Hunk<'a> {
         self.record.ends_in_change
     }
 
-    /// Whether every old line ends in a newline for certain.
+    /// Returns true if every old line certainly ends in a newline.
     pub(super) fn has_whole_lines(&self) -> bool {
         !self.record.has_marker
     }

@@ -1,6 +1,6 @@
-//! How much work and memory one patch may cost.
+//! Limits for the work and memory of one patch.
 
-/// Bounds on one patch, so that a hostile diff ends in an error instead of using up the machine.
+/// Limits for one patch, so that a hostile diff ends in an error instead of exhausting the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Size of the diff in bytes; at most 4 GiB are ever read. Default 64 MiB.

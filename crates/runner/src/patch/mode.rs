@@ -29,7 +29,7 @@ impl FileMode {
         Ok(if bits & Self::OWNER_EXECUTES == 0 { Self::Plain } else { Self::Executable })
     }
 
-    /// Whether the owner may execute the file.
+    /// Returns true if the owner may execute the file.
     pub fn is_executable(self) -> bool {
         self == Self::Executable
     }

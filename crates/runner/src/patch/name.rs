@@ -77,8 +77,8 @@ impl fmt::Debug for RelativeName {
     }
 }
 
-/// Refuses a name that is absolute, or has a `..` or a NUL; also for names before stripping, where git would just
-/// cut the offending part off. Whoever writes such a name has no business in this workspace.
+/// Refuses a name that is absolute, or has a `..` or a NUL; also for names before stripping, where git would just cut
+/// the offending part off. Such a name is an attack or a mistake.
 pub(super) fn refuse_hostile(name: &[u8]) -> Result<(), Refusal> {
     if memchr::memchr(0, name).is_some() {
         return Err(Refusal::UnsafeName { name: Excerpt::of(name), defect: "has a NUL" });

@@ -29,16 +29,16 @@ pub struct Patch<'a> {
     hunks: Vec<HunkRecord>,
 }
 
-/// One file section of a diff.
+/// A file section of a diff.
 #[derive(Debug)]
 pub struct FileDiff {
     /// 1-based line where the section begins.
     pub line: u32,
-    /// What the header says is to happen.
+    /// Change that the header announces.
     pub claim: Claim,
     /// The file to read and the one to write.
     pub names: Names,
-    /// The mode the file is said to have; git only warns when it hasn't.
+    /// Old mode according to the header; git only warns if the file has another one.
     pub old_mode: Option<FileMode>,
     /// The mode the file shall have; `None` keeps the old file's.
     pub new_mode: Option<FileMode>,
@@ -48,9 +48,9 @@ pub struct FileDiff {
 /// The files of a section: one that is read, one that is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Names {
-    /// Nothing is read: [`Claim::Create`].
+    /// No file is read: [`Claim::Create`].
     New(RelativeName),
-    /// Nothing is written: [`Claim::Delete`].
+    /// No file is written: [`Claim::Delete`].
     Old(RelativeName),
     /// Both, often the same. Some headers name a new file even for [`Claim::Delete`].
     Both {
@@ -61,7 +61,7 @@ pub enum Names {
     },
 }
 
-/// What a file section says is to happen.
+/// Change that a file section announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// The file must not exist.
@@ -78,43 +78,43 @@ pub enum Claim {
     EditOrCreate,
 }
 
-/// Why a diff can't be read.
+/// Reason why a diff can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// Git would not read it either.
+    /// The syntax is wrong; git would not read it either.
     #[error("line {line}: found {found}; accepted: {accepted}")]
     Malformed {
         /// 1-based line in the diff.
         line: u32,
         /// The offending text.
         found: Excerpt,
-        /// What could stand there.
+        /// Texts that are accepted there.
         accepted: &'static str,
     },
-    /// It could be read but asks for something that is never done.
+    /// The diff is well-formed, but requests a forbidden change.
     #[error("line {line}: {reason}")]
     Refused {
         /// 1-based line in the diff.
         line: u32,
-        /// Why it is never done.
+        /// Reason of the refusal.
         reason: Refusal,
     },
-    /// It is larger than the limits allow.
+    /// The diff exceeds a limit.
     #[error("line {line}: the diff has more than {max} {what}")]
     TooLarge {
         /// 1-based line in the diff.
         line: u32,
-        /// What there is too much of.
+        /// Name of the counted thing.
         what: &'static str,
         /// The limit.
         max: usize,
     },
-    /// Nothing in it is a file section.
+    /// The diff has no file section.
     #[error(
         "no file section found in {lines} lines; accepted: `diff --git a/x b/x`, or `--- a/x` and `+++ b/x` before `@@`"
     )]
     Empty {
-        /// How many lines were looked at.
+        /// Number of lines that were searched.
         lines: u32,
     },
 }
@@ -158,7 +158,7 @@ struct Header {
 struct Parser<'a> {
     cursor: Cursor<'a>,
     limits: Limits,
-    /// Leading components to strip, once a plain header without any slash has told.
+    /// Number of leading components to strip, once a plain header without any slash has determined it.
     strip: Option<usize>,
     /// The name of a `diff --git` line that turned out to be text. Git forgets to forget it.
     leftover: Option<RawName<'a>>,
@@ -210,7 +210,7 @@ impl Names {
 // === impl ParseError ===
 
 impl ParseError {
-    /// Whether the diff was refused for what it asks, rather than for how it is written.
+    /// Returns true if the diff was refused by policy, rather than for its syntax.
     pub fn is_policy(&self) -> bool {
         matches!(self, Self::Refused { .. })
     }
@@ -287,7 +287,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A header without hunks must say something by itself.
+    /// Checks that a header without hunks announces a change by itself.
     fn check_bare(&self, header: &Header) -> Result<(), ParseError> {
         let line = self.cursor.peek().unwrap_or_default();
         let is_note = (line.starts_with(b"Binary files ") || line.starts_with(b"Files "))

@@ -28,48 +28,48 @@ use super::work::WorkBudget;
 use outcome::Removal;
 pub use tree::{Entry, Kind, Tree};
 
-/// What a patch comes to.
+/// Effect of a patch on the tree.
 ///
-/// To carry it out, first bring all new content beside the tree (from [`Content::Before`], before anything moves),
-/// then remove all of [`removed`](Self::removed), with parent directories that this empties, then put all new
-/// content in place, making directories as needed. A path in `changes` may be a directory now: then it is one
-/// that the removals empty, or an empty one, which must go.
+/// To carry it out, first bring all new content beside the tree (from [`Content::Before`], before anything moves), then
+/// remove all of [`removed`](Self::removed), with parent directories that this empties, then put all new content in
+/// place, making directories as needed. A path in `changes` may be a directory now: then it is one that the removals
+/// empty, or an empty one, which must be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// One entry for each file that is written or deleted, in the order of the diff.
+    /// All files that are written or deleted, in the order of the diff.
     pub changes: Vec<Change>,
     /// The files that won't exist any more: those deleted, and sources of renames.
     pub removed: Vec<RelativeName>,
 }
 
-/// What happens to one file.
+/// Change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The file, by its new name.
     pub path: RelativeName,
-    /// What happens to it.
+    /// Kind of the change.
     pub what: What,
-    /// What it will be; `None` if it will be gone.
+    /// State after the patch; `None` if the file is deleted.
     pub after: Option<After>,
-    /// Where the hunks went, those of all sections about this file together.
+    /// Places of the hunks of all sections about this file.
     pub hunks: Vec<HunkPlace>,
 }
 
-/// What happens to a file, in a word.
+/// Kind of a file's change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// It didn't exist.
+    /// The file didn't exist.
     Created,
-    /// It gets new content, perhaps a new mode.
+    /// The file gets new content, perhaps a new mode.
     Modified,
-    /// It goes.
+    /// The file is deleted.
     Deleted,
-    /// It comes from another name, which goes; perhaps with new content.
+    /// The file gets a new name, perhaps with new content.
     Renamed {
         /// The old name.
         from: RelativeName,
     },
-    /// It comes from a file that stays; perhaps with new content.
+    /// The file is a copy of one that stays, perhaps with new content.
     Copied {
         /// The source.
         from: RelativeName,
@@ -92,31 +92,31 @@ pub struct After {
 pub enum Content {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// What this file held before the patch, which the plan hasn't read.
+    /// Content of this file before the patch, which the plan hasn't read.
     Before(RelativeName),
 }
 
-/// Why a patch can't be applied. Nothing has changed.
+/// Reason why a patch can't be applied. No file was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// It doesn't fit the tree.
+    /// The patch doesn't fit the tree.
     #[error("line {line}: {path}: {reason}")]
     Unfit {
         /// 1-based line of the file section in the diff.
         line: u32,
         /// The file.
         path: RelativeName,
-        /// What doesn't fit.
+        /// Reason why it doesn't fit.
         reason: Unfit,
     },
-    /// It might fit but touches what a patch never may.
+    /// The patch touches a path that no patch may touch.
     #[error("line {line}: {path}: {reason}")]
     Refused {
         /// 1-based line of the file section in the diff.
         line: u32,
         /// The file.
         path: RelativeName,
-        /// Why it never may.
+        /// Reason of the refusal.
         reason: Refusal,
     },
     /// The new content is larger than the limits allow.
@@ -127,7 +127,7 @@ pub enum PlanError {
         /// The limit.
         max: usize,
     },
-    /// It takes more work than the limits allow.
+    /// The work limit is exceeded.
     #[error("line {line}: too much work")]
     TooMuchWork {
         /// 1-based line of the file section in the diff.
@@ -138,13 +138,13 @@ pub enum PlanError {
     Io {
         /// The file.
         path: RelativeName,
-        /// Why.
+        /// Underlying error.
         #[source]
         source: io::Error,
     },
 }
 
-/// What keeps a section from fitting the tree.
+/// Reason why a section doesn't fit the tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// The file to read isn't there.
@@ -203,7 +203,7 @@ struct Planner<'p, T> {
     patch: &'p Patch<'p>,
     tree: &'p mut T,
     paths: HashMap<&'p RelativeName, Path>,
-    /// What each section made, if it made anything.
+    /// Results of the sections that have one.
     results: Vec<outcome::Outcome<'p>>,
     /// Files that sections remove, keyed by name; they may be written all the same.
     removals: HashMap<&'p RelativeName, Removal>,
@@ -212,7 +212,7 @@ struct Planner<'p, T> {
     max_result_bytes: usize,
 }
 
-/// What later sections must know of a path that earlier ones, or they themselves, are about.
+/// Facts about a path for later sections, from earlier sections or from a section itself.
 #[derive(Debug, Clone, Copy, Default)]
 struct Path {
     seen_as: SeenAs,
@@ -220,24 +220,24 @@ struct Path {
     written: Option<usize>,
 }
 
-/// How a path looks to a section that edits or creates it.
+/// State of a path for a section that edits or creates it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum SeenAs {
-    /// As it is in the tree.
+    /// The path is as in the tree.
     #[default]
     Before,
-    /// As it is in the tree, but a section to come removes it.
+    /// The path is as in the tree, but a later section removes it.
     ToBeRemoved,
     /// An earlier section removed it.
     Removed,
-    /// As this result left it.
+    /// The path is as this result left it.
     Result(usize),
 }
 
 // === impl PlanError ===
 
 impl PlanError {
-    /// Whether the patch was refused for what it touches, rather than for not fitting.
+    /// Returns true if the patch was refused by policy, rather than for not fitting.
     pub fn is_policy(&self) -> bool {
         matches!(self, Self::Refused { .. })
     }

@@ -1,4 +1,4 @@
-//! What we refuse by policy, although a patch tool might accept it.
+//! Refusals by policy of patches that a patch tool might accept.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub enum Refusal {
     UnsafeName {
         /// The name as the diff has it.
         name: Excerpt,
-        /// What is wrong with it.
+        /// Defect of the name.
         defect: &'static str,
     },
     /// A binary patch in any form, or the note that two binary files differ.

@@ -1,4 +1,4 @@
-//! How much work a patch may still cost.
+//! Remaining work budget of a patch.
 
 /// Steps left for one patch, shared by all its files: many small searches take as long as a large one.
 ///
@@ -27,7 +27,7 @@ impl WorkBudget {
     }
 }
 
-/// What going over so many bytes costs.
+/// Returns the cost of scanning that many bytes.
 pub(super) fn steps_for_bytes(bytes: usize) -> usize {
     bytes / 64
 }

@@ -1,4 +1,4 @@
-//! One output of a program, kept up to a cap: the first of it, or its beginning and its end.
+//! An output of a program, kept up to a limit: the beginning of it, or its beginning and its end.
 
 use crate::content::Content;
 use rustix::fs::OFlags;
@@ -6,12 +6,13 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
-/// What of an output is kept.
+/// Part of an output that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// So many bytes from its beginning. A program that prints more is ended.
+    /// Keep that many bytes from the beginning. A program that prints more is killed.
     First(usize),
-    /// Half as many from its beginning and half from its end, however much it prints.
+    /// Keep that many bytes in all, half of them from the beginning and half from the end, whatever the output's
+    /// length.
     Ends(usize),
 }
 
@@ -21,7 +22,7 @@ pub(crate) struct Capture {
     pipe: Option<OwnedFd>,
     kept: Vec<u8>,
     cap: usize,
-    /// The last of it, if that is kept.
+    /// End of the output, if that is kept.
     tail: Option<VecDeque<u8>>,
     read: u64,
     overflowed: bool,
@@ -31,20 +32,20 @@ pub(crate) struct Capture {
 /// An output that has been read.
 #[derive(Debug)]
 pub(crate) struct Captured {
-    /// The first bytes, up to the cap.
+    /// Beginning, up to the limit.
     pub(crate) bytes: Vec<u8>,
-    /// The last ones, if they are kept and are not among the first.
+    /// End, if it is kept and is not part of the beginning.
     pub(crate) tail: Vec<u8>,
-    /// How many came between the two.
+    /// Number of bytes between the two.
     pub(crate) left_out: u64,
-    /// Whether there were more than are kept.
+    /// True if there were more bytes than are kept.
     pub(crate) truncated: bool,
 }
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// As much as a pipe holds at its largest is taken when the program is gone; what comes after that comes from
-/// somebody who isn't gone.
+/// Maximum number of bytes that are read when the program is gone: the largest size of a pipe. Anything beyond comes
+/// from a process that is still alive.
 const DRAINED_BYTES: usize = 4 << 20;
 
 // === impl Capture ===
@@ -52,7 +53,7 @@ const DRAINED_BYTES: usize = 4 << 20;
 impl Capture {
     /// Starts to keep what comes through `pipe`.
     pub(super) fn new(pipe: OwnedFd, keep: Keep) -> Self {
-        // A pipe that can't be made non-blocking is no pipe; reading it is then as good as it gets.
+        // If the pipe can't be made non-blocking, reads may block.
         let _ = rustix::fs::fcntl_getfl(&pipe)
             .and_then(|flags| rustix::fs::fcntl_setfl(&pipe, flags | OFlags::NONBLOCK));
         let (cap, tail) = match keep {
@@ -63,17 +64,17 @@ impl Capture {
         Self { pipe: Some(pipe), kept: Vec::new(), cap, tail, read: 0, overflowed: false, buffer }
     }
 
-    /// What to wait on, as long as something may come.
+    /// Returns the pipe to wait on, as long as data may come.
     pub(super) fn pipe(&self) -> Option<&OwnedFd> {
         self.pipe.as_ref()
     }
 
-    /// Whether more has come than may come.
+    /// Returns true if more data has come than is allowed.
     pub(super) fn has_overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// Takes what is there, a buffer's worth at most. Returns how much.
+    /// Reads what is available, a buffer's worth at most. Returns the number of bytes.
     pub(super) fn read_once(&mut self, progress: &mut impl FnMut(&[u8])) -> usize {
         let Some(pipe) = &self.pipe else { return 0 };
         let read = match rustix::io::read(pipe, &mut self.buffer[..]) {
@@ -100,7 +101,7 @@ impl Capture {
         read
     }
 
-    /// Takes what is left in the pipe.
+    /// Reads the rest of the pipe.
     pub(super) fn drain(&mut self, progress: &mut impl FnMut(&[u8])) {
         let mut drained = 0;
         while drained < DRAINED_BYTES {

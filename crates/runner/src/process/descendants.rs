@@ -1,24 +1,24 @@
-//! Everybody that came of this process, as `/proc` shows it.
+//! Descendants of this process, as `/proc` shows them.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::collections::HashMap;
 use std::fs;
 
-/// One process at the moment it was looked at.
+/// A process at the moment it was observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Member {
     pub(super) pid: Pid,
     parent: i32,
-    /// When it started, in the kernel's ticks. Together with the pid it is a name that is never used twice.
+    /// Start time, in the kernel's ticks. Together with the pid it identifies a process uniquely.
     started: u64,
-    /// Whether it is dead and only waits to be waited for.
+    /// True if it is dead and not waited for yet.
     pub(super) is_zombie: bool,
 }
 
-/// All descendants of the calling process; `None` where `/proc` doesn't show them.
+/// Returns all descendants of the calling process; `None` where `/proc` doesn't show them.
 ///
-/// One pass is no snapshot: whoever needs certainty asks until nothing changes.
+/// One pass is no snapshot: a caller that needs certainty repeats it until nothing changes.
 pub(super) fn of_this_process() -> Option<Vec<Member>> {
     let this = rustix::process::getpid().as_raw_pid();
     // A `/proc` of another process namespace counts differently and must not be believed.
@@ -36,7 +36,8 @@ pub(super) fn of_this_process() -> Option<Vec<Member>> {
 
 fn descends_from(member: &Member, ancestor: i32, everybody: &HashMap<i32, Member>) -> bool {
     let mut parent = member.parent;
-    // No line is longer than there are processes; a longer one comes from pids that changed hands in between.
+    // No chain of parents is longer than the number of processes; a longer one is due to pids that were reused
+    // meanwhile.
     for _ in 0..=everybody.len() {
         if parent == ancestor {
             return true;
@@ -69,12 +70,12 @@ fn look_at(pid: Pid) -> Option<Member> {
 // === impl Member ===
 
 impl Member {
-    /// Whether this process was started by the calling one, or was left to it.
+    /// Returns true if this process is a child of the calling one, by starting or by reparenting.
     pub(super) fn is_child(&self) -> bool {
         self.parent == rustix::process::getpid().as_raw_pid()
     }
 
-    /// The same process, whatever it does meanwhile.
+    /// Returns an identity that stays the same for the life of the process.
     pub(super) fn identity(&self) -> (Pid, u64) {
         (self.pid, self.started)
     }
@@ -88,7 +89,7 @@ impl Member {
                 }
                 _ => Err(Errno::SRCH),
             },
-            // No pidfd in this kernel or policy: the pid alone has to do.
+            // This kernel or policy has no pidfd: the pid alone must do.
             Err(Errno::NOSYS | Errno::PERM) => rustix::process::kill_process(self.pid, signal),
             Err(error) => Err(error),
         }

@@ -1,8 +1,8 @@
-//! Keeping a program from harming the runner that started it.
+//! Protection of the runner from the program that it started.
 //!
 //! The two mostly run as the same user, who may signal, trace, starve and limit all of their own processes. So the
 //! thread that starts a program first fences itself, and the program inherits that:
-//! - a Landlock domain (ABI 6) whose members may signal and trace each other and nobody outside;
+//! - a Landlock domain (ABI 6) whose members may signal and trace each other and no process outside;
 //! - a seccomp filter that refuses calls that name the runner as the process to limit, slow down or signal. It knows
 //!   the runner by its pid and the starting thread by its own, since that thread is inside the domain for as long as
 //!   the program takes to start. Calls of another architecture (32-bit programs) are refused: they have other numbers.
@@ -18,7 +18,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompCondition, SeccompFilter, Se
 use std::collections::BTreeMap;
 use std::io;
 
-/// What of the fence stands.
+/// Parts of the fence that are in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fence {
     /// The Landlock domain.
@@ -27,7 +27,7 @@ pub(crate) struct Fence {
     pub(crate) filter: bool,
 }
 
-/// Calls whose first argument is the process or thread that something is done to.
+/// Calls whose first argument is the target process or thread.
 const DONE_TO_FIRST_ARGUMENT: [i64; 11] = [
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
@@ -42,17 +42,18 @@ const DONE_TO_FIRST_ARGUMENT: [i64; 11] = [
     libc::SYS_pidfd_open,
 ];
 
-/// Calls whose first argument says how the second names whom something is done to, and the value that means a
-/// process.
+/// Calls whose second argument names the target. The first argument is the kind of target; the value listed here means
+/// a process.
 const DONE_TO_SECOND_ARGUMENT: [(i64, u64); 2] =
     [(libc::SYS_setpriority, libc::PRIO_PROCESS as u64), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)];
 
 const IOPRIO_WHO_PROCESS: u64 = 1;
 
-/// Fences the calling thread, and whatever it starts from now on, as far as the kernel can.
+/// Fences the calling thread, and everything it starts from now on, as far as the kernel supports it.
 ///
 /// # Errors
-/// The kernel knows filters, and has no memory left for one: an earlier program may have used it up to be rid of its own.
+/// The kernel supports filters, but has no memory left for one: an earlier program may have used it up to avoid its own
+/// filter.
 pub(super) fn enter() -> io::Result<Fence> {
     let domain = enter_domain().is_ok_and(|is_whole| is_whole);
     match enter_filter() {
@@ -87,8 +88,8 @@ fn enter_filter() -> Result<(), seccompiler::Error> {
     seccompiler::apply_filter(&compile(&protected)?)
 }
 
-/// The runner has a call that programs must not have: with it they could make set-id files, unseen by any filter. They
-/// get the answer of a kernel that is older than the call, and fall back.
+/// Denies programs a call that the runner itself needs: with it they could create set-id files, unseen by any filter.
+/// They get the error of a kernel that is older than the call, and fall back.
 fn without_openat2() -> Result<BpfProgram, seccompiler::Error> {
     let rules = numbers_of(libc::SYS_openat2).map(|call| (call, Vec::new())).collect();
     filter(rules, libc::ENOSYS)
@@ -119,7 +120,8 @@ fn filter(
     Ok(without_kills(BpfProgram::try_from(filter)?))
 }
 
-/// Refuses calls of another architecture, which the library has killed: the kernel logs each kill, as often as a program likes.
+/// Turns kills for calls of another architecture into errors: the kernel logs each kill, so a program could flood the
+/// log.
 fn without_kills(mut program: BpfProgram) -> BpfProgram {
     const RETURN: u16 = 0x06;
     const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
@@ -136,7 +138,7 @@ fn numbers_of(call: i64) -> impl Iterator<Item = i64> {
     [call].into_iter().chain(cfg!(target_arch = "x86_64").then_some(call | X32_BIT))
 }
 
-/// The kernel takes ids as 32-bit numbers, whatever stands above those bits.
+/// The kernel reads ids as 32-bit numbers, and ignores higher bits.
 fn is(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, Dword, Eq, value)
 }

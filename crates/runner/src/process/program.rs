@@ -1,4 +1,4 @@
-//! Which file a program's name means.
+//! Resolution of a program's name to a file.
 
 use rustix::fs::{Access, FileType};
 use std::ffi::{OsStr, OsString};
@@ -16,11 +16,10 @@ pub(crate) enum ProgramError {
     NotExecutable { program: String },
 }
 
-/// Where programs are looked for when nobody says.
+/// Search path for programs if none is set.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Finds the program that `name` means to somebody with that `PATH`. Relative names are those of the current
-/// directory.
+/// Finds the program that `name` means with that `PATH`. Relative names are those of the current directory.
 pub(super) fn find(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
     if name.contains('/') {
         let program = PathBuf::from(name);
@@ -33,7 +32,7 @@ pub(super) fn find(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramE
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
     let mut refused = false;
     for directory in path.as_bytes().split(|&byte| byte == b':') {
-        // An empty entry means the current directory, and so it has since the seventh edition.
+        // By convention, an empty entry of `PATH` means the current directory.
         let directory = if directory.is_empty() { b"." } else { directory };
         let candidate = Path::new(OsStr::from_bytes(directory)).join(name);
         match look_at(&candidate) {

@@ -3,10 +3,10 @@
 //! A thread of its own starts each program: it fences itself off first, the program inherits that, and the runner's
 //! other threads stay outside. The thread ends as soon as the program has started.
 //!
-//! The program gets the environment of the runner, without the gateway's token and with the step's variables, what it is to read, its outputs as pipes, a
-//! process group of its own, no other descriptor, default signal dispositions and no blocked signal (the standard
-//! library sees to the last two). Its directory is entered by descriptor. There is no shell: a text file without
-//! `#!` doesn't run.
+//! The program gets the environment of the runner without the gateway's token, the step's variables, its stdin, pipes
+//! for its outputs, and a process group of its own. It gets no other descriptor, default signal dispositions and no
+//! blocked signal (the standard library does the last two). Its directory is entered by descriptor. There is no shell:
+//! a text file without `#!` doesn't run.
 
 use super::capture::Keep;
 use super::fence::{self, AllowedPaths, Fence};
@@ -23,27 +23,27 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-/// What to run and how.
+/// A program to run, with its options.
 #[derive(Debug)]
 pub(crate) struct Order<'o> {
     /// The program and its arguments.
     pub(crate) argv: &'o [String],
-    /// Where.
+    /// Working directory.
     pub(crate) directory: BorrowedFd<'o>,
     /// Variables beside those of the runner.
     pub(crate) variables: Vec<(OsString, OsString)>,
-    /// What it reads.
+    /// Standard input.
     pub(crate) input: &'o [u8],
-    /// What of each output is kept.
+    /// Part of each output that is kept.
     pub(crate) keep: Keep,
-    /// The only places that it may use, if it is held to some.
+    /// The only paths that it may use, if it is restricted.
     pub(crate) allowed_paths: Option<&'o AllowedPaths>,
 }
 
 /// A program that has started.
 pub(super) struct Spawned {
     pub(super) leader: u32,
-    /// What keeps it from harming the runner.
+    /// Protection of the runner from the program.
     pub(super) fence: Fence,
     /// The ends of its stdout and stderr that are read.
     pub(super) outputs: [OwnedFd; 2],
@@ -122,15 +122,15 @@ fn start(order: &Order<'_>) -> Result<(Child, Fence), SpawnError> {
     Ok((child, fence))
 }
 
-/// What the program reads. Somebody has to write it while it runs; nobody waits for that, and when the program is gone it
-/// is over.
+/// Returns the program's stdin. A thread writes the bytes while the program runs. It is not waited for, and ends when
+/// the program is gone.
 fn input(bytes: &[u8]) -> io::Result<Stdio> {
     if bytes.is_empty() {
         return no_input();
     }
     let (reader, mut writer) = io::pipe()?;
     let bytes = bytes.to_vec();
-    // Who doesn't read all of it doesn't want it.
+    // A program need not read all of its input, so a failed write is ignored.
     thread::Builder::new().name("feeder".to_owned()).spawn(move || drop(writer.write_all(&bytes)))?;
     Ok(reader.into())
 }
@@ -138,7 +138,7 @@ fn input(bytes: &[u8]) -> io::Result<Stdio> {
 fn no_input() -> io::Result<Stdio> {
     match File::open("/dev/null") {
         Ok(null) => Ok(null.into()),
-        // A root without devices: the end of a pipe that nobody writes to is as empty.
+        // A root file system without devices: a pipe without a writer is just as empty.
         Err(_) => io::pipe().map(|(reader, _writer)| reader.into()),
     }
 }

@@ -1,9 +1,9 @@
-//! The end of a program and of everything that came of it.
+//! Ends a program and all of its descendants.
 //!
-//! The runner is the reaper of its descendants (`PR_SET_CHILD_SUBREAPER`, or process 1): whoever loses its parent
-//! becomes its child. So "no child is left" means that nobody is left, and it is what an end is measured by. Until
-//! then the descendants are looked up in `/proc`: first all are stopped, again and again until no new one appears, so
-//! that nothing forks away under the second phase, which kills them.
+//! The runner is the reaper of its descendants (`PR_SET_CHILD_SUBREAPER`, or process 1), so orphaned descendants become
+//! its children. Therefore "no child is left" means that no descendant is left, and the end is determined by that.
+//! Until then the descendants are looked up in `/proc`. First all are stopped, again and again until no new one
+//! appears, so that no process forks away during the second phase, which kills them.
 
 use super::descendants::{self, Member};
 use belljar_contract::result::ResourceUsage;
@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wait4::ResUse;
 
-/// A program that was started, and whatever came of it. Dropping it ends all of them.
+/// A program that was started, with all its descendants. Dropping it kills all of them.
 #[derive(Debug)]
 pub(super) struct Tree {
     leader: u32,
@@ -33,7 +33,7 @@ struct Usage {
     max_rss_bytes: u64,
 }
 
-/// Processes that would not die.
+/// Processes that could not be killed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Survivors {
     #[error("processes that would not die: {pids:?}")]
@@ -42,16 +42,17 @@ pub(crate) enum Survivors {
     Unlisted,
 }
 
-/// How long processes are stopped before they are killed. A fork bomb is still by then, or as still as it gets.
+/// Maximum time for stopping processes before they are killed. A fork bomb is stopped by then, as far as it can be.
 const FREEZE: Duration = Duration::from_millis(500);
 
-/// How long the dying may take. Only one that hangs in the kernel takes longer than a few milliseconds.
+/// Maximum time for killed processes to disappear. Only one that hangs in the kernel takes longer than a few
+/// milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Between two looks.
+/// Pause between two passes.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Ends every descendant of this process, whoever started it.
+/// Ends every descendant of this process, whichever program started it.
 pub(crate) fn end_all() -> Result<(), Survivors> {
     Tree { leader: 0, descriptor: None, leader_status: None, is_ended: false, usage: Usage::default() }
         .end_descendants()
@@ -66,12 +67,12 @@ impl Tree {
         Self { leader, descriptor, leader_status: None, is_ended: false, usage: Usage::default() }
     }
 
-    /// What becomes readable when the program ends, if the kernel has such a thing.
+    /// Returns a descriptor that becomes readable when the program ends, if the kernel supports it.
     pub(super) fn leader_descriptor(&self) -> Option<&OwnedFd> {
         self.descriptor.as_ref()
     }
 
-    /// Whether the program itself has ended. It is not waited for yet, so that its pid stays its own.
+    /// Returns true if the program itself has ended. It is not waited for yet, so that its pid isn't reused.
     pub(super) fn leader_has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         match self.leader_pid().map(|pid| rustix::process::waitid(WaitId::Pid(pid), options)) {
@@ -88,7 +89,7 @@ impl Tree {
         (status.and_then(|status| status.code()), status.and_then(|status| status.signal()))
     }
 
-    /// What all of them used.
+    /// Returns the resources that all of them used.
     pub(super) fn usage(&self) -> ResourceUsage {
         ResourceUsage {
             cpu_time_ms: u64::try_from(self.usage.cpu.as_millis()).unwrap_or(u64::MAX),
@@ -96,10 +97,11 @@ impl Tree {
         }
     }
 
-    /// Ends the program and whatever came of it.
+    /// Kills the program and its descendants.
     pub(super) fn end(&mut self) -> Result<(), Survivors> {
         self.is_ended = true;
-        // All at once, and none of them can be another's: the program, not waited for yet, still holds the number.
+        // The whole group at once. It can't be another's, because the program is not waited for yet and still holds the
+        // number.
         if let Some(group) = self.leader_pid() {
             let _ = rustix::process::kill_process_group(group, Signal::KILL);
         }
@@ -126,7 +128,7 @@ impl Tree {
             if nobody_is_left() {
                 return Ok(());
             }
-            // Those who can't be looked up can't be ended either; there is only the group that is dying already.
+            // Processes that can't be looked up can't be killed; only the group is known, and it is dying already.
             let is_hopeless = listed.is_none() && !is_init && started.elapsed() >= FREEZE;
             if is_hopeless || started.elapsed() >= PATIENCE {
                 return Err(survivors(listed));
@@ -146,7 +148,7 @@ impl Tree {
                     self.reap(dead.pid.as_raw_pid().unsigned_abs());
                 }
             }
-            // Nobody says who they are, and so not what they used.
+            // Without a list of the processes, their resource usage can't be counted.
             None => {
                 while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
                     self.note_end(pid.as_raw_pid().unsigned_abs(), ExitStatus::from_raw(status.as_raw()));
@@ -179,13 +181,14 @@ impl Drop for Tree {
     }
 }
 
-/// Whether there is no child, dead or alive. Orphans of descendants are children, so then there is no descendant.
+/// Returns true if there is no child, dead or alive. Orphans of descendants are children, so then there is no
+/// descendant.
 fn nobody_is_left() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     rustix::process::waitid(WaitId::All, options).is_err_and(|error| error == Errno::CHILD)
 }
 
-/// Stops everybody, until a look finds nobody new.
+/// Stops all descendants, until a pass finds no new one.
 fn freeze() {
     let mut stopped = HashSet::new();
     let until = Instant::now() + FREEZE;
@@ -195,7 +198,7 @@ fn freeze() {
         for member in listed.iter().filter(|member| !member.is_zombie) {
             if stopped.insert(member.identity()) {
                 found_more = true;
-                // Gone already, or not ours to stop: the killing that follows meets it again.
+                // It is gone already, or may not be stopped: the second phase handles it.
                 let _ = member.signal(Signal::STOP);
             }
         }
@@ -209,7 +212,7 @@ fn kill(member: &Member) {
     let _ = member.signal(Signal::KILL);
 }
 
-/// Process 1 kills everybody at once: for it, `kill(-1)` means its whole namespace but itself.
+/// Kills all other processes at once, if this is process 1: for it, `kill(-1)` means its whole namespace except itself.
 fn kill_namespace() {
     let _ = rustix::process::kill_process_group(Pid::INIT, Signal::KILL);
 }

@@ -1,4 +1,4 @@
-//! Where a result goes.
+//! Destination of a result.
 
 use crate::fault::explain;
 use crate::invocation::Transport;
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-/// Where the result of this run goes.
+/// Destination of this run's result.
 pub(super) enum Outlet {
     /// Into a file.
     File(ResultFile),
@@ -22,7 +22,7 @@ pub(super) enum Outlet {
 // === impl Outlet ===
 
 impl Outlet {
-    /// Makes sure, as far as one can beforehand, that a result can be written.
+    /// Checks, as far as possible beforehand, that a result can be written.
     pub(super) fn open(transport: &Transport) -> Result<Self, ResultFileError> {
         match transport {
             Transport::Files { result, .. } => ResultFile::prepare(result).map(Self::File),
@@ -30,8 +30,8 @@ impl Outlet {
         }
     }
 
-    /// Writes the result, which may have to be shortened for that, reports it to the host, and returns the exit code that goes with
-    /// it: one that says how the job ended only where the result is written or the host has it. If it must be, it is in the log.
+    /// Writes the result, shortened if necessary, reports it to the host, and returns the exit code. The code tells how
+    /// the job ended only if the result was written or the host has it. As a last resort, the result goes to the log.
     pub(super) fn deliver(self, result: &mut JobResult, status: &StatusLine, log: &Log<'_>) -> ExitCode {
         let written = match self {
             Self::File(file) => file.publish(result).map_err(|error| explain(&error)),
@@ -55,7 +55,7 @@ impl Outlet {
     }
 }
 
-/// Prints the result. Where stdout is a file and has no room for all of it, nothing of it stays there.
+/// Prints the result. If stdout is a file without space for all of it, the partial output is removed.
 fn print(result: &JobResult) -> io::Result<()> {
     let start = start_in_file();
     let printed = write(result);
@@ -65,7 +65,7 @@ fn print(result: &JobResult) -> io::Result<()> {
     printed
 }
 
-/// Where in a file stdout begins to write; nothing where it is no file.
+/// Returns the offset at which stdout begins to write; `None` if it is no file.
 fn start_in_file() -> Option<u64> {
     let stdout = rustix::stdio::stdout();
     let stat = rustix::fs::fstat(stdout).ok()?;
@@ -73,11 +73,11 @@ fn start_in_file() -> Option<u64> {
     let size = u64::try_from(stat.st_size).ok().filter(|_| is_file)?;
     let is_appended = rustix::fs::fcntl_getfl(stdout).ok()?.contains(OFlags::APPEND);
     let position = rustix::fs::tell(stdout).ok()?;
-    // What stands behind would be cut off, too: then it stays as it is.
+    // Content after this position would be cut off, too: then the partial output stays.
     if is_appended { Some(size) } else { Some(position).filter(|position| *position == size) }
 }
 
-/// Past the standard library's own buffer: what it holds it would write again when the process ends.
+/// Bypasses the standard library's buffer, which would write its content again when the process ends.
 fn write(result: &JobResult) -> io::Result<()> {
     let stdout = rustix::stdio::stdout().try_clone_to_owned()?;
     let mut writer = BufWriter::new(File::from(stdout));

@@ -1,4 +1,4 @@
-//! What the result and the log say about steps.
+//! Records of steps in the result and the log.
 
 use crate::deadline::Deadline;
 use crate::fault::Fault;
@@ -11,15 +11,15 @@ use belljar_policy::admission::Refused;
 use jiff::Timestamp;
 use std::time::{Duration, Instant};
 
-/// A step that was carried out, as the result tells it.
+/// A completed step with its entry in the result.
 pub(super) struct Recorded {
     pub(super) entry: StepResult,
     pub(super) usage: ResourceUsage,
-    /// Why the job fails with it, if it does.
+    /// Failure of the job by this step, if it fails.
     pub(super) failure: Option<Failure>,
 }
 
-/// Carries out a step, and says so in the log before and after.
+/// Carries out a step, and logs its begin and end.
 pub(super) fn carry_out(
     step: &Step,
     index: usize,
@@ -57,7 +57,7 @@ pub(super) fn carry_out(
     Recorded { entry, usage: ended.usage, failure: of_job }
 }
 
-/// One entry for each step that may not run, with everything that stands in its way.
+/// Returns an entry for each step that may not run, with all reasons.
 pub(super) fn refused_steps(refused: &Refused, outline: &[(String, StepType)]) -> Vec<StepResult> {
     let refused_step = |index: usize, (id, step_type): &(String, StepType)| {
         let mut denials =
@@ -79,7 +79,7 @@ pub(super) fn refused_steps(refused: &Refused, outline: &[(String, StepType)]) -
     outline.iter().enumerate().filter_map(|(index, step)| refused_step(index, step)).collect()
 }
 
-/// Adds what a step used to what the job used: time adds up, of memory the largest counts.
+/// Adds the resource usage of a step to the job's: times are added, of memory the maximum counts.
 pub(super) fn add_usage(total: &mut ResourceUsage, usage: ResourceUsage) {
     total.cpu_time_ms = total.cpu_time_ms.saturating_add(usage.cpu_time_ms);
     total.max_rss_bytes = total.max_rss_bytes.max(usage.max_rss_bytes);

@@ -1,4 +1,4 @@
-//! Taking a job up again that an earlier run was cut off at.
+//! Resuming a job after an interrupted run.
 
 use super::Outcome;
 use super::record;
@@ -9,7 +9,7 @@ use belljar_contract::result::Resumed;
 use belljar_policy::admission::Admitted;
 use std::path::Path;
 
-/// Has what an earlier run has done stand in the result, and begins to note what this one does.
+/// Puts the steps of an earlier run into the result, and starts the journal of this run.
 pub(super) fn take_up(
     admitted: &Admitted,
     (transport, document): (&Transport, &[u8]),

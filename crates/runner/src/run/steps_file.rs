@@ -1,10 +1,9 @@
-//! Which steps have been carried out: `steps.jsonl` beside the job, so that a run that is begun again after it was cut off
-//! does none of them twice.
+//! Journal of completed steps, `steps.jsonl` beside the job: a resumed run repeats none of them.
 //!
-//! A line is written when a step begins and when it has succeeded, each with one write; one that was cut off is none. The file
-//! lies where steps can reach it. One that somebody else has changed is gone from then on, so that a later run believes
-//! nothing of it. A step that changes it and is cut off together with the runner is not found out: so the result says that
-//! steps were taken over. It is gone when the result is there.
+//! A line is written when a step begins and when it has succeeded, each with one write; an incomplete line is ignored.
+//! Steps can change the file. If another process has changed it, it is removed, so that no later run trusts it. If a
+//! step changes it and is interrupted together with the runner, that is not detected. Therefore the result reports that
+//! steps were reused. The file is removed when the result is written.
 
 use crate::log::Log;
 use crate::replaced::{self, Survives};
@@ -19,18 +18,18 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Such a file; none where there is no place for one.
+/// The journal; empty if there is no directory for it.
 #[derive(Debug, Default)]
 pub(super) struct StepsFile {
     open: Option<Open>,
 }
 
-/// What an earlier run of the same job has done before it was cut off.
+/// Progress of an earlier run of the same job that was interrupted.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Earlier {
     /// Steps that have succeeded, from the first on.
     pub(super) done: Vec<Done>,
-    /// The one that it was at then.
+    /// Step that was running at the interruption.
     pub(super) running: Option<usize>,
 }
 
@@ -50,11 +49,11 @@ struct Open {
     length: u64,
 }
 
-/// One line of it.
+/// A line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    /// The first: whose they are, by the hash of the job's document.
+    /// The first line: identifies the job by the hash of its document.
     Job {
         version: u32,
         sha256: String,
@@ -65,13 +64,13 @@ enum Line {
 
 const NAME: &str = "steps.jsonl";
 const VERSION: u32 = 1;
-/// Who has done more than fits does it again.
+/// Maximum size, in bytes. Steps beyond that are repeated.
 const MOST_BYTES: u64 = 64 << 20;
 
 // === impl StepsFile ===
 
 impl StepsFile {
-    /// In the job's directory, with what an earlier run of it has left there.
+    /// Opens the journal in the job's directory; also returns the progress of an earlier run.
     pub(super) fn begin(directory: &Path, job: &Job, document: &[u8]) -> io::Result<(Self, Earlier)> {
         let directory = replaced::open_directory(directory)?;
         let sha256: String = Sha256::digest(document).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -92,14 +91,14 @@ impl StepsFile {
         self.note(&Line::Began(index), log);
     }
 
-    /// A step is over; of one that has failed nothing is kept, as the job ends with it.
+    /// Notes the end of a step. A failed step is not noted, because the job ends with it.
     pub(super) fn ended(&mut self, entry: &StepResult, usage: ResourceUsage, log: &Log<'_>) {
         if entry.status == StepStatus::Success && self.open.is_some() {
             self.note(&Line::Done(Box::new(Done { entry: entry.clone(), usage })), log);
         }
     }
 
-    /// The result is there, and nothing is left to be taken up.
+    /// Removes the journal, because the result is written and nothing is left to be resumed.
     pub(super) fn forget(&mut self) {
         if let Some(Open { directory, .. }) = self.open.take() {
             // What can't be removed is no file, and is not read either.
@@ -138,7 +137,7 @@ impl Open {
     }
 }
 
-/// What lies there, if that is a file; nobody who would have to write to one of another kind is waited for.
+/// Reads the journal if it is a regular file. A FIFO without a writer doesn't block.
 fn read(directory: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match rustix::fs::openat(directory, NAME, flags, Mode::empty()) {
@@ -163,7 +162,7 @@ fn line(line: &Line) -> io::Result<Vec<u8>> {
 // === impl Earlier ===
 
 impl Earlier {
-    /// What the lines say, up to the first that can't have been written by a run of this job.
+    /// Reads the lines up to the first that can't have been written by a run of this job.
     fn of(bytes: &[u8], sha256: &str, job: &Job) -> Self {
         let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| match line {
             [line @ .., b'\n'] => serde_json::from_slice(line).ok(),
@@ -191,7 +190,7 @@ impl Earlier {
     }
 }
 
-/// Whether an entry is that of this step of the job.
+/// Returns true if the entry belongs to this step of the job.
 fn is_step(entry: &StepResult, index: usize, job: &Job) -> bool {
     job.steps.get(index).is_some_and(|step| {
         (entry.index, &entry.id, entry.step_type) == (index, &step.name(index), step.action.step_type())

@@ -37,7 +37,7 @@ pub(super) fn exchange(
             Err(error) => return Err(error),
         };
         heard += count;
-        // An answer that ends with its connection ends before it is one.
+        // An answer that would only end with the connection is incomplete.
         if let Some((answer, _)) = reading.hear(&buffer[..count]).map_err(odd)? {
             return read_answer(&answer);
         }
@@ -80,7 +80,7 @@ mod tests {
 
     const ANSWER: &str = r#"{"version":1,"deadline":"2026-01-01T00:00:00Z","remaining_ms":1500}"#;
 
-    /// What is made of an answer, from a host that closes nothing.
+    /// Returns the parsed answer of a host that doesn't close the connection.
     fn answered(said: &str) -> io::Result<StatusAnswer> {
         let (mut ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(said.as_bytes()).unwrap();

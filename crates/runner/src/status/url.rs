@@ -1,7 +1,7 @@
 //! Reports to a URL that another node names.
 //!
-//! The reports are those of Belljar's hatch. An answer as Belljar's node gives it counts as that; any other answer with a status of
-//! success says that the report was heard.
+//! The reports are those of Belljar's hatch. An answer in the format of Belljar's node is used as such; any other
+//! answer with a success status only confirms the report.
 
 use crate::cancellation::Cancellation;
 use crate::deadline::{Deadline, JobTime};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A report with the whole result, without a copy of it.
+/// A report with the whole result, which is borrowed.
 #[derive(Serialize)]
 struct Delivery<'d> {
     #[serde(flatten)]
@@ -21,7 +21,7 @@ struct Delivery<'d> {
     result: &'d JobResult,
 }
 
-/// How long a delivery of the result is tried.
+/// Maximum time for attempts to deliver the result.
 const OF_RESULT: Duration = Duration::from_secs(10);
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -34,7 +34,7 @@ pub(super) fn post(peer: &mut Peer, body: &[u8], patience: Duration) -> io::Resu
     }
 }
 
-/// Posts the result until it is heard, or refused for good, or it takes too long.
+/// Posts the result until it is accepted, refused for good, or the time is over.
 pub(super) fn deliver(peer: &mut Peer, report: &StatusReport, result: &JobResult) -> io::Result<()> {
     let body = serde_json::to_vec(&Delivery { report, result })?;
     let until = Instant::now() + OF_RESULT;
@@ -57,7 +57,7 @@ fn refused(status: u16) -> io::Error {
     io::Error::other(format!("the answer is {status}"))
 }
 
-/// Reports have a time of their own: they are also made when the job's time is over, or the runner was asked to stop.
+/// Reports have a timeout of their own: they are also sent when the job's time is over, or cancellation was requested.
 fn exchange(peer: &mut Peer, body: &[u8], patience: Duration) -> Result<(u16, Vec<u8>), NoAnswer> {
     let cancellation = Cancellation::new().map_err(NoAnswer::Connect)?;
     let time = JobTime::start(patience * 2, None, &|| None);

@@ -1,8 +1,8 @@
-//! `apply_unified_diff`: a patch to files of the workspace; the whole of it applies or no byte changes.
+//! `apply_unified_diff`: a patch to files of the workspace. It applies completely, or no byte changes.
 //!
-//! Where `git apply` would accept a patch, it comes to the same here; see [`crate::patch`] for what is refused
-//! beyond that. No symbolic link is followed. Files keep their permission bits but for the execute bits that the
-//! patch changes.
+//! Where `git apply` would accept a patch, the result is the same here; see [`crate::patch`] for what is refused beyond
+//! that. No symbolic link is followed. Files keep their permission bits except for the execute bits that the patch
+//! changes.
 
 mod parents;
 mod staging;
@@ -25,7 +25,7 @@ use std::path::Path;
 use transaction::{Transaction, TransactionError};
 use workspace_tree::WorkspaceTree;
 
-/// Why a patch was not applied.
+/// Reason why a patch was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApplyUnifiedDiffError {
     #[error(transparent)]
@@ -66,11 +66,12 @@ pub(super) fn carry_out(
     Ok(StepOutput::ApplyUnifiedDiff(AppliedDiff { files: plan.changes.iter().map(patched_file).collect() }))
 }
 
-/// Holds every path of the patch, read or written, against the rules for paths and the job's own.
+/// Checks every path of the patch, read or written, against the rules for paths and the job's own.
 fn permit(patch: &Patch<'_>, admitted: &Admitted) -> Result<(), ApplyUnifiedDiffError> {
     for file in patch.files() {
         for name in file.names.source().into_iter().chain(file.names.target()) {
-            // Git writes tabs and line breaks in quotes; what hides or reorders text is refused as everywhere.
+            // Git quotes tabs and line breaks, so they are allowed; characters that hide or reorder text are refused as
+            // everywhere.
             StepPath::parse(&name.as_str().replace(['\t', '\n', '\r'], " "))
                 .map_err(|source| ApplyUnifiedDiffError::Name { path: name.clone(), source })?;
             admitted.permit_path(&WorkspacePath::beneath_root(name.as_str())?)?;

@@ -1,7 +1,7 @@
-//! `list_tree`: what a directory holds, as data.
+//! `list_tree`: the entries of a directory, as data.
 //!
-//! The listing is cut, and says so, at `max_entries` (200 000 unless the step says otherwise) and where the paths in
-//! it take more than `max_output_bytes` together.
+//! The listing is truncated and flagged at `max_entries` (default 200 000), and when its paths exceed
+//! `max_output_bytes` together.
 
 use super::Surroundings;
 use crate::content::Content;
@@ -17,7 +17,7 @@ use belljar_policy::admission::Denied;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Why nothing was listed.
+/// Reason why nothing was listed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ListTreeError {
     #[error(transparent)]
@@ -30,13 +30,13 @@ pub(super) enum ListTreeError {
     Walk(#[from] WalkError),
 }
 
-/// Entries returned unless the step says otherwise.
+/// Default maximum number of entries.
 const DEFAULT_MAX_ENTRIES: usize = 200_000;
 
 /// A listing in the making.
 struct Draft {
     entries: Vec<TreeEntry>,
-    /// What precedes each path: that of the directory listed, with a slash.
+    /// Prefix of each path: that of the listed directory, with a slash.
     prefix: Vec<u8>,
     entries_left: usize,
     bytes_left: usize,
@@ -57,7 +57,7 @@ pub(super) fn carry_out(
         entries_left: as_count(list.max_entries).unwrap_or(DEFAULT_MAX_ENTRIES),
         bytes_left: surroundings.max_output(),
     };
-    // Room that is not used costs nothing; a listing that moves while it grows costs as much again.
+    // Unused capacity costs nothing; a listing that is moved while it grows costs as much again.
     let _ = draft.entries.try_reserve(draft.entries_left.min(DEFAULT_MAX_ENTRIES));
     let route = Route {
         max_depth: as_count(list.max_depth).unwrap_or(usize::MAX),
@@ -84,7 +84,7 @@ pub(super) fn carry_out(
 // === impl Draft ===
 
 impl Draft {
-    /// Adds an entry, unless there is no room for it.
+    /// Adds an entry, unless a limit is reached.
     fn add(&mut self, met: &Met<'_>) -> bool {
         let bytes = self.prefix.len() + met.path.len() + met.target.map_or(0, <[u8]>::len);
         if self.entries_left == 0 || self.bytes_left < bytes {

@@ -1,7 +1,7 @@
-//! `read_file`: the content of one file, or some lines of it, up to a cap.
+//! `read_file`: the content of one file, or some lines of it, up to a limit.
 //!
-//! The step's own `max_bytes` cuts, and the result says so. Where it is the job's `max_output_bytes` that cuts, the
-//! job has exceeded a constraint; what was read is returned all the same.
+//! The step's own `max_bytes` truncates, and the result is flagged. If the job's `max_output_bytes` truncates, the job
+//! has violated a constraint; what was read is returned nevertheless.
 
 use super::{Ended, Surroundings, too_much_output};
 use crate::content::Content;
@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Why nothing was read.
+/// Reason why nothing was read.
 #[derive(Debug, thiserror::Error)]
 enum ReadFileError {
     #[error(transparent)]
@@ -34,14 +34,14 @@ enum ReadFileError {
     Interrupted(#[from] Interrupted),
 }
 
-/// The lines that are wanted, counted from 1, and how many bytes of them at most.
+/// Requested lines, counted from 1, and their maximum number of bytes.
 struct Wanted {
     first_line: u64,
     last_line: u64,
     cap: usize,
 }
 
-/// What was wanted, as far as it fits.
+/// Selected part of the file, as far as it fits.
 struct Selection {
     bytes: Vec<u8>,
     truncated: bool,
@@ -121,7 +121,7 @@ impl Wanted {
         Ok(selection)
     }
 
-    /// Splits off what comes next: nothing and the unwanted lines, or wanted bytes. Moves `line` on.
+    /// Splits off the next piece: skipped lines, or requested bytes. Advances `line`.
     fn next_piece<'b>(&self, rest: &'b [u8], line: &mut u64) -> (&'b [u8], &'b [u8]) {
         let is_wanted = *line >= self.first_line;
         // Without a last line there is no need to count once the first is reached.

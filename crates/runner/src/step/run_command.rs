@@ -1,6 +1,6 @@
 //! `run_command`: a program, started without a shell.
 //!
-//! Its end is the end of the step: whatever it left running is ended with it.
+//! The step ends with the program; processes that it left running are killed.
 
 use super::{Ended, Surroundings, too_much_output};
 use crate::deadline::Deadline;
@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Why no program was started.
+/// Reason why no program was started.
 #[derive(Debug, thiserror::Error)]
 enum RunCommandError {
     #[error(transparent)]
@@ -72,7 +72,7 @@ fn run(
     Ok(process::run(&order, deadline, show)?)
 }
 
-/// The places that the job allows, as far as they are there now, if it restricts its programs to some.
+/// Returns the paths that the job allows, as far as they exist now; `None` if it doesn't restrict its programs.
 fn allowed_paths(surroundings: &Surroundings<'_>) -> Option<AllowedPaths> {
     let Surroundings { admitted, workspace, workspace_path, artifacts_path, .. } = surroundings;
     let located = |place: &Place| match place {
@@ -83,12 +83,12 @@ fn allowed_paths(surroundings: &Surroundings<'_>) -> Option<AllowedPaths> {
     open.extend(directory::locate_outside(artifacts_path));
     let of_job = artifacts_path.parent().filter(|parent| parent.parent().is_some());
     let closed = [Some(*workspace_path), of_job].into_iter().flatten();
-    // The places themselves: a rule is about a file and not about a name that leads there.
+    // Canonical paths, because a rule is about a file, not about a name that leads there.
     let closed = closed.filter_map(|path| path.canonicalize().ok()).collect();
     Some(AllowedPaths { open, closed })
 }
 
-/// The step's own variables, and then those that it can't choose.
+/// Returns the step's own variables, followed by those that it can't override.
 fn variables(
     command: &RunCommand,
     working_directory: PathBuf,
@@ -168,7 +168,7 @@ fn failure_of(outcome: &Outcome, surroundings: &Surroundings<'_>) -> Option<Fail
     })
 }
 
-/// The failure of a program that could not reach a host outside.
+/// Returns the failure of a program that could not reach an external host.
 fn needs_network(unreached: &Unreached, how: &str, surroundings: &Surroundings<'_>) -> Failure {
     let host = unreached.host.as_deref().unwrap_or("a host outside");
     let message = match surroundings.admitted.job().constraints.ext_net_allowed {

@@ -1,8 +1,8 @@
 //! `search_files`: the lines that match a regular expression, by file and line.
 //!
-//! The matches are cut, and say so, at `max_matches` (1 000 unless the step says otherwise) and where their text takes
-//! more than `max_output_bytes`. Files that hold NUL bytes early on, files of more than 16 MiB and files that can't
-//! be read are not searched but counted.
+//! The matches are truncated and flagged at `max_matches` (default 1 000), and when their text exceeds
+//! `max_output_bytes`. Files with NUL bytes near the start, files of more than 16 MiB and files that can't be read are
+//! not searched but counted.
 
 mod lines;
 
@@ -26,7 +26,7 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Why nothing was searched.
+/// Reason why nothing was searched.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SearchFilesError {
     #[error(transparent)]
@@ -45,16 +45,16 @@ pub(super) enum SearchFilesError {
     Interrupted(#[from] Interrupted),
 }
 
-/// Matches returned unless the step says otherwise.
+/// Default maximum number of matches.
 const DEFAULT_MAX_MATCHES: usize = 1_000;
 
-/// The largest file that is searched.
+/// Maximum size of a searched file, in bytes.
 const MAX_FILE_BYTES: usize = 16 << 20;
 
-/// A NUL in so many first bytes marks a file that is no text.
+/// Number of bytes at the start of a file in which a NUL marks it as binary.
 const LOOKED_AT_FOR_NUL: usize = 8 << 10;
 
-/// The most of one line that is shown.
+/// Maximum number of shown bytes of a line.
 const SHOWN_LINE_BYTES: usize = 2_000;
 
 struct Search<'s> {
@@ -147,7 +147,7 @@ impl<'s> Search<'s> {
         Ok(())
     }
 
-    /// Searches one file, as far as there is room for matches.
+    /// Searches one file, up to the maximum number of matches.
     fn search_file(
         &mut self,
         opened: Result<RegularFile, PathError>,
@@ -182,7 +182,7 @@ impl<'s> Search<'s> {
         Ok(())
     }
 
-    /// Takes the file's content in, if it is a text that is not too large.
+    /// Reads the file's content, if it is text and not too large.
     fn read(&mut self, file: RegularFile) -> bool {
         let largest = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX);
         if file.size_bytes > largest {
@@ -223,7 +223,7 @@ fn size_of_match(found: &SearchMatch) -> usize {
     found.path.len() + found.text.len() + context
 }
 
-/// As much of a line as is shown; a character is not cut through.
+/// Returns the shown part of a line; a character is not cut through.
 fn shown(line: &[u8]) -> &[u8] {
     if line.len() <= SHOWN_LINE_BYTES {
         return line;

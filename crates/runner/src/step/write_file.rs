@@ -1,6 +1,6 @@
 //! `write_file`: the whole content of one file, atomically.
 //!
-//! Without fsync: the workspace is not what survives a crash.
+//! Without fsync, because the workspace need not survive a crash.
 
 use super::Surroundings;
 use crate::directory::{PathError, Replacement};
@@ -11,7 +11,7 @@ use belljar_contract::result::output::{StepOutput, WrittenFile};
 use belljar_policy::admission::Denied;
 use std::path::Path;
 
-/// Why nothing was written.
+/// Reason why nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteFileError {
     #[error(transparent)]

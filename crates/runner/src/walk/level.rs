@@ -7,23 +7,23 @@ use std::ffi::CString;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-/// What a directory holds, in the order of the bytes of the names.
+/// Entries of a directory, sorted by the bytes of their names.
 pub(super) struct Level {
     /// The length of the path of the directory itself.
     pub(super) path_length: usize,
     text: Vec<u8>,
     names: Vec<Name>,
     next: usize,
-    /// Directories before this place were announced.
+    /// Number of directories that were announced.
     announced: usize,
-    /// Once the walk is at this place, more are.
+    /// Position at which more are announced.
     announce_at: usize,
     room: usize,
-    /// Names from this one on are left out: there was no room for them.
+    /// First name that was left out for lack of memory; later ones are left out, too.
     ceiling: Option<Vec<u8>>,
 }
 
-/// One entry of a directory.
+/// An entry of a directory.
 pub(super) struct Entry<'l> {
     pub(super) name: &'l [u8],
     pub(super) kind: EntryKind,
@@ -31,8 +31,8 @@ pub(super) struct Entry<'l> {
     pub(super) size_bytes: Option<u64>,
 }
 
-/// Where a name stands in the text, and behind it what else is known: the target of a link, the size of a file in
-/// eight bytes. Neither is ever as long as 64 KiB.
+/// Position of a name in the text. Behind it, the text has what else is known: the target of a link, or the size of a
+/// file in eight bytes. Neither is ever as long as 64 KiB.
 #[derive(Clone, Copy)]
 struct Name {
     start: u32,
@@ -57,17 +57,17 @@ impl Level {
         }
     }
 
-    /// How much memory the names take.
+    /// Returns the memory that the names take, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + self.names.len() * size_of::<Name>()
     }
 
-    /// Whether the names take more memory than they may.
+    /// Returns true if the names take more memory than they may.
     pub(super) fn is_overfull(&self) -> bool {
         self.bytes() > self.room
     }
 
-    /// Whether names were left out.
+    /// Returns true if names were left out.
     pub(super) fn is_cut(&self) -> bool {
         self.ceiling.is_some()
     }
@@ -86,7 +86,7 @@ impl Level {
         })
     }
 
-    /// Announces the next directories to come, some at a time: more of them once half of those are passed.
+    /// Announces the next directories in groups: the next group once half of the last one is passed.
     pub(super) fn announce(&mut self, mut announce: impl FnMut(&[u8])) {
         const AT_A_TIME: usize = 64;
         if self.next < self.announce_at {
@@ -133,7 +133,7 @@ impl Level {
         self.names.sort_unstable_by(|a, b| text[a.text()].cmp(&text[b.text()]));
     }
 
-    /// Leaves out the latter half of the names, and from now on whatever would come after the first of them.
+    /// Drops the latter half of the names, and from now on all that would come after the first of them.
     pub(super) fn cut(&mut self) {
         self.sort();
         let kept = self.names.len() / 2;
@@ -155,7 +155,7 @@ fn kind_of(file_type: FileType, name: &[u8], directory: &OwnedFd) -> EntryKind {
         FileType::RegularFile => EntryKind::File,
         FileType::Directory => EntryKind::Directory,
         FileType::Symlink => EntryKind::Symlink,
-        // Some file systems don't say in the directory what an entry is.
+        // Some file systems don't report the type of an entry in the directory.
         FileType::Unknown => {
             let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
             match found.map(|stat| FileType::from_raw_mode(stat.st_mode)) {

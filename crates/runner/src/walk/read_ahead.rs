@@ -1,8 +1,9 @@
-//! Reading directories before the walk comes to them, in a second thread.
+//! Reading ahead of directories in a second thread.
 //!
-//! The walk says which directories it will come to; those it will come to first are read first. If it comes to one
-//! that nobody has begun with, it reads that itself; if the thread is just at it, the walk reads others meanwhile. What
-//! can't be read ahead, for whatever reason, is left to the walk: errors and cut directories are its business alone.
+//! The walk announces the directories that it will come to; those that it will come to first are read first. If it
+//! comes to a directory that no thread has begun with, it reads that itself. If the other thread is reading it, the
+//! walk reads others meanwhile. Directories that can't be read ahead, for whatever reason, are left to the walk: it
+//! alone handles errors and truncated directories.
 
 use super::level::Level;
 use super::reader::Reader;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
 
-/// What the two threads share.
+/// State that the two threads share.
 pub(super) struct ReadAhead {
     max_depth: usize,
     state: Mutex<State>,
@@ -28,25 +29,25 @@ pub(super) struct End<'a>(&'a ReadAhead);
 #[derive(Default)]
 struct State {
     is_running: bool,
-    /// The directories that the walk will come to, as far as they were announced and nobody has begun with them.
+    /// Announced directories that no thread has begun with.
     wanted: BTreeSet<PathBuf>,
     wanted_bytes: usize,
-    /// The one that the thread is at.
+    /// Directory that the thread is reading.
     being_read: Option<PathBuf>,
-    /// Those that are read.
+    /// Directories that have been read.
     ready: BTreeMap<PathBuf, Level>,
     ready_bytes: usize,
-    /// Whether one of the two threads waits for a change.
+    /// True if one of the two threads waits for a change.
     is_awaited: bool,
 }
 
-/// Nothing is begun while so much is held that the walk hasn't come to.
+/// Number of bytes of unused results from which on no directory is begun.
 const HELD_BYTES: usize = 4 << 20;
 
-/// The largest directory that is read ahead.
+/// Maximum number of bytes for the names of a directory that is read ahead.
 const DIRECTORY_BYTES: usize = 1 << 20;
 
-/// Room for the paths of directories that nobody has begun with.
+/// Maximum number of bytes for the paths of announced directories.
 const WANTED_BYTES: usize = 256 << 10;
 
 // === impl ReadAhead ===
@@ -56,7 +57,7 @@ impl ReadAhead {
         Self { max_depth, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Starts the thread. Where there may be no more threads, the walk goes on alone.
+    /// Starts the thread. If no more threads are allowed, the walk goes on alone.
     pub(super) fn start<'scope, 'env>(&'env self, scope: &'scope Scope<'scope, 'env>, reader: Reader<'env>) {
         self.lock().is_running = true;
         let started = Builder::new().name("read-ahead".to_owned()).spawn_scoped(scope, || self.run(reader));
@@ -65,13 +66,13 @@ impl ReadAhead {
         }
     }
 
-    /// What ends the reading when it is dropped, however that comes about.
+    /// Returns a guard that ends the reading when it is dropped, for whatever reason.
     pub(super) fn end_when_dropped(&self) -> End<'_> {
         End(self)
     }
 
-    /// The directory at `path`, if it was read ahead. The walk comes to them in order, and `siblings` tells which
-    /// come next.
+    /// Returns the directory at `path`, if it was read ahead. The walk requests directories in order, and `siblings`
+    /// lists those that come next.
     pub(super) fn take(
         &self,
         path: &Path,
@@ -114,11 +115,11 @@ impl ReadAhead {
         Ok(state.pass(path))
     }
 
-    /// What the thread does.
+    /// Main loop of the thread.
     fn run(&self, mut reader: Reader<'_>) {
         let _ends_with_the_thread = self.end_when_dropped();
         while let Some(path) = self.next_directory() {
-            // The walk asks the same question, and says what the answer means.
+            // The walk does the same check, and reports the reason.
             let Ok(level) = reader.read_whole(&path, DIRECTORY_BYTES) else { return };
             let mut state = self.lock();
             state.being_read = None;
@@ -181,7 +182,7 @@ impl State {
         }
     }
 
-    /// The directory that the walk will come to first, for somebody who reads it now.
+    /// Takes the directory that the walk will come to first; the caller reads it now.
     fn begin(&mut self) -> Option<PathBuf> {
         if self.ready_bytes >= HELD_BYTES {
             return None;
@@ -191,12 +192,12 @@ impl State {
         Some(path)
     }
 
-    /// Whether there is something for the thread to do, and not only now and then.
+    /// Returns true if there is enough work for the thread to be woken.
     fn is_worth_waking(&self) -> bool {
         self.ready_bytes <= HELD_BYTES / 2 && !self.wanted.is_empty()
     }
 
-    /// Keeps what was read until the walk comes to it, and wants what is in it.
+    /// Keeps a directory until the walk comes to it, and announces its subdirectories.
     fn keep(&mut self, path: PathBuf, level: Option<Level>, max_depth: usize) {
         let Some(mut level) = level else { return };
         let depth = 1 + path.components().count();
@@ -207,7 +208,8 @@ impl State {
         self.ready.insert(path, level);
     }
 
-    /// The directory at `path` if it is ready. It and those before it are of no use to the walk any more.
+    /// Returns the directory at `path` if it is ready. It and those before it are dropped, because the walk has passed
+    /// them.
     fn pass(&mut self, path: &Path) -> Option<Level> {
         while let Some(first) = self.wanted.first().filter(|first| first.as_path() <= path) {
             self.wanted_bytes -= first.as_os_str().len();

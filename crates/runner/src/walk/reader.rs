@@ -27,17 +27,17 @@ impl<'d> Reader<'d> {
         Self { root, route, deadline, buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES] }
     }
 
-    /// The same for another thread.
+    /// Returns a reader with the same settings for another thread.
     pub(super) fn another(&self) -> Self {
         Self::new(self.root, self.route, self.deadline)
     }
 
-    /// Goes on, or says why not.
+    /// Returns an error if the work must end.
     pub(super) fn check(&self) -> Result<(), Interrupted> {
         self.deadline.check()
     }
 
-    /// What a directory holds, cut off at the end of its order if that is more than there is room for.
+    /// Reads a directory; if there is more than `room`, the end of its order is left out.
     pub(super) fn read(&mut self, path: &Path, room: usize) -> Result<Level, WalkError> {
         let mut level = Level::new(path.as_os_str().len(), room);
         let cut = |level: &mut Level| {
@@ -47,7 +47,7 @@ impl<'d> Reader<'d> {
         self.fill(&mut level, path, cut).map(|_| level)
     }
 
-    /// What a directory holds, if it can be read and there is room for all of it.
+    /// Reads a directory; `None` if it can't be read, or there is no room for all of it.
     pub(super) fn read_whole(&mut self, path: &Path, room: usize) -> Result<Option<Level>, Interrupted> {
         let mut level = Level::new(path.as_os_str().len(), room);
         match self.fill(&mut level, path, |_| ControlFlow::Break(())) {
@@ -57,7 +57,7 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// Fills a level, sorted; `overfull` says what to do when there is no more room.
+    /// Fills a level, sorted; `overfull` decides what happens when there is no more memory for names.
     fn fill(
         &mut self,
         level: &mut Level,

@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Whatever can be told of a walk.
+/// All observable results of a walk.
 #[derive(Debug, PartialEq)]
 struct Told {
     entries: Vec<Shown>,
@@ -26,7 +26,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Walks until so many entries were shown.
+/// Walks until that many entries were reported.
 fn told(root: &Path, route: Route, shown: usize) -> Told {
     let cancellation = Cancellation::new().unwrap();
     let time = JobTime::alone(Duration::from_secs(600));
@@ -156,7 +156,7 @@ fn a_wide_directory_is_read_ahead_to_its_end() {
     assert_eq!(told_alike(folder.path(), ALONE, usize::MAX).entries.len(), 1000);
 }
 
-/// The control of all others here: that there is somebody who reads ahead.
+/// The control of all others here: directories are indeed read ahead.
 #[test]
 fn what_vanishes_after_it_was_read_ahead_is_shown() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! A text in a file, replaced by another one: the one place where it stands, or each.
+//! Replaces a text in a file: at its only place, or everywhere.
 
 use super::read_file::{Beginning, beginning};
 use super::{changeable, refused};
@@ -10,7 +10,7 @@ use belljar_contract::workbench::{
 };
 use std::path::Path;
 
-/// So many places are told by their lines.
+/// Maximum number of places that are reported by their lines.
 const MOST_TOLD: usize = 8;
 
 pub(super) fn edit(
@@ -40,7 +40,7 @@ pub(super) fn edit(
         [_, _, ..] if !edit.all => return Err(several(&path, &text, &places)),
         _ => {}
     }
-    // Before it is made: a short text in a thousand places may become a long one in each.
+    // Checked before the text is made, because short texts in many places may become very long.
     let size = edit.new_text.len().checked_mul(places.len()).map(|added| added + text.len());
     if size.is_none_or(|size| size > MOST_WRITTEN_BYTES) {
         return Err(Refused::new(Refusal::TooLarge, format!("{path} would become too large")));

@@ -1,6 +1,6 @@
-//! What a directory holds.
+//! Lists a directory.
 //!
-//! What git keeps in a `.git` is not shown unless that is what is listed: it is much, and nobody's to look for.
+//! The content of a `.git` directory is not shown unless that is what is listed: it is large and of no use to agents.
 
 use super::{beneath, refused};
 use crate::deadline::Deadline;
@@ -53,7 +53,7 @@ pub(super) fn list(
     Ok(Answer::Listed(Listed { entries, truncated: is_full || missed.too_much, unreadable_directories }))
 }
 
-/// A pattern that stays in the directory, and that goes no deeper than was asked for.
+/// Parses a pattern that stays in the directory, and goes no deeper than requested.
 fn read_pattern(pattern: &str, is_recursive: bool) -> Result<Glob, Refused> {
     let invalid = |said: String| Refused::new(Refusal::Invalid, said);
     let parts = || pattern.split('/');

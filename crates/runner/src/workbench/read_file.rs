@@ -1,6 +1,6 @@
-//! A file's text, or some lines of it.
+//! Reads a file's text, or some lines of it.
 //!
-//! A file that is larger than what is read is cut, and said to be; lines of such a file are asked for by other means.
+//! A file that exceeds the limit is truncated and flagged; later lines of such a file must be read by other means.
 
 use super::{beneath, refused};
 use crate::deadline::Deadline;
@@ -13,7 +13,7 @@ use std::path::Path;
 /// The beginning of a file.
 pub(super) struct Beginning {
     pub(super) bytes: Vec<u8>,
-    /// Whether there is more.
+    /// True if there is more.
     pub(super) is_cut: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn read(
     }))
 }
 
-/// The first bytes of a file, whatever it becomes meanwhile.
+/// Reads the first bytes of a file, even if it changes meanwhile.
 pub(super) fn beginning(mut file: File, most: usize, deadline: &Deadline<'_>) -> Result<Beginning, Refused> {
     let failed = |error: io::Error| Refused::new(Refusal::Failed, format!("can't read: {error}"));
     let (mut bytes, mut portion) = (Vec::new(), vec![0; PORTION]);

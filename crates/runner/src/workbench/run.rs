@@ -1,4 +1,4 @@
-//! A program, of which nothing is left when this has ended.
+//! Runs a program, and leaves none of its processes behind.
 
 use super::{beneath, refused};
 use crate::deadline::Deadline;
@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// The signal of one that has been ended and whose status nobody has.
+/// Signal that is reported for a killed program whose status is unknown.
 const KILL: i32 = 9;
 
 pub(super) fn run(run: &Run, workspace: &Directory, deadline: &Deadline<'_>) -> Result<Answer, Refused> {
@@ -40,9 +40,9 @@ pub(super) fn run(run: &Run, workspace: &Directory, deadline: &Deadline<'_>) -> 
     }))
 }
 
-/// What was asked for, and where it is.
+/// Returns the variables of the program: `PWD`, the workspace's path, and the requested ones, which take precedence.
 fn variables(run: &Run, path: &WorkspacePath) -> Result<Vec<(OsString, OsString)>, Refused> {
-    // Its own path: the sandbox's programs see the workspace wherever its backend has put it.
+    // The real path, because the sandbox's programs see the workspace wherever its backend has put it.
     let workspace = std::env::current_dir();
     let workspace = workspace
         .map_err(|error| Refused::new(Refusal::Failed, format!("the workspace has no path: {error}")))?;

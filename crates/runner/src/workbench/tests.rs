@@ -1,4 +1,4 @@
-//! What needs no sandbox to be seen.
+//! Tests that need no sandbox.
 
 use super::*;
 

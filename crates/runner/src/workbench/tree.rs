@@ -1,4 +1,4 @@
-//! A whole tree, put into the workspace or taken out of it: what the host's git lays out here, and what it makes a commit of.
+//! Transfer of a whole tree into the workspace or out of it: what the host's git checks out, and what it commits.
 
 mod put;
 mod take;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Which way it goes.
+/// Direction of the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// From stdin into the workspace.
@@ -25,12 +25,12 @@ pub(crate) enum Way {
     Take,
 }
 
-/// So long it may take. The host has less patience.
+/// Maximum time for a transfer. The host's timeout is shorter.
 const WITHIN: Duration = Duration::from_secs(600);
 
 const BUFFERED_BYTES: usize = 64 << 10;
 
-/// Carries the tree in that directory of the workspace, and ends with a line that says whether all of it was.
+/// Transfers the tree of that directory in the workspace, and ends with a line that reports success or a refusal.
 pub(crate) fn carry(way: Way, directory: &str) -> ExitCode {
     let mut to = BufWriter::with_capacity(BUFFERED_BYTES, io::stdout());
     let carried = place(directory).and_then(|path| match way {
@@ -38,7 +38,7 @@ pub(crate) fn carry(way: Way, directory: &str) -> ExitCode {
         Way::Take => take(&path, &mut to),
     });
     let line = carried.map_or_else(TreeLine::Refused, |()| TreeLine::End {});
-    // Whoever asked may be gone, and is told nothing then.
+    // The caller may be gone; the line is lost then.
     let _ = tell(&mut to, &line).and_then(|()| to.flush());
     ExitCode::SUCCESS
 }

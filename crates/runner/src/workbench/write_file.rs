@@ -1,4 +1,4 @@
-//! A file's content, all of it at once: whoever looks sees the old one or the new one.
+//! Atomic replacement of a file's whole content: a reader sees the old one or the new one.
 
 use super::{changeable, refused};
 use crate::directory::{Directory, Replacement};

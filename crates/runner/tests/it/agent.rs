@@ -1,4 +1,4 @@
-//! Jobs with an agent, led by a model that says what a test tells it to.
+//! Jobs with an agent, whose model is scripted by the test.
 
 mod ends;
 mod gateway;

@@ -1,4 +1,4 @@
-//! What a job's own restrictions keep its programs from.
+//! Restrictions of a job apply to its programs.
 
 use crate::scene::{Scene, job_within, sh, step};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ fn job_that_restricts_paths_replaces_a_file_only_where_it_enables_that() {
         "max_runtime_seconds": 60, "max_output_bytes": 100_000, "overwrite_allowed": false,
     });
     assert_eq!(scene.run(&job_within(constraints, vec![write("third")])).outcome(), "policy_violation");
-    // The control: a job that says nothing of it.
+    // The control: a job without the restriction.
     let plain = json!({ "max_runtime_seconds": 60, "max_output_bytes": 100_000 });
     assert_eq!(scene.run(&job_within(plain, vec![write("third"), sh("true")])).outcome(), "success");
 }

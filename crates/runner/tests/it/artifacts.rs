@@ -1,4 +1,4 @@
-//! Which files are kept, and what is said of them.
+//! Files that are kept, and their entries in the result.
 
 use crate::scene::{Ran, Scene, job, sh};
 use serde_json::{Value, json};

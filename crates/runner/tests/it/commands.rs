@@ -1,4 +1,4 @@
-//! What `run_command` gives a program and takes from it.
+//! Input of programs of `run_command`, and their captured output.
 
 use crate::scene::{JOB_ID, Scene, TASK_ID, job, job_within, sh, step};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -76,7 +76,7 @@ fn the_environment_names_the_job_and_the_places() {
 #[test]
 fn a_program_gets_no_input_and_no_descriptor_but_its_three() {
     let scene = Scene::new();
-    // One that the runner inherits without the mark that would close it.
+    // A descriptor that the runner inherits without close-on-exec.
     let inherited = std::fs::File::open("/dev/null").unwrap();
     fcntl_setfd(&inherited, FdFlags::empty()).unwrap();
     let entry = scene.run_step(sh("cat; ls /proc/self/fd | tr '\\n' ' '"));
@@ -127,7 +127,7 @@ fn what_a_program_and_its_orphans_used_is_counted() {
     };
     let idle = cpu_time("true".to_owned());
     assert!(cpu_time(spin.to_owned()) > idle + 20);
-    // Its parent is gone before it begins, and it is still there when the step ends.
+    // Its parent is gone before it begins, and it still runs when the step ends.
     let orphan =
         format!("(setsid sh -c '{spin}; touch done; sleep 1000' &); until [ -e done ]; do sleep 0.01; done");
     assert!(cpu_time(orphan) > idle + 20);

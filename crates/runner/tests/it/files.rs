@@ -1,4 +1,4 @@
-//! What `write_file`, `read_file`, `list_tree` and `search_files` do and refuse.
+//! Effects and refusals of `write_file`, `read_file`, `list_tree` and `search_files`.
 
 use crate::scene::{Scene, job, job_within, sh, step};
 use serde_json::{Value, json};
@@ -142,7 +142,7 @@ fn only_regular_files_are_read_or_written_and_nothing_hangs() {
     assert_eq!(read("in")["result"]["content"], "real");
     assert_eq!(error_code(&write("in")), "policy_violation", "a link is not replaced");
     assert_eq!(std::fs::read(scene.beside("secret")).unwrap(), b"secret");
-    // The control: without the runner between, the link does lead out.
+    // The control: without the runner, the link does lead out.
     assert_eq!(std::fs::read(scene.inside("out")).unwrap(), b"secret");
 }
 

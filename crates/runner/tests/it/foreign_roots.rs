@@ -1,4 +1,4 @@
-//! The runner alone, in roots that have nothing of ours: it needs no file but itself.
+//! The runner alone, in foreign root file systems: it needs no file but itself.
 
 use belljar_testkit::foreign_root::{Docker, IMAGE, debian};
 use belljar_testkit::job::{job, shell};

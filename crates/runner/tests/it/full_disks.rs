@@ -1,4 +1,4 @@
-//! A result on a disk that is full: complete or none, and the exit code says the same.
+//! Results on a full disk: complete or absent, with a matching exit code.
 
 use crate::scene::{Scene, job, sh};
 use belljar_testkit::skip::skip;
@@ -21,7 +21,7 @@ impl SmallDisk {
         mount.status().is_ok_and(|status| status.success()).then_some(Self { path })
     }
 
-    /// Takes all the room but so many bytes.
+    /// Fills the disk except for that many bytes.
     fn fill_up_to(&self, left: usize) {
         let fill = self.path.join("fill");
         let mut command = Command::new("sh");

@@ -1,4 +1,4 @@
-//! Diffs made to do harm: none may change a byte, and none may cost much.
+//! Hostile diffs: none may change a byte, and none may cost much.
 
 mod cost;
 
@@ -11,14 +11,14 @@ use belljar_runner::patch::{FileMode, Plan, RelativeName, Tree, parse, plan};
 /// A workspace that notices when it is asked for something outside.
 struct Workspace(BTreeMap<&'static str, Entry>);
 
-/// How a refusal must look.
+/// Expected kind of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
-    /// As a policy refusal that speaks of escaping.
+    /// A policy refusal that mentions escaping.
     Escape,
-    /// As a policy refusal.
+    /// A policy refusal.
     Policy,
-    /// As a diff that is malformed or doesn't fit.
+    /// A refusal of a diff that is malformed or doesn't fit.
     Failure,
 }
 use Refusal::{Escape, Failure, Policy};

@@ -1,4 +1,4 @@
-//! What `cynode-sba` promises, tried on the real binary; and what the patch engine promises, against the real git.
+//! Promises of `cynode-sba`, tested on the real binary; and of the patch engine, tested against the real git.
 
 #[cfg(test)]
 mod agent;

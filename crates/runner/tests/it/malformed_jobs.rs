@@ -1,4 +1,4 @@
-//! What is no job is refused before anything runs, with a complete result that names every mistake.
+//! Malformed jobs are refused before anything runs, with a complete result that names every mistake.
 
 use crate::scene::{JOB_ID, Ran, Scene, TASK_ID, job, run_on_stdin, sh};
 use serde_json::{Value, json};

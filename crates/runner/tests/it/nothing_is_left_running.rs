@@ -1,4 +1,4 @@
-//! When a step has ended, nothing of it runs any more, whatever it did to stay.
+//! After the end of a step, none of its processes runs any more, whatever it did to stay.
 
 use crate::scene::{SOON, Scene, job, job_within, sh, somebody_runs, step, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,7 +10,7 @@ fn fresh_mark() -> String {
     format!("mark-{}", uuid::Uuid::new_v4().simple())
 }
 
-/// Shell commands that leave somebody running, each of whom carries the mark.
+/// Returns shell commands that leave a process running, each of which has the mark in its command line.
 fn ways_to_stay(mark: &str) -> Vec<String> {
     let stay = format!("exec -a {mark} sleep 1000");
     [

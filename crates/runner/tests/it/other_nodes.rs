@@ -110,7 +110,7 @@ fn older_gateway() -> ModelServer {
     }))
 }
 
-/// A gateway of revision 2026-07-28, which takes a token: every request says all of itself, and there is no session.
+/// A gateway of revision 2026-07-28, which requires a token: every request is self-contained, and there is no session.
 fn newer_gateway() -> ModelServer {
     const REVISION: &str = "2026-07-28";
     ModelServer::start(Script::from_fn(|request| {
@@ -153,7 +153,7 @@ fn echo() -> Value {
     json!({ "name": "text.echo", "description": "Echoes.", "inputSchema": schema })
 }
 
-/// An agent that calls the tool of a gateway, and looks for the token in what its programs can see.
+/// An agent that calls the gateway's tool, and searches for the token in everything that its programs can see.
 fn calling() -> House {
     House::with(vec![
         call("text_echo", json!({ "text": "hello from afar" })),
@@ -180,7 +180,7 @@ fn run_at(house: &House, gateway: &ModelServer, token: Option<&str>) -> Ran {
     house.scene.ran(&command.output().unwrap())
 }
 
-/// Runs the job with the token, in whose sandbox nothing shows it; and without it, which the log says.
+/// Runs the job with the token, which nothing in the sandbox shows; and without it, which the log reports.
 fn tools_are_called_with_the_token_alone(gateway: &ModelServer) {
     let house = calling();
     let ran = run_at(&house, gateway, Some("token-of-the-sandbox"));
@@ -214,7 +214,7 @@ fn gateway_of_the_newest_revision_is_used_with_the_sandboxes_token_and_programs_
         .iter()
         .map(|request| request.json()["method"].as_str().unwrap().to_owned())
         .collect();
-    // A refusal of the caller is no reason for a handshake.
+    // A rejected caller must not cause a handshake.
     assert_eq!(
         methods,
         ["server/discover", "tools/list", "tools/call", "server/discover", "server/discover"]
@@ -236,7 +236,7 @@ fn models_are_asked_by_https_and_only_where_the_certificate_holds() {
         command.env("SSL_CERT_FILE", authority).env_remove("SSL_CERT_DIR");
         house.scene.ran(&command.output().unwrap())
     };
-    // The control first: an authority that has not signed for it.
+    // The control first: a certificate authority that has not signed the certificate.
     let other = tls_front(house.server.address(), "localhost");
     let refused = run(&other.authority);
     assert_eq!(refused.outcome(), "inference_unavailable", "{}", refused.result);

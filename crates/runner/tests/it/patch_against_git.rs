@@ -1,11 +1,11 @@
-//! Plans random patches on random trees, and compares each with what the real `git apply` does.
+//! Plans random patches on random trees, and compares each plan with the result of the real `git apply`.
 //!
-//! Where git accepts, our plan must come to the same bytes and modes; where git refuses, we must refuse. We may
-//! refuse more only by policy, and only if a check of the diff's text that shares no code with the parser
-//! finds a reason to ([`policy`]).
+//! Where git accepts, our plan must give the same bytes and modes; where git refuses, we must refuse. We may refuse
+//! more only by policy, and only if an independent check of the diff's text, which shares no code with the parser,
+//! finds a reason ([`policy`]).
 //!
-//! `BELLJAR_PATCH_CASES` sets how many cases run (default 10,000), `BELLJAR_PATCH_SEED` the first seed. A
-//! failure prints its seed and a shrunken case.
+//! `BELLJAR_PATCH_CASES` sets the number of cases (default 10,000), `BELLJAR_PATCH_SEED` the first seed. A failure
+//! prints its seed and a shrunken case.
 
 mod case;
 mod content;
@@ -74,7 +74,7 @@ fn random_patches_come_out_as_with_git() {
     let (accepted, refused, stricter) =
         (count(&tally.accepted), count(&tally.refused), count(&tally.stricter));
     println!("{cases} cases: {accepted} accepted, {refused} refused, {stricter} refused by policy alone");
-    // Cases that nobody accepts, or everybody does, would prove little.
+    // Cases that all programs accept, or all refuse, would prove little.
     assert!(cases < 1000 || accepted * 4 > cases, "only {accepted} of {cases} cases were accepted");
     assert!(cases < 1000 || refused * 8 > cases, "only {refused} of {cases} cases were refused");
 }

@@ -1,4 +1,4 @@
-//! What `apply_unified_diff` does to the files of a workspace.
+//! Effects of `apply_unified_diff` on the files of a workspace.
 
 use crate::scene::{Scene, job_within, step};
 use serde_json::{Value, json};

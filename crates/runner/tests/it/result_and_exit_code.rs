@@ -1,4 +1,4 @@
-//! A result is complete JSON whatever happened, and the exit code says the same.
+//! Results are always complete JSON, with a matching exit code.
 
 use crate::scene::{JOB_ID, Scene, TASK_ID, job, run_on_stdin, sh, step, wait_until};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn status_file_ends_with_what_the_job_has_come_to() {
         let _ran = scene.run(&job);
         assert_eq!(status(&scene)["status"], expected);
     }
-    // One that never begins leaves none, and none that an earlier run has left goes on saying that it runs.
+    // A job that never begins leaves no status file, and an old one no longer reports it as in progress.
     std::fs::write(scene.beside("status.json"), r#"{"version":1,"status":"in_progress"}"#).unwrap();
     let _ran = scene.run_document(b"{}");
     assert_eq!(status(&scene)["status"], "failed");
@@ -106,7 +106,7 @@ fn a_job_that_cannot_be_read_ends_in_an_internal_error_with_an_incident() {
     let message = result["failure_message"].as_str().unwrap();
     let incident = message.split("incident ").nth(1).unwrap().get(..36).unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains(incident), "the log has it too");
-    // A pipe in its place is not waited for.
+    // A FIFO in its place doesn't block.
     rustix::fs::mkfifoat(rustix::fs::CWD, scene.beside("job.json"), rustix::fs::Mode::RWXU).unwrap();
     assert_eq!(scene.command().output().unwrap().status.code(), Some(1));
 }
@@ -117,7 +117,7 @@ fn a_result_that_cannot_be_put_in_its_place_goes_into_the_log() {
     std::fs::write(scene.beside("job.json"), job(vec![sh("touch ran")]).to_string()).unwrap();
     let mut command = scene.command();
     let output = command.arg("--result=/proc/result.json").output().unwrap();
-    // Said twice, so not understood; the place is given anew.
+    // A repeated option is an error; the path is given anew.
     assert_eq!(output.status.code(), Some(1));
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_cynode-sba"))
         .args(["--allow-root", "--job"])

@@ -3,12 +3,12 @@
 use crate::scene::{Scene, job, sh, wait_until};
 use serde_json::{Value, json};
 
-/// Says that it ran, in a file outside of the workspace's own.
+/// Returns a step that records its run in a file outside of the workspace's own.
 fn tally(word: &str) -> Value {
     sh(&format!("echo {word} >> ../tally; echo said {word}"))
 }
 
-/// Runs until the file is there, and is killed then.
+/// Runs until the file exists, and kills the runner then.
 fn killed_when_there_is(scene: &Scene, document: &Value, mark: &str) {
     let mut first = scene.start(document);
     wait_until("the mark is there", || scene.beside(mark).exists());
@@ -37,7 +37,7 @@ fn steps_that_were_done_are_not_done_again_and_the_one_that_was_cut_off_is() {
     assert_eq!(ran.result["steps"].as_array().unwrap().len(), 3);
     assert_eq!(ran.step(0)["result"]["stdout"], "said first\n");
     assert!(ran.log.contains("step-2, which it was at, is begun again"), "{}", ran.log);
-    // What has a result is not taken up: it is done anew.
+    // A job with a result is not resumed but run anew.
     assert!(!scene.beside("steps.jsonl").exists());
     let anew = scene.run(&three_steps());
     assert_eq!(anew.result["resumed"], Value::Null);

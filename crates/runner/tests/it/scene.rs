@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// One workspace, and beside it what must not be touched from within.
+/// A workspace, with files beside it that must not be touched from within.
 pub(crate) struct Scene {
     directory: tempfile::TempDir,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Ran {
@@ -30,7 +30,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 impl Scene {
     pub(crate) fn new() -> Self {
-        // In memory where that can be had: results are synced to the disk, and some disks take their time.
+        // In memory if possible, because results are synced, and some disks are slow.
         let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         std::fs::create_dir(directory.path().join("workspace")).unwrap();
         Self { directory }
@@ -78,7 +78,7 @@ impl Scene {
         self.ran(&output)
     }
 
-    /// The same with 64 MiB of address space for the runner, its program text and its stacks included.
+    /// Runs the job with 64 MiB of address space for the runner, its program text and its stacks included.
     pub(crate) fn run_in_little_memory(&self, job: &Value) -> Ran {
         std::fs::write(self.beside("job.json"), serde_json::to_vec(job).unwrap()).unwrap();
         let ordinary = self.command();
@@ -166,12 +166,12 @@ pub(crate) fn run_on_stdin(scene: &Scene, document: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A runner that has seen enough doesn't read on.
+    // A runner that has read enough stops reading.
     let _ = child.stdin.take().unwrap().write_all(document);
     child.wait_with_output().unwrap()
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let give_up_at = Instant::now() + SOON;
     while !is_so() {
@@ -180,7 +180,7 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process runs whose command line has `mark` in it.
+/// Returns true if a process runs that has `mark` in its command line.
 pub(crate) fn somebody_runs(mark: &str) -> bool {
     let listed = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let runs = |pid: &Path| {

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A backend, with what has to be said about it.
+/// A backend, with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Chosen {
     /// Sandboxes made by the kernel's own means.
@@ -21,14 +21,14 @@ pub enum Chosen {
     Subprocess(Box<SubprocessConfig>),
     /// Containers.
     Docker {
-        /// Which, and what they may.
+        /// Settings of the containers.
         config: Box<DockerConfig>,
         /// The engine's socket.
         socket: PathBuf,
     },
 }
 
-/// Where a chosen backend makes its sandboxes.
+/// Site at which a chosen backend makes its sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     /// The state directory.
@@ -42,7 +42,7 @@ pub struct Site {
 // === impl Chosen ===
 
 impl Chosen {
-    /// Its name.
+    /// Returns the name of the backend.
     pub fn name(&self) -> BackendName {
         match self {
             Self::Native => BackendName::Native,
@@ -51,7 +51,8 @@ impl Chosen {
         }
     }
 
-    /// The variables of the host that programs in its sandboxes get: those that its settings let through, of a backend that passes any on.
+    /// Returns the variables of the host that programs in its sandboxes get: those that the settings allow, for a backend
+    /// that passes any on.
     pub fn host_variables(
         &self,
         host: impl IntoIterator<Item = (OsString, OsString)>,
@@ -84,7 +85,7 @@ impl Chosen {
             }
             Self::Native | Self::Docker { .. } => here.make(self.name(), &sandboxing)?,
         };
-        // What can't be cleared away is no reason not to begin; what is missing for that, the next call says.
+        // Leftovers that can't be cleared away don't prevent a start; the next call reports what is missing.
         let _ = backend.reconcile();
         Ok(backend)
     }

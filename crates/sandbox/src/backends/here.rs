@@ -1,4 +1,4 @@
-//! How each backend is made on this very host, from its part of a configuration.
+//! Construction of each backend on this very host, from its part of a configuration.
 
 use crate::backend::{Backend, BackendError, with_causes};
 use crate::config::{BackendName, DockerConfig, Sandboxing, SubprocessConfig};
@@ -12,12 +12,12 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the backends of a host need besides their configuration.
+/// Host parameters that backends need besides their configuration.
 #[derive(Debug, Clone)]
 pub struct Here {
     /// Started while this process was small.
     pub launcher: Arc<Launcher>,
-    /// Where sandboxes have their folders.
+    /// State directory with the sandboxes' folders.
     pub state: State,
     /// This program's file, which is also the supervisor and PID 1 of containers.
     pub executable: PathBuf,
@@ -60,7 +60,7 @@ fn unavailable(backend: &'static str, why: &dyn Error) -> BackendError {
     BackendError::Unavailable { backend, why: with_causes(why) }
 }
 
-/// The backend reads what it takes as strictly as if it had been written for it.
+/// Translates the configuration. The backend validates it as strictly as its own settings.
 pub(super) fn subprocess_settings(
     config: &SubprocessConfig,
 ) -> Result<SubprocessSettings, serde_json::Error> {

@@ -1,4 +1,4 @@
-//! The attempts, one a wall. Each says in its error what stopped it.
+//! The attempts, one for each wall. The error of an attempt names what stopped it.
 
 use super::{Answers, answer};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -12,7 +12,7 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What there is to reach, and what the host looks like from inside the host.
+/// Targets of attempts, and the state of the host as seen from the host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Targets {
     pub(super) file: PathBuf,
@@ -21,17 +21,17 @@ pub(super) struct Targets {
     pub(super) host_pid: i32,
     /// The host's namespaces, by name.
     pub(super) namespaces: BTreeMap<String, PathBuf>,
-    /// A directory that anyone may write.
+    /// A directory that any user may write.
     pub(super) unlisted: String,
 }
 
-/// One attempt.
+/// An attempt.
 pub(super) struct Attempt {
     pub(super) name: &'static str,
     pub(super) layer: &'static str,
     pub(super) what: &'static str,
-    /// Whether it must succeed outside to prove anything. Where a belljar has no such rights outside either, what
-    /// counts is that it has none inside.
+    /// True if it must succeed outside to prove anything. Where Belljar has no such rights outside either, it only counts
+    /// that it has none inside.
     pub(super) needs_control: bool,
     pub(super) make: fn(&Targets) -> Result<(), String>,
 }
@@ -150,7 +150,7 @@ fn gain_privileges(_: &Targets) -> Result<(), String> {
     }
 }
 
-/// Any user may; only the filter is against it.
+/// Any user may do this; only the filter prevents it.
 fn listen_to_devices(_: &Targets) -> Result<(), String> {
     let protocol = Some(rustix::net::netlink::KOBJECT_UEVENT);
     socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)

@@ -17,44 +17,44 @@ use std::time::Duration;
 pub struct DockerConfig {
     /// The image of its containers.
     pub image: String,
-    /// What a container reaches.
+    /// Network access of a container.
     pub network: Network,
-    /// What it reaches when it is for a tool of that category.
+    /// Network access of a container for a tool of that category.
     pub network_overrides: BTreeMap<Category, Network>,
     /// Memory, in bytes.
     pub memory_bytes: u64,
     /// Processor time, in thousandths of one processor.
     pub millicpus: u32,
-    /// How long a call may take.
+    /// Time limit of a call.
     pub timeout: Duration,
     /// Processes and threads.
     pub processes: u64,
-    /// What may be written to disk, in bytes.
+    /// Disk quota, in bytes.
     pub disk_bytes: u64,
-    /// What `/tmp` may hold, in bytes.
+    /// Size of `/tmp`, in bytes.
     pub tmpfs_bytes: u64,
-    /// Whether the workspace may be written.
+    /// Mount mode of the workspace.
     pub mount_mode: MountMode,
     /// The runtime, such as `runsc`; the daemon's own, if this is nothing.
     pub runtime: Option<String>,
     /// The runtime for tools of that category.
     pub runtime_overrides: BTreeMap<Category, String>,
-    /// How long a container lives.
+    /// Lifecycle of a container.
     pub lifecycle: LifecycleConfig,
-    /// The layers without which there shall be no sandbox.
+    /// Layers that must be in force, or the sandbox isn't made.
     pub required: Required,
 }
 
-/// What a container reaches. The host's own network is not on offer: a container in it would be no sandbox.
+/// Network access of a container. The host's own network is not on offer: a container in it would be no sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
-    /// Nothing.
+    /// No network.
     None,
-    /// What the daemon's bridge leads to, as far as `allowed_hosts` lets it.
+    /// Networks that the daemon's bridge leads to, as far as `allowed_hosts` permits.
     Bridge,
 }
 
-/// How the workspace is mounted.
+/// Mount mode of the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MountMode {
     /// Read-only.
@@ -66,7 +66,7 @@ pub enum MountMode {
 // === impl DockerConfig ===
 
 impl DockerConfig {
-    /// What a container may use.
+    /// Returns the resource limits of a container.
     pub fn limits(&self) -> Limits {
         Limits {
             memory_bytes: Some(self.memory_bytes),
@@ -79,7 +79,7 @@ impl DockerConfig {
         }
     }
 
-    /// What a container reaches that is for a tool of that category.
+    /// Returns the network access of a container for a tool of that category.
     pub fn network_for(&self, category: Category) -> Network {
         self.network_overrides.get(&category).copied().unwrap_or(self.network)
     }

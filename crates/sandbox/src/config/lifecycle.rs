@@ -5,27 +5,27 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// How long sandboxes live.
+/// Lifecycle of sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LifecycleConfig {
-    /// Whose a sandbox is.
+    /// Owner of a sandbox.
     pub strategy: Strategy,
-    /// How long the sandbox of an agent that has stopped is kept for its next task.
+    /// Time that the sandbox of a stopped agent is kept for its next task.
     pub grace_period: Duration,
-    /// How often it is seen whether a kept sandbox is still there.
+    /// Interval of the checks that a kept sandbox is still there.
     pub health_check_interval: Duration,
-    /// After how long without use a kept sandbox is destroyed, released or not; never, if this is nothing.
+    /// Idle time after which a kept sandbox is destroyed, released or not; `None` for never.
     pub max_idle: Option<Duration>,
 }
 
-/// Whose a sandbox is.
+/// Owner of a sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Strategy {
-    /// One call's: fresh each time.
+    /// A call: fresh each time.
     PerCall,
-    /// A task's: destroyed when that is done.
+    /// A task: destroyed when the task is done.
     PerTask,
-    /// An agent's: kept for a while after its task, for the next one.
+    /// An agent: kept for a while after its task, for the next one.
     #[default]
     PerAgent,
 }
@@ -33,7 +33,7 @@ pub enum Strategy {
 const STRATEGIES: [(&str, Strategy); 2] =
     [("per-agent", Strategy::PerAgent), ("per-call", Strategy::PerCall)];
 
-/// Why a written value of `spec/3` can't hold where an agent's sandboxes are those of its session.
+/// Reason why a given value of `spec/3` can't apply where an agent's sandboxes are those of its session.
 const GRACE: &str = "`30`: an agent's sandboxes end with its session, which `--idle` and `--keep` govern";
 const HEALTH: &str =
     "`10`: a sandbox that has ended is replaced at the next call, and not looked at meanwhile";

@@ -10,13 +10,13 @@ use std::time::Duration;
 /// The settings of the native backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeConfig {
-    /// How long a call may take.
+    /// Time limit of a call.
     pub timeout: Duration,
-    /// What a sandbox may use.
+    /// Resource limits of a sandbox.
     pub limits: Limits,
-    /// How long a sandbox lives.
+    /// Lifecycle of a sandbox.
     pub lifecycle: LifecycleConfig,
-    /// The layers without which there shall be no sandbox.
+    /// Layers that must be in force, or the sandbox isn't made.
     pub required: Required,
 }
 

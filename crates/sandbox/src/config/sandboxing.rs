@@ -18,7 +18,7 @@ use std::time::Duration;
 pub struct Sandboxing {
     /// The backend for categories without an override.
     pub default_backend: BackendName,
-    /// The others.
+    /// Backends of single categories, which override the default.
     pub overrides: BTreeMap<Category, BackendName>,
     /// The layers that no sandbox of any backend does without.
     pub required: Required,
@@ -58,7 +58,7 @@ impl Sandboxing {
         self.overrides.values().copied().chain([self.default_backend]).collect()
     }
 
-    /// What a sandbox of that backend may use.
+    /// Returns the resource limits of a sandbox of that backend.
     pub fn limits_of(&self, backend: BackendName) -> Limits {
         match backend {
             BackendName::Subprocess => self.subprocess.limits(),
@@ -67,7 +67,7 @@ impl Sandboxing {
         }
     }
 
-    /// The layers that a sandbox of that backend must have: those of all and those of its own.
+    /// Returns the layers that a sandbox of that backend must have: those of all backends and its own.
     pub fn required_of(&self, backend: BackendName) -> Required {
         let own = match backend {
             BackendName::Subprocess => &self.subprocess.required,
@@ -113,7 +113,7 @@ impl Default for Sandboxing {
     }
 }
 
-/// The layers of `spec/3`: what is risky is isolated in earnest.
+/// Returns the defaults of `spec/3`: risky categories run in a real sandbox.
 fn layered() -> BTreeMap<Category, BackendName> {
     BTreeMap::from([
         (Category::FileSystem, BackendName::Subprocess),
@@ -130,7 +130,7 @@ fn layered() -> BTreeMap<Category, BackendName> {
 // === impl BackendName ===
 
 impl BackendName {
-    /// All of them.
+    /// All backends.
     pub const ALL: [Self; 3] = [Self::Subprocess, Self::Docker, Self::Native];
 
     /// The name in configurations.
@@ -149,7 +149,7 @@ impl fmt::Display for BackendName {
     }
 }
 
-/// A backend that there is. `spec/3` plans another one, of pods: a category that is to run in it would never run.
+/// Reads the name of an existing backend. `spec/3` plans another one, of pods: a category for that would never run.
 fn backend(node: &Node, log: &mut Log) -> Option<BackendName> {
     if matches!(&node.value, Value::Plain(text) | Value::Text(text) if text == "k8s") {
         let found = "`k8s`, and this version makes no pods";
@@ -159,12 +159,12 @@ fn backend(node: &Node, log: &mut Log) -> Option<BackendName> {
     one_of(node, log, &BackendName::ALL.map(|name| (name.as_str(), name)))
 }
 
-/// How long a call may take.
+/// Reads the time limit of a call.
 pub(super) fn timeout(node: &Node, log: &mut Log) -> Option<Duration> {
     seconds(node, log, Duration::from_millis(1)..=Duration::from_secs(600))
 }
 
-/// The layers that are asked for.
+/// Reads the required layers.
 pub(super) fn required_layers(node: &Node, log: &mut Log) -> Option<Required> {
     let known = LAYERS.map(|name| (name, name));
     let names = list(node, log, |node, log| one_of(node, log, &known).map(str::to_owned))?;

@@ -1,18 +1,18 @@
-//! `log.container_log_shipping`: what is told of an execution (`spec/3 §Container Log Shipping`).
+//! `log.container_log_shipping`: the report of an execution (`spec/3 §Container Log Shipping`).
 
 use belljar_contract::yaml::{Log, Members, Node, boolean, seconds, whole};
 use std::time::Duration;
 
-/// What is told of an execution.
+/// Reporting of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogShippingConfig {
-    /// Whether anything is.
+    /// True if executions are reported.
     pub enabled: bool,
-    /// How long the logs of hatches are waited for.
+    /// Maximum time to wait for the logs of hatches.
     pub collection_timeout: Duration,
-    /// How much of what was written is told at most, all streams together.
+    /// Maximum number of reported bytes of output, all streams together.
     pub max_log_bytes: usize,
-    /// Whether what was written is told at all, and not its size alone.
+    /// True if the output itself is reported, and not only its size.
     pub ship_raw_logs: bool,
 }
 

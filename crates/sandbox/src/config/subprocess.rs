@@ -11,26 +11,26 @@ use std::time::Duration;
 /// The settings of the subprocess backend.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubprocessConfig {
-    /// How long a call may take.
+    /// Time limit of a call.
     pub timeout: Duration,
-    /// Whether file access is restricted to the workspace.
+    /// True if file access is restricted to the workspace.
     pub workspace_only: bool,
-    /// Whether `PATH` is restricted to directories known to be safe.
+    /// True if `PATH` is restricted to directories known to be safe.
     pub restricted_path: bool,
     /// The variables of the host that are passed on, as patterns; the backend's own list, if this is nothing.
     pub env_allowlist: Option<Vec<String>>,
     /// The variables that never are, as patterns; the backend's own list, if this is nothing.
     pub env_denylist_patterns: Option<Vec<String>>,
-    /// Directories that are taken for safe besides.
+    /// Further directories that count as safe.
     pub extra_safe_path_prefixes: Vec<PathBuf>,
-    /// The layers without which there shall be no sandbox.
+    /// Layers that must be in force, or the sandbox isn't made.
     pub required: Required,
 }
 
 // === impl SubprocessConfig ===
 
 impl SubprocessConfig {
-    /// What a sandbox may use. Nothing here limits memory and processors: the host alone does.
+    /// Returns the resource limits of a sandbox. This backend limits neither memory nor processors: only the host does.
     pub fn limits(&self) -> Limits {
         Limits { memory_bytes: None, millicpus: None, disk_bytes: None, ..Limits::default() }
     }

@@ -39,12 +39,12 @@ pub struct DockerBackend {
     warden: Arc<Warden>,
 }
 
-/// What a container is made in, for whom.
+/// Place and owner of a container that is being made.
 struct Place<'p> {
     /// The run's folder.
     folder: &'p RunFolder,
     user: User,
-    /// Whether the folder of a job in there is the sandbox's `/job`.
+    /// True if the folder of a job in there is the sandbox's `/job`.
     has_job: bool,
 }
 
@@ -63,14 +63,14 @@ enum PutError {
     Other { inside: String },
 }
 
-/// What shall be where in a container, by device and inode.
+/// Expected mounts of a container: device and inode by path.
 type Meant = BTreeMap<String, (u64, u64)>;
 
-/// What is written into a directory of the host could be started by its loader.
+/// Reason for refusing mounts: a file written into a directory of the host could be started by its loader.
 const NO_MOUNTS: &str =
     "engines mount directories so that programs start from them; the native backend holds one";
 
-/// Who it is inside when it can be anybody.
+/// User inside, when the choice is free.
 const USER: User = User { uid: 1000, gid: 1000 };
 
 // === impl DockerBackend ===
@@ -79,16 +79,16 @@ impl DockerBackend {
     /// The name in configurations and reports.
     pub const NAME: &'static str = "docker";
 
-    /// One that keeps its folders in `state`. The engine is not asked for yet.
+    /// Makes a backend that keeps its folders in `state`. The engine isn't contacted yet.
     ///
     /// # Errors
-    /// [`BackendError::Unavailable`] when there can't be another thread.
+    /// [`BackendError::Unavailable`] when another thread can't be started.
     pub fn new(settings: DockerSettings, state: State) -> Result<Self, BackendError> {
         let engine = Engine::at(&settings.socket).map_err(|error| unavailable(&error))?;
         Ok(Self { settings, engine: Arc::new(engine), state, warden: Arc::default() })
     }
 
-    /// The same, for containers of another image.
+    /// Returns this backend for containers of another image.
     #[must_use]
     pub fn of_image(&self, image: ImageName) -> Self {
         Self { settings: DockerSettings { image, ..self.settings.clone() }, ..self.clone() }
@@ -99,7 +99,7 @@ impl DockerBackend {
         self.engine.image(&self.settings.image).map_or_else(|_| Vec::new(), |image| image.volumes)
     }
 
-    /// Whether the engine answers.
+    /// Checks that the engine answers.
     ///
     /// # Errors
     /// [`BackendError::Unavailable`] when it doesn't.
@@ -128,7 +128,7 @@ impl DockerBackend {
         }
     }
 
-    /// Whether this may be put there.
+    /// Checks that this may be mounted there.
     fn check(&self, path: &HostPath, inside: &str) -> Result<(u64, u64), Box<dyn Error + Send + Sync>> {
         let shown = || path.as_path().display().to_string();
         let is_plain = Path::new(inside).components().all(|part| matches!(part, Component::Normal(_)));
@@ -154,8 +154,8 @@ impl DockerBackend {
         Ok((stat.st_dev, stat.st_ino))
     }
 
-    /// What shall be where, by device and inode. The engine walks the paths once more, and a path may lead somewhere
-    /// else by then.
+    /// Returns the expected mounts, by device and inode. The engine walks the paths once more, and a path may lead to
+    /// another file by then.
     fn meant(&self, wanted: &Wanted, job: Option<&HostPath>) -> Result<Meant, Box<dyn Error + Send + Sync>> {
         let mut meant = BTreeMap::new();
         for Lent { path, inside } in &wanted.lent {
@@ -172,16 +172,16 @@ impl DockerBackend {
         Ok(meant)
     }
 
-    /// Whose the folder of a run is that works on a copy.
+    /// Owner of the folder of a run that works on a copy.
     pub fn owner_of_copies() -> Identity {
         identity(user_of_copies())
     }
 
-    /// As [`Backend::create`], in a folder that stays the caller's, and is for one sandbox. A workspace that is a copy begins
-    /// with what `fill` puts into it; nothing runs in it yet.
+    /// Makes a sandbox like [`Backend::create`], in a folder that stays the caller's and is for one sandbox. A workspace
+    /// that is a copy begins with what `fill` puts into it; nothing runs in it yet.
     ///
     /// # Errors
-    /// [`BackendError`], also that of `fill`; nothing runs then, and what was put into the folder goes with it.
+    /// [`BackendError`], also that of `fill`; then nothing runs, and what was put into the folder is removed.
     pub fn create_in(
         &self,
         folder: &RunFolder,
@@ -193,11 +193,12 @@ impl DockerBackend {
         Ok(Box::new(self.build(&place, wanted, fill)?))
     }
 
-    /// One for a job, in a folder that stays the caller's, and is for one sandbox: what is the job's of that is at `/job`, and
-    /// a workspace that is empty at first is in it, too, and comes back with the sandbox, held from before anything runs.
+    /// Makes a sandbox for a job, in a folder that stays the caller's and is for one sandbox. The job's part of the folder
+    /// is at `/job`. A workspace that is empty at first is in the folder, too. It is returned with the sandbox, and held
+    /// from before anything runs.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing runs then, and what was put into the folder goes with it.
+    /// [`BackendError`]; then nothing runs, and what was put into the folder is removed.
     pub fn create_for_job(
         &self,
         folder: &RunFolder,
@@ -345,7 +346,7 @@ impl Backend for DockerBackend {
             let Some(run) = labels.get(container::RUN).and_then(|run| RunId::parse(run).ok()) else {
                 continue;
             };
-            // Where another installation keeps its folders, nothing tells from here whether it lives.
+            // If another installation keeps its folders elsewhere, it can't be determined from here if the owner lives.
             let folder = self.state.run_folder(&run);
             let is_ours = labels.get(container::OWNER).is_some_and(|owner| Path::new(owner) == folder);
             if is_ours && !self.state.is_owned(&run) {
@@ -388,7 +389,8 @@ fn workspace(
     })
 }
 
-/// Who it is inside. Root's containers have a user of their own, or the one whose directory they work in.
+/// Returns the user inside. Containers made by root have a user of their own, or the owner of the directory that they work
+/// in.
 fn user(workspace: &WorkspaceChoice) -> Result<User, Box<dyn Error + Send + Sync>> {
     match workspace {
         WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) if geteuid().is_root() => {
@@ -402,7 +404,8 @@ fn user(workspace: &WorkspaceChoice) -> Result<User, Box<dyn Error + Send + Sync
     }
 }
 
-/// Who is not root can only be themselves, or could not clear away what is left.
+/// Returns the user for copies. A host process that is not root can only use its own user, or it could not clear away what
+/// is left.
 fn user_of_copies() -> User {
     match geteuid().is_root() {
         true => USER,

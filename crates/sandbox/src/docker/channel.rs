@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// The stream.
 #[derive(Debug)]
 pub(super) struct Channel {
-    /// What is to be sent. That is little: nobody sends more of a stream than the relay has room for.
+    /// Frames to send. They are few: neither side sends more of a stream than the other has room for.
     outgoing: Mutex<Option<UnboundedSender<Vec<u8>>>>,
     routes: Mutex<Routes>,
 }
@@ -24,12 +24,12 @@ pub(super) struct Channel {
 #[derive(Debug)]
 struct Routes {
     next: u32,
-    /// By the number in the frames.
+    /// Inboxes by the number in the frames.
     inboxes: HashMap<u32, Arc<Inbox>>,
     is_gone: bool,
 }
 
-/// The number under which the relay says how it began.
+/// Number of the frames with which the relay reports its start.
 const BEGINNING: u32 = 0;
 
 /// Longer than anything takes that is asked of the relay.
@@ -53,7 +53,7 @@ impl Channel {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number of its own for a program or a question, and where what is said about it arrives.
+    /// Registers a program or a question: returns a new number, and the inbox for the frames about it.
     pub(super) fn register(&self) -> Result<(u32, Arc<Inbox>), BackendError> {
         let inbox = Arc::new(Inbox::new().map_err(|errno| BackendError::Reach(errno.into()))?);
         let mut routes = self.routes();
@@ -66,7 +66,7 @@ impl Channel {
         Ok((id, inbox))
     }
 
-    /// Nobody is interested in what is said about it any more.
+    /// Drops the frames about a program or question that has no receiver any more.
     pub(super) fn forget(&self, id: u32) {
         self.routes().inboxes.remove(&id);
     }
@@ -78,7 +78,7 @@ impl Channel {
         sent.and_then(Result::ok).ok_or(BackendError::Gone)
     }
 
-    /// Says that nobody will say anything any more. PID 1 ends then, and with it everything inside.
+    /// Closes the stream to PID 1. It then ends, and with it everything inside.
     pub(super) fn hang_up(&self) {
         self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -107,7 +107,7 @@ impl Channel {
         }
     }
 
-    /// The sandbox is over: whoever waits for a word from it is told.
+    /// Ends the channel, because the sandbox is over: waiting receivers are woken with that result.
     pub(super) fn close(&self) {
         self.hang_up();
         let mut routes = self.routes();
@@ -117,12 +117,12 @@ impl Channel {
         }
     }
 
-    /// Whether it is over.
+    /// Returns true if the sandbox is over.
     pub(super) fn is_gone(&self) -> bool {
         self.routes().is_gone
     }
 
-    /// Hands a frame to whom it is for. What is for nobody is late, and of no use any more. False if it is more than
+    /// Hands a frame to its receiver. A frame without a receiver is late, and is dropped. Returns false if it is more than
     /// was ever asked for.
     fn deliver(&self, told: FromInside, body: Vec<u8>) -> bool {
         let id = told.about();
@@ -133,7 +133,7 @@ impl Channel {
 
 async fn speak(mut input: super::engine::Input, mut to_send: UnboundedReceiver<Vec<u8>>) {
     while let Some(bytes) = to_send.recv().await {
-        // Whoever has gone is noticed by whoever listens.
+        // A peer that has gone is noticed by the reading side.
         if input.write_all(&bytes).await.is_err() || input.flush().await.is_err() {
             return;
         }

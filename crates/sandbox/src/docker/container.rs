@@ -1,4 +1,4 @@
-//! What the engine is asked for: the one place that says what a container of ours is. Pure.
+//! The request to the engine: the one place that describes our containers. Pure.
 
 use super::doors::Doors;
 use super::inside::{self, Orders};
@@ -17,27 +17,27 @@ use bollard::models::{
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Everything that makes one container differ from another.
+/// Parameters in which one container differs from another.
 #[derive(Debug)]
 pub(super) struct Blueprint<'a> {
     pub(super) settings: &'a DockerSettings,
     pub(super) image_id: &'a str,
     pub(super) run: &'a RunId,
-    /// The run's folder: its lock tells whether whoever made the container lives.
+    /// The run's folder: its lock shows whether the process that made the container lives.
     pub(super) owner: &'a Path,
     pub(super) user: User,
     /// The directory that is the workspace; in memory if there is none.
     pub(super) workspace: Option<&'a Path>,
-    /// What is at `/job`, if it is for a job.
+    /// Source of `/job`, if the sandbox is for a job.
     pub(super) job: Option<&'a Path>,
     pub(super) writable: Writable,
     pub(super) lent: &'a [Lent],
     pub(super) limits: Limits,
-    /// The ways out, if there are any.
+    /// The hatches, if there are any.
     pub(super) doors: Option<&'a Doors>,
 }
 
-/// What of the host's may be written.
+/// Files of the host that may be written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writable {
     pub(super) workspace: bool,
@@ -59,9 +59,9 @@ pub(super) const OWNER: &str = "belljar.owner";
 
 pub(super) const HOME: &str = "home/agent";
 
-/// What Docker hides by itself, what tells of the host or its kernel's insides besides, and all of sysfs but the container's
-/// own control group, by which PID 1 and the relay know their limits. `/proc/cgroups` stays: Java before version 25 finds its
-/// container's limits by it.
+/// Paths that Docker hides by itself, further paths that reveal the host or its kernel's internals, and all of sysfs except
+/// the container's own control group. From that, PID 1 and the relay know their limits. `/proc/cgroups` stays: Java before
+/// version 25 finds its container's limits by it.
 const MASKED: [&str; 60] = [
     "/proc/acpi",
     "/proc/asound",
@@ -129,7 +129,7 @@ const READ_ONLY: [&str; 3] = ["/proc/bus", "/proc/sys", "/proc/sysrq-trigger"];
 // === impl Writable ===
 
 impl Writable {
-    /// Where anything may be written, relative to the root.
+    /// Returns all writable places, relative to the root.
     pub(super) fn places(self) -> Vec<&'static str> {
         let of_the_hosts = [self.workspace.then_some("workspace"), self.job.then_some(JOB)];
         ["tmp", HOME].into_iter().chain(of_the_hosts.into_iter().flatten()).collect()
@@ -145,7 +145,7 @@ impl Blueprint<'_> {
         ContainerCreateBody {
             hostname: Some("belljar".to_owned()),
             user: Some(format!("{}:{}", self.user.uid, self.user.gid)),
-            // The stream to PID 1 belongs to whoever attaches first; when that one goes, PID 1 is told.
+            // The stream to PID 1 belongs to the client that attaches first; when that client goes, PID 1 sees the end.
             attach_stdin: Some(true),
             attach_stdout: Some(true),
             attach_stderr: Some(false),
@@ -168,7 +168,7 @@ impl Blueprint<'_> {
         }
     }
 
-    /// What PID 1 is told.
+    /// Returns the orders to PID 1.
     pub(super) fn orders(&self) -> Orders {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let mut own = texts(&["tmp", HOME, "dev/shm"]);
@@ -206,7 +206,7 @@ impl Blueprint<'_> {
         HostConfig {
             privileged: Some(false),
             network_mode: Some("none".to_owned()),
-            // Without these the engine writes down inside whom the host asks for names, and in which domains.
+            // Without these, the engine writes the host's name servers and search domains into a file inside.
             dns: Some(vec!["127.0.0.1".to_owned()]),
             dns_search: Some(vec![".".to_owned()]),
             ipc_mode: Some("private".to_owned()),
@@ -240,7 +240,7 @@ impl Blueprint<'_> {
                 name: Some(RestartPolicyNameEnum::NO),
                 ..RestartPolicy::default()
             }),
-            // What PID 1 says is no log, and would fill the host's disk.
+            // The output of PID 1 is no log, and would fill the host's disk.
             log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
             runtime: self.settings.runtime.clone(),
             ..HostConfig::default()
@@ -268,7 +268,7 @@ impl Blueprint<'_> {
             (format!("/{HOME}"), options(shares.home, &own)),
         ]);
         for directory in self.doors.iter().flat_map(|doors| doors.directories()) {
-            // For a socket, and nothing else; PID 1's walls keep everybody from putting something there.
+            // Only for a socket; PID 1's walls prevent programs from putting anything else there.
             scratch.insert(format!("/{directory}"), options(4096, &own));
         }
         if let Some(workspace) = shares.workspace {
@@ -278,7 +278,7 @@ impl Blueprint<'_> {
     }
 }
 
-/// How what may be held in memory is divided: the engine knows no limit for several of its file systems together.
+/// Shares of the memory limit for file systems: the engine has no limit for several of its file systems together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shares {
     temporary: u64,
@@ -292,7 +292,7 @@ pub(super) struct Shares {
 impl Shares {
     pub(super) fn of(limits: &Limits, has_workspace: bool) -> Self {
         let eighth = (limits.scratch_bytes / 8).max(4096);
-        // Half is `/tmp` in any case: `sandboxing.docker.tmpfs_size` says how large that is.
+        // Half is `/tmp` in any case: `sandboxing.docker.tmpfs_size` sets its size.
         match has_workspace {
             true => Self {
                 temporary: eighth * 4,

@@ -1,7 +1,7 @@
 //! Our own program in a container, while it packs or unpacks something.
 //!
-//! It runs as the sandbox's user, so whoever is inside may stop it, or hold its streams open when it is gone. Nothing here
-//! waits for longer than [`PATIENCE`] without anything happening, and when it has ended, nothing more is expected.
+//! It runs as the sandbox's user, so a program inside may stop it, or hold its streams open when it is gone. Nothing here
+//! waits for longer than [`PATIENCE`] without progress. When the copier has ended, nothing more is expected.
 
 use super::execution::DockerExecution;
 use super::frame::Start;
@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 pub(super) struct Copier<'p> {
     execution: DockerExecution,
     path: &'p str,
-    /// Why it can't.
+    /// Stream with the copier's error.
     said: OwnedFd,
-    /// Where the archive goes in or comes out.
+    /// Pipe by which the archive goes in or comes out.
     archive: OwnedFd,
 }
 
-/// What to wait for.
+/// Event to wait for.
 enum Ready {
     Stream,
     Ended,
@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const PORTION: usize = 64 << 10;
 
-/// It says no more than a number and a path.
+/// Maximum length of its output: a number and a path.
 const LONGEST_WORD: usize = 8192;
 
 // === impl Copier ===
@@ -86,7 +86,7 @@ impl<'p> Copier<'p> {
         }
         let Self { execution, path, said, archive } = self;
         drop(archive);
-        // What it says itself says more than that it has stopped listening.
+        // The copier's own error is more precise than the closed pipe.
         finish(execution, &said, path)?;
         given.map_err(archive::failed(path))
     }
@@ -95,7 +95,7 @@ impl<'p> Copier<'p> {
     pub(super) fn take(self, to: &mut dyn Write) -> Result<(), BackendError> {
         let taken = read_to_end(&self.execution, &self.archive, |bytes| to.write_all(bytes));
         let Self { execution, path, said, archive } = self;
-        // Who packs on is told that nobody reads any more.
+        // The packing program sees that its output has no reader any more.
         drop(archive);
         if taken.is_err() {
             execution.kill()?;
@@ -132,7 +132,7 @@ impl<'p> Copier<'p> {
     }
 }
 
-/// Waits until the stream is ready, or nothing is to be expected of it any more.
+/// Waits until the stream is ready, or nothing more will come from it.
 fn ready(execution: &DockerExecution, stream: &OwnedFd, wanted: PollFlags) -> io::Result<Ready> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -157,7 +157,7 @@ fn read_to_end(
     mut put: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut buffer = vec![0; PORTION];
-    // What the pipe holds when the program has ended; somebody else may go on filling it.
+    // Data that the pipe holds when the program has ended; another process may go on filling it.
     let mut last: Option<usize> = None;
     while last != Some(0) {
         if last.is_none()
@@ -181,7 +181,7 @@ fn read_to_end(
     Ok(())
 }
 
-/// Waits for its end, and says what it says.
+/// Waits for the copier's end, and returns its error, if any.
 fn finish(mut execution: DockerExecution, said: &OwnedFd, path: &str) -> Result<(), BackendError> {
     let failed = archive::failed(path);
     let mut text = Vec::new();

@@ -14,7 +14,7 @@ use std::error::Error;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-/// What the host has to do with them until they are open.
+/// State that the host needs until the sockets are open.
 #[derive(Debug)]
 pub(super) struct Doors {
     hatches: Vec<Hatch>,
@@ -40,7 +40,7 @@ const SOCKET: &str = "socket";
 // === impl Doors ===
 
 impl Doors {
-    /// Makes what is to be mounted, if there are any hatches.
+    /// Makes the directories to mount, if there are any hatches.
     pub(super) fn open(
         hatches: &[Hatch],
         folder: &RunFolder,
@@ -59,17 +59,17 @@ impl Doors {
         &self.folder
     }
 
-    /// Where it is in the container, relative to its root.
+    /// Path of the directory in the container, relative to its root.
     pub(super) fn inside(&self) -> &'static str {
         INSIDE
     }
 
-    /// The directories in memory in which sockets lie.
+    /// Returns the directories in memory in which sockets lie.
     pub(super) fn directories(&self) -> Vec<String> {
         self.hatches.iter().map(|hatch| hatch.directory().to_owned()).collect()
     }
 
-    /// What PID 1 is told.
+    /// Returns the handover order to PID 1.
     pub(super) fn handover(&self) -> Handover {
         Handover { hatches: self.hatches.clone(), socket: format!("{INSIDE}/{SOCKET}") }
     }

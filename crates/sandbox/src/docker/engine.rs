@@ -1,7 +1,7 @@
-//! The engine, asked over its local socket. Everything that speaks HTTP is in here.
+//! Client of the container engine, over its local socket. All HTTP is in here.
 //!
-//! Callers block; what they ask runs on a small runtime of the engine's own, so that a caller may be on any thread,
-//! even on one of another runtime.
+//! Callers block; their requests run on a small runtime of the engine's own. So a caller may be on any thread, even on one
+//! of another runtime.
 
 use super::settings::ImageName;
 use crate::backend::BackendError;
@@ -51,7 +51,7 @@ pub(super) struct Attached {
 /// An image that is there.
 #[derive(Debug)]
 pub(super) struct Image {
-    /// What a name means may change; this doesn't.
+    /// Id of the image. The image that a name stands for may change; the id doesn't.
     pub(super) id: String,
     /// Directories that every container of it could write on the host's disk.
     pub(super) volumes: Vec<String>,
@@ -60,20 +60,20 @@ pub(super) struct Image {
 /// Why the engine did not do something.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
-    /// Nobody answers there.
+    /// No engine answers at the socket.
     #[error("no engine answers at {}", socket.display())]
     Unreachable {
         socket: PathBuf,
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// There is no such thing.
+    /// The engine has no such object.
     #[error("the engine has no such thing")]
     Missing,
-    /// It refuses, or can't.
+    /// The engine refuses, or can't carry out the request.
     #[error("the engine refuses")]
     Refused(#[source] EngineError),
-    /// It takes too long.
+    /// The engine takes too long.
     #[error("the engine doesn't answer")]
     Silent,
 }
@@ -110,7 +110,7 @@ impl Engine {
         self.runtime.spawn(future);
     }
 
-    /// Has a container killed, and waits for nothing. Who doesn't have it may ask again.
+    /// Kills a container without waiting. A caller whose container lives on may ask again.
     pub(super) fn kill(&self, id: &str) {
         let Ok(client) = self.client() else { return };
         let id = id.to_owned();
@@ -163,7 +163,7 @@ impl Engine {
         Ok(connected)
     }
 
-    /// Whether it is there.
+    /// Checks that the engine answers.
     pub(super) fn ping(&self) -> Result<(), AskError> {
         let client = self.client()?;
         self.wait(async move { client.ping().await.map(drop) })
@@ -172,7 +172,7 @@ impl Engine {
     pub(super) fn image(&self, name: &ImageName) -> Result<Image, AskError> {
         let (client, asked) = (self.client()?, name.as_str().to_owned());
         let found = self.wait(async move { client.inspect_image(&asked).await })?;
-        // Some engines look for a digest alone, in whatever repository it is.
+        // Some engines look for a digest alone, in any repository.
         if let Some(wanted) = in_repository(name.as_str())
             && !found.repo_digests.iter().flatten().any(|known| in_repository(known) == Some(wanted))
         {
@@ -206,7 +206,7 @@ impl Engine {
         self.wait(async move { client.inspect_container(&id, None).await })
     }
 
-    /// Whether a container has something at a path, or a link there.
+    /// Returns true if a container has a file at a path, or a link.
     pub(super) fn has_file(&self, id: &str, path: &str) -> Result<bool, AskError> {
         let (client, id) = (self.client()?, id.to_owned());
         let options = ContainerArchiveInfoOptionsBuilder::new().path(path).build();
@@ -242,7 +242,7 @@ impl Engine {
         self.wait(async move { client.list_containers(Some(options)).await })
     }
 
-    /// Calls back when the kernel has killed something in the container for want of memory, and kills the rest.
+    /// Watches for an OOM kill in the container: calls back, and kills the rest.
     pub(super) fn kill_on_out_of_memory(
         &self,
         id: &str,
@@ -253,7 +253,7 @@ impl Engine {
             ("container".to_owned(), vec![id.clone()]),
             ("event".to_owned(), vec!["oom".to_owned(), "destroy".to_owned()]),
         ]);
-        // What happens before the engine has heard this is told as well.
+        // Events from before the engine received this request are reported as well.
         let since = jiff::Timestamp::now().as_second().to_string();
         let options = EventsOptionsBuilder::new().since(&since).filters(&filters).build();
         self.spawn(async move {

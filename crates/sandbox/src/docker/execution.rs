@@ -61,7 +61,7 @@ impl DockerExecution {
                     Err(BackendError::NotStarted { program, source: Errno::from_raw_os_error(errno) })
                 }
                 Next::Frame(..) | Next::Nothing => {
-                    // Should it start after all, nobody wants it any more.
+                    // Should it start after all, it is not wanted any more.
                     let _ = channel.send(&ToInside::Kill(id), &[]);
                     Err(BackendError::Reach("the sandbox doesn't answer".into()))
                 }

@@ -1,18 +1,18 @@
-//! What host and relay say to each other, over the one stream that the engine carries between them.
+//! Protocol between host and relay, over the one stream that the engine carries between them.
 //!
 //! ```text
 //! length of head │ length of body │ head: what it is about │ body: bytes of a stream
 //!   4 bytes, LE       4 bytes, LE      as postcard writes it
 //! ```
-//! Nobody sends more bytes of a stream than the other side has said that it has room for: [`WINDOW`] at first, and
-//! then as many more as it says that it took. So one stream that nobody reads holds up no other.
+//! Neither side sends more bytes of a stream than the other has room for: [`WINDOW`] at first, and then as many more as the
+//! other reports as consumed. So a stream without a reader holds up no other.
 
 use super::measured::Measured;
 use belljar_confine::sealed::Ending;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// As many bytes of one stream may be under way.
+/// Maximum number of bytes of one stream in flight.
 pub(super) const WINDOW: usize = 256 << 10;
 
 /// Bodies are no longer.
@@ -23,51 +23,51 @@ const LONGEST_HEAD: usize = 1 << 20;
 
 const LENGTHS: usize = 8;
 
-/// What the host wants. The first number says which program, or which question, it is about.
+/// A message of the host. The first number names the program, or the question, that it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ToInside {
     /// Start a program.
     Start(u32, Start),
     /// The body is for its input; an empty one ends that.
     Input(u32),
-    /// So many bytes of its output were taken.
+    /// The host has consumed that many bytes of the program's output.
     Took(u32, Output, u32),
-    /// Nobody takes its output any more.
+    /// The program's output has no reader any more.
     Shut(u32, Output),
     /// Send a signal to its process group.
     Signal(u32, i32),
     /// Kill it and what it has started.
     Kill(u32),
-    /// Its terminal has so many rows and columns.
+    /// The terminal has that many rows and columns.
     Resize(u32, u16, u16),
     /// Stop everything, or let everything go on.
     StopAll(u32, bool),
-    /// Tell how many processes there are.
+    /// Report the number of processes.
     Count(u32),
 }
 
-/// What the relay tells.
+/// A message of the relay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum FromInside {
     /// PID 1 has put up its walls, and this is how it is inside.
     Ready(Box<Measured>),
-    /// There is no sandbox.
+    /// The sandbox could not be made.
     Failed(String),
-    /// It runs.
+    /// The program runs.
     Started(u32),
-    /// It does not run; the errno, and what it is about.
+    /// The program doesn't run; the errno, and what it is about.
     NotStarted(u32, i32, String),
     /// The body is its output; an empty one ends that.
     Output(u32, Output),
-    /// It has taken so many bytes of its input.
+    /// The program has consumed that many bytes of its input.
     InputTook(u32, u32),
-    /// It takes no more input.
+    /// The program takes no more input.
     InputShut(u32),
-    /// It has ended.
+    /// The program has ended.
     Ended(u32, Ending),
-    /// So many processes run.
+    /// That many processes run.
     Counted(u32, u64),
-    /// It is done.
+    /// The order was carried out.
     Done(u32),
 }
 
@@ -75,7 +75,7 @@ pub(super) enum FromInside {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Start {
     pub(super) argv: Vec<Vec<u8>>,
-    /// As `NAME=value`.
+    /// Environment, as `NAME=value`.
     pub(super) env: Vec<Vec<u8>>,
     pub(super) directory: Vec<u8>,
     pub(super) has_terminal: bool,
@@ -135,7 +135,7 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next frame, if all of it is there.
+    /// Returns the next frame, if it is complete.
     pub(super) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<(T, Vec<u8>)>, NoFrame> {
         let Some((lengths, rest)) = self.bytes.split_at_checked(LENGTHS) else { return Ok(None) };
         let length = |at: usize| {

@@ -13,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 /// The run's directory with them.
 const FOLDER: &str = "home";
 
-/// Writes them, each under a number, and says where they are seen.
+/// Writes the files, each under a number, and returns where they are lent.
 pub(super) fn lent(
     folder: &RunFolder,
     files: &BTreeMap<String, String>,
@@ -25,7 +25,7 @@ pub(super) fn lent(
     let folder = folder.make(FOLDER, owner)?;
     let write = |(number, (path, content)): (usize, (&String, &String))| {
         let at = folder.as_path().join(number.to_string());
-        // Whoever is in the container reads it, and is nobody's user here.
+        // Programs in the container read it; their user is none of the host's.
         let mut file = File::options().write(true).create_new(true).mode(0o644).open(&at)?;
         file.write_all(content.as_bytes())?;
         Ok(Lent { path: HostPath::resolve(at)?, inside: format!("{HOME}/{path}") })

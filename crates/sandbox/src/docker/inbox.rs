@@ -1,4 +1,4 @@
-//! Where frames about one program, or the answer to one question, arrive.
+//! Inbox for the frames about one program, or for the answer to one question.
 
 use super::frame::{FromInside, WINDOW};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Filled by the channel, emptied by whoever the frames are for.
+/// Inbox that is filled by the channel and emptied by the receiver of the frames.
 #[derive(Debug)]
 pub(super) struct Inbox {
     frames: Mutex<Frames>,
@@ -23,16 +23,16 @@ struct Frames {
     is_closed: bool,
 }
 
-/// One for each byte of its input that a program takes, and some more.
+/// Maximum number of frames: one for each byte of its input that a program consumes, and some more.
 const MOST_FRAMES: usize = 2 * WINDOW;
 
-/// What is in an inbox.
+/// Next frame of an inbox.
 #[derive(Debug)]
 pub(super) enum Next {
     Frame(FromInside, Vec<u8>),
-    /// Nothing yet.
+    /// No frame yet.
     Nothing,
-    /// Nothing, and nothing will come.
+    /// No frame, and no further one will come.
     Closed,
 }
 
@@ -48,7 +48,7 @@ impl Inbox {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a frame; false when there are more than our own relay would ever send before it is heard.
+    /// Adds a frame. Returns false when there are more than our own relay would ever send before they are read.
     pub(super) fn put(&self, frame: FromInside, body: Vec<u8>) -> bool {
         let mut frames = self.frames();
         if frames.bytes + body.len() > 4 * WINDOW || frames.waiting.len() > MOST_FRAMES {
@@ -61,18 +61,18 @@ impl Inbox {
         true
     }
 
-    /// Nothing more will come.
+    /// Closes the inbox: no further frame will come.
     pub(super) fn close(&self) {
         self.frames().is_closed = true;
         self.ring();
     }
 
-    /// Wakes whoever waits.
+    /// Wakes a waiting receiver.
     pub(super) fn ring(&self) {
         ring(&self.bell);
     }
 
-    /// The next frame. The bell stays readable until this has said that there is nothing.
+    /// Returns the next frame. The bell stays readable until this has returned that there is none.
     pub(super) fn next(&self) -> Next {
         let mut frames = self.frames();
         match frames.waiting.pop_front() {
@@ -114,7 +114,7 @@ pub(super) fn ring(bell: &OwnedFd) {
     let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
 }
 
-/// Whether the descriptor becomes readable before a moment.
+/// Returns true if the descriptor becomes readable before the deadline.
 pub(super) fn readable(descriptor: BorrowedFd<'_>, until: Option<Instant>) -> Result<bool, Errno> {
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));

@@ -29,7 +29,7 @@ use std::process::{Command, ExitCode, Stdio};
 /// The name under which a program is this one.
 pub const NAME: &str = "belljar-inside";
 
-/// Where it is in a container, relative to the root.
+/// Path of this program in a container, relative to the root.
 pub(super) const PATH: &str = "run/belljar/belljar-inside";
 
 pub(super) const INIT: &str = "init";
@@ -37,34 +37,34 @@ pub(super) const PACK: &str = "pack";
 pub(super) const UNPACK: &str = "unpack";
 const RELAY: &str = "relay";
 
-/// What PID 1 needs to know, as JSON in its second argument.
+/// Orders to PID 1, as JSON in its second argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Orders {
     /// The only directories in which anything may be written, relative to the root.
     pub(super) writable: Vec<String>,
-    /// Directories in whose file systems nobody but the sandbox listens.
+    /// Directories in whose file systems only the sandbox listens.
     pub(super) own: Vec<String>,
     /// Open files of one process.
     pub(super) open_files: u64,
     /// Seccomp filters that programs may have installed at a time.
     pub(super) filters: u64,
-    /// What the host wants to know the device and inode of.
+    /// Paths of which the host wants the device and inode.
     pub(super) places: Vec<String>,
     /// Sockets that the host wants to have listen inside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) handover: Option<Handover>,
 }
 
-/// Where PID 1 hands over the sockets of hatches, which it has made in the container's network and files.
+/// Handover of the hatches' sockets, which PID 1 has made in the container's network and files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Handover {
-    /// What they are for.
+    /// Hatches that the sockets are for.
     pub(super) hatches: Vec<Hatch>,
     /// The socket by which the host takes them, relative to the root.
     pub(super) socket: String,
 }
 
-/// Is the program; `arguments` are those after its name.
+/// Main function of the program; `arguments` are those after its name.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -76,7 +76,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         _ => Err("belljar starts this in its containers; it is of no use elsewhere".into()),
     };
     done.unwrap_or_else(|error| {
-        // Where that goes nobody may be listening any more.
+        // Standard error may have no reader any more.
         let _ = writeln!(std::io::stderr(), "{}", crate::backend::with_causes(&*error));
         ExitCode::FAILURE
     })
@@ -132,7 +132,7 @@ fn pack(path: &str) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn unpack(path: &str) -> Result<ExitCode, Box<dyn Error>> {
-    // Whoever is inside is the same user, and neither traces it nor gets at its streams.
+    // Programs inside run as the same user, and must neither trace this process nor reach its streams.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let root = Directory::open_host(Path::new("/"))?;
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
@@ -140,7 +140,7 @@ fn unpack(path: &str) -> Result<ExitCode, Box<dyn Error>> {
     answer(archive::unpack(&root, path, &mut stdin().lock(), own))
 }
 
-/// Why something can't be copied, on the stream for errors: the errno, and the path.
+/// Reports why something can't be copied, on standard error: the errno, and the path.
 fn answer(copied: Result<(), crate::backend::BackendError>) -> Result<ExitCode, Box<dyn Error>> {
     let Err(crate::backend::BackendError::Copy { path, source }) = copied else {
         return Ok(ExitCode::SUCCESS);
@@ -150,7 +150,7 @@ fn answer(copied: Result<(), crate::backend::BackendError>) -> Result<ExitCode, 
     Ok(ExitCode::from(COPY_FAILED as u8))
 }
 
-/// What goes with sockets that are handed over.
+/// Message that goes with sockets that are handed over.
 pub(super) const HANDED_OVER: &[u8] = b"hatches";
 
 /// The exit code that goes with such an answer.

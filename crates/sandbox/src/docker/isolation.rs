@@ -1,4 +1,4 @@
-//! The isolation report of the Docker backend: what was measured inside, not what was asked for.
+//! The isolation report of the Docker backend: the layers that were measured inside, not those that were requested.
 
 use super::backend::DockerBackend;
 use super::container::User;
@@ -7,28 +7,28 @@ use crate::limits::{Bytes, Limits};
 use crate::reserve::OR_LESS;
 use belljar_contract::isolation::{Isolation, Layer};
 
-/// What the report is about.
+/// Subject of the report.
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
     pub(super) limits: &'a Limits,
     pub(super) disk: Disk,
     pub(super) user: User,
-    /// Where it may write, relative to the root.
+    /// Directories in which it may write, relative to the root.
     pub(super) writable: Vec<&'static str>,
     /// The id by which the engine knows it.
     pub(super) container_id: &'a str,
 }
 
-/// What keeps it from filling the host's disk.
+/// Limit on the container's use of the host's disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Disk {
-    /// It writes nothing there: its workspace is in memory.
+    /// The workspace is in memory, so nothing is written to the disk.
     InMemory,
-    /// It writes nothing there: it can only look at its workspace.
+    /// The workspace is read-only, so nothing is written to the disk.
     OutOfReach,
     /// The host looks how much it has written.
     Watched,
-    /// Nothing.
+    /// No limit.
     Free,
 }
 
@@ -85,7 +85,7 @@ fn namespaces(measured: &Measured) -> Vec<Layer> {
 
 fn host_user(measured: &Measured, user: User) -> Layer {
     let is_the_one = (measured.uid, measured.gid) == (user.uid, user.gid);
-    // An image may name groups for whomever it likes.
+    // An image may name any groups.
     let is_in_others = measured.groups.iter().any(|group| *group != user.gid);
     let detail = match measured.uid_map.as_str() {
         _ if is_in_others => format!("it is in groups that were not asked for: {:?}", measured.groups),
@@ -171,7 +171,7 @@ fn limits(measured: &Measured, asked: &Asked<'_>) -> Vec<Layer> {
     ]
 }
 
-/// In force if what was found is no more than what was asked for.
+/// Reports the layer as in force if the limit found is no higher than the requested one.
 fn upheld(name: &str, found: Option<u64>, asked: Option<u64>, what: &str) -> Layer {
     match (found, asked) {
         (Some(found), Some(asked)) if found <= asked => layer(name, true, format!("{found} {what}")),

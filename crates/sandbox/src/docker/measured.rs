@@ -1,4 +1,4 @@
-//! How it is inside, measured by our own program there before any other has run.
+//! Properties of the container, measured from inside by our own program before any other has run.
 
 use belljar_confine::inside::Attended;
 use rustix::fs::{StatVfsMountFlags, stat, statvfs};
@@ -7,33 +7,33 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// What was found.
+/// Measured properties.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub(super) uid: u32,
     pub(super) gid: u32,
     /// Further groups.
     pub(super) groups: Vec<u32>,
-    /// How users inside stand for users outside, as `/proc/self/uid_map` has it, in single spaces.
+    /// Mapping of users inside to users outside, as in `/proc/self/uid_map`, with single spaces.
     pub(super) uid_map: String,
     /// The inode of each namespace, by its name below `/proc/self/ns`.
     pub(super) namespaces: BTreeMap<String, u64>,
     pub(super) interfaces: Vec<String>,
-    /// Whether a filter was in force before PID 1 put up its own.
+    /// True if a seccomp filter was in force before PID 1 installed its own.
     pub(super) has_engines_filter: bool,
-    /// Whether PID 1 has put up its own, on top of that.
+    /// True if PID 1 has installed its own filter, on top of that.
     pub(super) has_own_filter: bool,
     pub(super) has_no_new_privs: bool,
-    /// Every capability that is in any set.
+    /// All capabilities that are in any set.
     pub(super) capabilities: u64,
     pub(super) landlock_abi: u32,
     pub(super) is_root_read_only: bool,
-    /// What the control groups allow; nothing where they allow anything.
+    /// Limits of the control groups; `None` where there is no limit.
     pub(super) memory_bytes: Option<u64>,
     pub(super) processes: Option<u64>,
     pub(super) millicpus: Option<u64>,
     pub(super) open_files: Option<u64>,
-    /// What the file system at each place may hold at most, in bytes.
+    /// Capacity of the file system at each place, in bytes.
     pub(super) sizes: BTreeMap<String, u64>,
     /// Device and inode of each place.
     pub(super) places: BTreeMap<String, (u64, u64)>,
@@ -84,7 +84,7 @@ impl Measured {
     }
 }
 
-/// The namespaces that a container has of its own.
+/// Namespaces that a container has of its own.
 pub(super) const NAMESPACES: [&str; 7] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"];
 
 /// The inode of a namespace of this process.
@@ -92,7 +92,7 @@ pub(super) fn namespace(name: &str) -> Option<u64> {
     stat(format!("/proc/self/ns/{name}")).ok().map(|stat| stat.st_ino)
 }
 
-/// The same, of a process that is known here by that number.
+/// Returns the inode of a namespace of the process with that process id.
 pub(super) fn namespace_of(pid: i32, name: &str) -> Option<u64> {
     stat(format!("/proc/{pid}/ns/{name}")).ok().map(|stat| stat.st_ino)
 }
@@ -105,7 +105,7 @@ fn field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// How many there are; where the kernel tells no number, one if there are any.
+/// Returns the number of seccomp filters; one if there are any and the kernel reports no number.
 fn filters(status: &str) -> u64 {
     match (field(status, "Seccomp"), field(status, "Seccomp_filters")) {
         (Some("2"), count) => count.and_then(|count| count.parse().ok()).unwrap_or(1),
@@ -124,14 +124,14 @@ fn open_files() -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Two lines of headings, then a line for each.
+/// Returns the network interfaces: two lines of headings, then a line for each.
 fn interfaces() -> Vec<String> {
     let table = fs::read_to_string("/proc/net/dev").unwrap_or_default();
     table.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect()
 }
 
-/// What the first of these files says, if that is a number; control groups of the first version name one that nobody
-/// reaches when they mean none.
+/// Returns the number in the first of these files, if it is one. Control groups of version 1 write an unreachable number
+/// for no limit.
 fn first_number(files: &[&str]) -> Option<u64> {
     const NO_LIMIT: u64 = 1 << 60;
     let text = files.iter().find_map(|file| fs::read_to_string(format!("/sys/fs/cgroup/{file}")).ok())?;

@@ -5,7 +5,7 @@ use belljar_confine::thread_state::ThreadState;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use std::time::Duration;
 
-/// How many there are.
+/// Returns the number of processes.
 pub(super) fn count() -> u64 {
     let is_alive = |pid: Pid, state: ThreadState| match state.is_uncollected() {
         true => threads(pid).iter().any(|thread| !thread.is_over()),
@@ -16,12 +16,12 @@ pub(super) fn count() -> u64 {
 
 /// Stops all of them. One that starts another meanwhile is seen again, until none is left that could.
 pub(super) fn stop() {
-    // Whoever waits for a disk stops when it has what it waits for.
+    // A process that waits for a disk stops when its wait is over.
     const ROUNDS: usize = 200;
     for _ in 0..ROUNDS {
         let running: Vec<Pid> = others()
             .into_iter()
-            // What an uncollected one tells is how its first thread is; others may live on.
+            // The state of an unreaped process is only that of its first thread; others may live on.
             .filter(|(pid, state)| {
                 state.runs() || state.is_uncollected() && threads(*pid).into_iter().any(ThreadState::runs)
             })
@@ -48,7 +48,7 @@ fn signal(processes: &[Pid], signal: Signal) {
     }
 }
 
-/// What the threads of a process do.
+/// Returns the states of a process's threads.
 fn threads(pid: Pid) -> Vec<ThreadState> {
     let place = format!("/proc/{}/task", pid.as_raw_nonzero());
     let threads = numbers_in(&place).unwrap_or_default().into_iter();
@@ -59,7 +59,7 @@ fn state(path: &str) -> Option<ThreadState> {
     ThreadState::of(&std::fs::read(path).ok()?)
 }
 
-/// With the state of its first thread.
+/// Returns the other processes, each with the state of its first thread.
 fn others() -> Vec<(Pid, ThreadState)> {
     let own = getpid();
     let all = numbers_in("/proc").unwrap_or_default().into_iter().filter_map(Pid::from_raw);

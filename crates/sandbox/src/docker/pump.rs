@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What pump and caller share.
+/// State shared by pump and caller.
 #[derive(Debug)]
 pub(super) struct Fate {
     ending: OnceLock<Ending>,
@@ -29,13 +29,13 @@ pub(super) struct Pump {
     pub(super) inbox: Arc<Inbox>,
     pub(super) fate: Arc<Fate>,
     input: Option<OwnedFd>,
-    /// As many bytes the relay has room for.
+    /// Number of bytes that the relay has room for.
     room: usize,
     outputs: [Option<Sink>; 2],
     ended: Option<Ending>,
 }
 
-/// Where output goes.
+/// Destination of output.
 #[derive(Debug)]
 struct Sink {
     descriptor: OwnedFd,
@@ -43,7 +43,7 @@ struct Sink {
     is_last: bool,
 }
 
-/// What can always be written to a pipe that has room at all, without waiting.
+/// Number of bytes that can always be written without blocking to a pipe that has room at all.
 const PORTION: usize = 4096;
 
 // === impl Fate ===
@@ -81,7 +81,7 @@ impl Pump {
     pub(super) fn run(mut self) {
         while self.step() {}
         self.channel.forget(self.id);
-        // One that was not told to have ended, ended with its sandbox.
+        // A program whose end was not reported has ended with its sandbox.
         let killed = Ending { outcome: Outcome::Killed, usage: belljar_confine::Usage::default() };
         self.fate.seal(self.ended.unwrap_or(killed));
     }
@@ -128,7 +128,7 @@ impl Pump {
         }
     }
 
-    /// Tells that it has ended when all that it wrote has arrived; of one that was killed, that is not waited for.
+    /// Reports the program's end when all its output has arrived; for a killed program, that is not waited for.
     fn tell_end(&self) {
         let Some(ending) = self.ended else { return };
         let is_waiting = |sink: &Option<Sink>| sink.as_ref().is_some_and(|sink| !sink.waiting.is_empty());
@@ -146,7 +146,7 @@ impl Pump {
         }
         for (at, sink) in self.outputs.iter().enumerate() {
             if let Some(sink) = sink {
-                // That nobody reads any more is told without being asked.
+                // The end of the reader is reported without being asked for.
                 let waits = if sink.waiting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
                 places.push(at + 1);
                 watched.push(PollFd::new(&sink.descriptor, waits));
@@ -193,7 +193,7 @@ impl Pump {
                 self.close_finished(output);
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
-            // Nobody reads it any more, and the program shall know.
+            // The output has no reader any more, and the program must be told.
             Err(_) => {
                 self.outputs[output as usize] = None;
                 self.send(&ToInside::Shut(self.id, output), &[]);

@@ -1,7 +1,7 @@
 //! The relay: carries between the engine's one stream and the programs that PID 1 starts.
 //!
-//! A single thread that waits for all of its descriptors at once. It is trusted, but whoever is inside may come to
-//! attack it: it does what the host's frames say, and takes the programs' bytes for nothing but bytes.
+//! A single thread that waits for all of its descriptors at once. It is trusted, but a program inside may attack it: it
+//! does what the host's frames say, and treats the programs' bytes as opaque.
 
 mod program;
 
@@ -20,7 +20,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::error::Error;
 use std::ffi::CString;
 
-/// What something that is ready is about.
+/// Descriptor that is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ready {
     Engine,
@@ -53,7 +53,7 @@ pub(super) fn run(places: &[String]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Why there is nobody to talk to any more.
+/// Why the relay ends: it has no peer any more.
 #[derive(Debug, thiserror::Error)]
 enum Over {
     #[error("can't speak to the host")]
@@ -66,7 +66,7 @@ enum Over {
     NoFrame(#[from] NoFrame),
 }
 
-/// Says something to the host, who always listens: what it has no room for is not sent in the first place.
+/// Sends a frame to the host, which always reads: more than it has room for is not sent in the first place.
 fn send(told: &FromInside, body: &[u8]) -> Result<(), Over> {
     let bytes = frame::encode(told, body)?;
     let mut left = bytes.as_slice();
@@ -128,7 +128,7 @@ impl Relay {
         Ok(readies.into_iter().zip(events).filter(|(_, events)| !events.is_empty()).collect())
     }
 
-    /// Takes what the host has said; false when it has gone.
+    /// Handles the frames of the host. Returns false when it has gone.
     fn hear(&mut self) -> Result<bool, Over> {
         let mut bytes = [0; LONGEST_BODY];
         match rustix::io::read(&self.from_engine, &mut bytes) {
@@ -150,7 +150,7 @@ impl Relay {
                     self.programs.push(program);
                     send(&FromInside::Started(id), &[])
                 }
-                // With all that was in the sandbox; the host hears that when the stream ends.
+                // PID 1 has ended with all that was in the sandbox; the host sees that when the stream ends.
                 Err(ExecutionError::Gone | ExecutionError::NoAnswer { .. }) => Err(Over::Init),
                 Err(ExecutionError::NotStarted { subject, source }) => {
                     send(&FromInside::NotStarted(id, source.raw_os_error(), subject), &[])

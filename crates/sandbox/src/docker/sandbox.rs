@@ -40,24 +40,24 @@ pub(super) struct Container {
 /// A sandbox that is a container.
 #[derive(Debug)]
 pub(super) struct DockerSandbox {
-    // Before the folder: that can be cleared away only when nobody works in it any more.
+    // Before the folder: that can be cleared away only when no process works in it any more.
     container: Container,
     watched: Arc<Watched>,
     channel: Arc<Channel>,
     /// The run's folder, if it goes with the sandbox.
     pub(super) folder: Option<RunFolder>,
     run: RunId,
-    /// What its workspace was, if that is a copy.
+    /// Imprint of its workspace, if that is a copy.
     pub(super) imprint: Option<Imprint>,
     env: BTreeMap<String, String>,
     hatches: Vec<OwnedFd>,
     isolation: Isolation,
     has_run_out_of_memory: Arc<AtomicBool>,
-    /// What has become of it, if somebody looks how much it writes to disk.
+    /// Result of the disk quota watch, if there is one.
     pub(super) fate: Fate,
 }
 
-/// As long as an engine may take to see that a container has ended, and how often it is asked.
+/// Maximum time for an engine to notice that a container has ended, and the interval of the checks.
 const LATEST_WORD: Duration = Duration::from_secs(5);
 const BETWEEN_WORDS: Duration = Duration::from_millis(20);
 
@@ -90,8 +90,8 @@ impl Container {
         &self.engine
     }
 
-    /// Its PID 1, if that is a process of this kernel which may be looked at: the engine's word for its number is taken only
-    /// where that process is in the namespace which was measured inside.
+    /// Returns its PID 1, if that is a process of this kernel which may be looked at. The process id from the engine is
+    /// accepted only if that process is in the namespace that was measured inside.
     pub(super) fn handle(&self, measured: &Measured) -> Option<Handle> {
         const NAMESPACE: &str = "pid";
         let state = self.engine.inspect(&self.id).ok()?.state?;
@@ -103,7 +103,8 @@ impl Container {
         is_it.then_some(handle)
     }
 
-    /// Whether that has ended it, as far as the engine tells. It hears of an end later than whoever speaks with PID 1.
+    /// Returns true if an OOM kill has ended it, as far as the engine reports. The engine notices an end later than the
+    /// client that is connected to PID 1.
     fn has_run_out_of_memory(&self, channel: &Channel) -> bool {
         let given_up = Instant::now() + LATEST_WORD;
         loop {

@@ -1,5 +1,4 @@
-//! What can be set about this backend, and nothing else can: there is no word here for a privileged container, a
-//! namespace of the host's, a device, or a socket.
+//! Settings of this backend. No setting allows a privileged container, a namespace of the host, a device, or a socket.
 
 use crate::state::State;
 use serde::{Deserialize, Serialize};
@@ -11,9 +10,9 @@ use std::path::PathBuf;
 pub struct DockerSettings {
     /// The engine's socket.
     pub socket: PathBuf,
-    /// What containers are made from.
+    /// Image of the containers.
     pub image: ImageName,
-    /// Whose containers these are, where several share an engine.
+    /// Deployment that owns the containers, where several share an engine.
     pub deployment: DeploymentId,
     /// The engine's runtime, such as `runsc`; its default if there is none.
     pub runtime: Option<String>,
@@ -26,7 +25,7 @@ pub struct DockerSettings {
 #[serde(try_from = "String", into = "String")]
 pub struct ImageName(String);
 
-/// Tells the containers of one installation from those of its neighbours.
+/// Id that distinguishes the containers of one installation from those of its neighbours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DeploymentId(String);
@@ -35,7 +34,7 @@ pub struct DeploymentId(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no {what}")]
 pub struct InvalidSetting {
-    /// What it should have been.
+    /// Description of the expected value.
     pub what: &'static str,
     /// The text.
     pub text: String,
@@ -44,10 +43,10 @@ pub struct InvalidSetting {
 // === impl ImageName ===
 
 impl ImageName {
-    /// Takes a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// [`InvalidSetting`] for what no engine would take, or might take for something else.
+    /// [`InvalidSetting`] for text that no engine accepts, or that an engine might take for something else.
     pub fn parse(text: impl Into<String>) -> Result<Self, InvalidSetting> {
         let text = text.into();
         let (name, digest) = text.split_once('@').map_or((text.as_str(), None), |(n, d)| (n, Some(d)));
@@ -103,7 +102,7 @@ impl fmt::Display for ImageName {
 // === impl DeploymentId ===
 
 impl DeploymentId {
-    /// That of whoever keeps their folders there.
+    /// Returns the id of the deployment that keeps its folders there.
     pub fn of(state: &State) -> Self {
         Self(state.deployment())
     }

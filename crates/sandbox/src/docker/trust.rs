@@ -1,4 +1,5 @@
-//! Whom clients in a container trust: those whom its image trusts or, where that says nothing, those whom the host does.
+//! Certificate authorities that clients in a container trust: those of its image or, where that names none, those of the
+//! host.
 
 use super::container::HOME;
 use super::engine::{AskError, Engine};
@@ -6,13 +7,13 @@ use crate::backend::Wanted;
 use crate::hatch::{self, Hatch};
 use crate::native::view;
 
-/// Whom the host trusts, in the container's home, and not told of yet.
+/// The host's authorities, in the container's home, not announced to programs yet.
 pub(super) struct Offered {
-    /// Where that is inside.
+    /// Path of the file inside.
     place: String,
 }
 
-/// Where images keep all authorities in one file: Debian and its kin, Fedora and its, SUSE, Alpine.
+/// Paths at which images keep all authorities in one file: Debian, Fedora, SUSE, Alpine and their relatives.
 const OF_IMAGES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -26,7 +27,7 @@ const BELOW_HOME: &str = ".belljar/authorities.pem";
 // === impl Offered ===
 
 impl Offered {
-    /// Puts it there, if the sandbox reaches the web and nobody has said whom it trusts.
+    /// Puts the authorities there, if the sandbox reaches the web and the caller has not named any.
     pub(super) fn to(wanted: &mut Wanted) -> Option<Self> {
         let mut names = hatch::trusting("");
         let is_said =
@@ -40,7 +41,7 @@ impl Offered {
         Some(Self { place: format!("/{HOME}/{BELOW_HOME}") })
     }
 
-    /// The variables that tell of it, if the image of a container has no list of its own.
+    /// Returns the variables that name the file, if the image of a container has no list of its own.
     pub(super) fn variables(
         self,
         engine: &Engine,

@@ -8,7 +8,7 @@ use crate::warden::Warded;
 use belljar_confine::sealed::Handle;
 use std::sync::Arc;
 
-/// Such a container.
+/// A watched container.
 #[derive(Debug)]
 pub(super) struct Watched {
     process: Option<Handle>,

@@ -1,4 +1,4 @@
-//! The fake backend. It exists only for whoever asks for it by its name.
+//! The fake backend. It is used only when a caller asks for it by its name.
 
 use super::WARNING;
 use super::faults::{Call, Operation, Script};
@@ -17,11 +17,11 @@ pub struct FakeBackend {
     script: Script,
 }
 
-/// Nobody gets a backend that seals nothing for want of another.
+/// Refusal of the fake backend: no caller gets a backend that seals nothing because another is missing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the backend {name:?} was asked for, and the fake one seals nothing")]
 pub struct NotAskedFor {
-    /// What was asked for.
+    /// Name that was asked for.
     pub name: String,
 }
 
@@ -31,7 +31,7 @@ impl FakeBackend {
     /// The name in configurations and reports.
     pub const NAME: &'static str = "fake";
 
-    /// One that keeps its folders in `state`, if it was asked for by name.
+    /// Makes a backend that keeps its folders in `state`, if it was asked for by name.
     ///
     /// # Errors
     /// [`NotAskedFor`] for any other name.

@@ -1,4 +1,4 @@
-//! What shall go wrong, in which order, and what was asked for. The same script gives the same course, every time.
+//! Scripted faults and their order, and a record of the calls. A script gives the same course every time.
 
 use crate::backend::BackendError;
 use belljar_contract::id::RunId;
@@ -10,32 +10,32 @@ use std::time::Duration;
 /// Something that a backend or a sandbox is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// To say whether sandboxes can be made.
+    /// Check that sandboxes can be made.
     Health,
-    /// To make one.
+    /// Make a sandbox.
     Create,
-    /// To start a program.
+    /// Start a program.
     Exec,
-    /// To take files in.
+    /// Copy files in.
     CopyIn,
-    /// To give files out.
+    /// Copy files out.
     CopyOut,
-    /// To say what is used.
+    /// Report the resource usage.
     Stats,
-    /// To stop everything.
+    /// Stop everything.
     Pause,
-    /// To let it go on.
+    /// Continue everything.
     Resume,
-    /// To end a sandbox.
+    /// End a sandbox.
     Destroy,
-    /// To clear leftovers away.
+    /// Clear leftovers away.
     Reconcile,
 }
 
-/// What goes wrong with one call.
+/// Fault of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails, with these words.
+    /// The call fails, with this message.
     Fails {
         /// Why.
         why: &'static str,
@@ -43,9 +43,9 @@ pub enum Fault {
     /// The program is started and killed at once, and the sandbox with it: its memory was used up. Of other calls than
     /// [`Operation::Exec`] it means that they find the sandbox so.
     OutOfMemory,
-    /// It takes its time, and then is done.
+    /// The call is slow, and then succeeds.
     Slow {
-        /// How long.
+        /// Delay.
         by: Duration,
     },
 }
@@ -53,15 +53,15 @@ pub enum Fault {
 /// A call, as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// What was asked for.
+    /// Operation that was called.
     pub operation: Operation,
-    /// Of which sandbox; none if of the backend.
+    /// Sandbox of the call; `None` for one to the backend.
     pub sandbox: Option<RunId>,
-    /// With what: the arguments of a program, a path inside.
+    /// Arguments of the call: those of a program, or a path inside.
     pub detail: String,
 }
 
-/// What shall go wrong, and what was asked for. Copies are the same script.
+/// Scripted faults, and the calls so far. Copies share one script.
 #[derive(Debug, Clone, Default)]
 pub struct Script(Arc<Mutex<Course>>);
 
@@ -74,20 +74,20 @@ struct Course {
 // === impl Script ===
 
 impl Script {
-    /// Has the next call of that kind, for which nothing is foreseen yet, go wrong in this way.
+    /// Makes the next call of that kind, for which no fault is planned yet, fail in this way.
     pub fn next(&self, operation: Operation, fault: Fault) {
         self.course().to_come.push_back((operation, fault));
     }
 
-    /// Everything that was asked for so far, in order.
+    /// Returns all calls so far, in order.
     pub fn calls(&self) -> Vec<Call> {
         self.course().calls.clone()
     }
 
-    /// Records a call, and says whether memory is used up with it.
+    /// Records a call. Returns true if memory is used up with it.
     ///
     /// # Errors
-    /// What was foreseen.
+    /// The planned fault.
     pub(super) fn pass(&self, call: Call) -> Result<bool, BackendError> {
         let operation = call.operation;
         let detail = call.detail.clone();

@@ -20,10 +20,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The variable by which a sandbox's processes are told.
+/// Variable by which a sandbox's processes are recognised.
 const MARK: &str = "BELLJAR_FAKE_SANDBOX";
 
-/// What there is instead of a sandbox.
+/// The fake in place of a sandbox.
 #[derive(Debug)]
 pub(super) struct FakeSandbox {
     life: Arc<Life>,
@@ -36,7 +36,7 @@ pub(super) struct FakeSandbox {
     script: Script,
 }
 
-/// What a sandbox and its programs know of each other.
+/// State shared by a sandbox and its programs.
 #[derive(Debug)]
 pub(super) struct Life {
     mark: String,
@@ -47,7 +47,7 @@ pub(super) struct Life {
 struct Course {
     is_over: bool,
     ended_by: Option<Limit>,
-    /// By programs that have ended.
+    /// Processor time of programs that have ended.
     used: Duration,
 }
 
@@ -70,7 +70,7 @@ impl FakeSandbox {
         self.life.end(Some(Limit::Memory));
     }
 
-    /// Whether the call may go on; it ends here when the script says so.
+    /// Records the call, and fails it when the script does.
     fn pass(&self, operation: Operation, detail: String) -> Result<(), BackendError> {
         let call = Call { operation, sandbox: Some(self.id.clone()), detail };
         if self.script.pass(call)? {
@@ -92,7 +92,7 @@ impl FakeSandbox {
         env
     }
 
-    /// Signals everything, until there is nobody who has not been.
+    /// Signals every process, until none is left that was not signalled.
     fn signal_all(&self, signal: Signal) {
         let mut signalled = HashSet::new();
         loop {
@@ -191,7 +191,7 @@ impl Sandbox for FakeSandbox {
         self.life.end(None);
         let Some(folder) = self.folder.take() else { return Ok(()) };
         if passed.is_err() {
-            // As a real backend's would: it stays for whoever reconciles, once nobody holds it any more.
+            // As in a real backend: it stays to be reconciled, once it is not held any more.
             folder.leave();
             return passed.map(drop);
         }
@@ -208,7 +208,7 @@ impl Drop for FakeSandbox {
 // === impl Life ===
 
 impl Life {
-    /// What runs in the sandbox.
+    /// Returns the processes that run in the sandbox.
     pub(super) fn members(&self) -> Vec<Member> {
         family::all_that(|pid| {
             std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|env| {

@@ -1,4 +1,4 @@
-//! What goes wrong on demand, and what is told of it.
+//! Tests of faults on demand, and of the record of calls.
 
 use super::faults::{Fault, Operation, Script};
 use super::{FakeBackend, WARNING};

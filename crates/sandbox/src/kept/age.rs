@@ -1,7 +1,8 @@
-//! How long changes are kept already. A clock that was or is wrong must not make them old at once.
+//! Age of kept changes. A clock that was or is wrong must not make them old at once.
 //!
-//! The clock of a machine can be set, and may stand in 1970 after a start without a battery. The time that a machine is up is counted by
-//! another clock, which is never set. So an age is at most what that one says, as long as the machine was not started again.
+//! The clock of a machine can be set, and may be in 1970 after a start without a battery. The time since the boot is
+//! counted by another clock, which is never set. So an age is at most the value of that clock, as long as the machine was
+//! not restarted.
 
 use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
@@ -12,14 +13,14 @@ use serde::{Deserialize, Serialize};
 pub struct UpTime {
     /// The start of the machine, by the id that the kernel gave it.
     boot: String,
-    /// How long it was up, in seconds.
+    /// Time since the boot, in seconds.
     seconds: i64,
 }
 
 /// 2025-01-01. A clock that was before this was wrong: there was no Belljar then.
 const FIRST_SECOND: i64 = 1_735_689_600;
 
-/// How long changes are kept already; `None` if that can't be known.
+/// Returns the age of kept changes; `None` if that can't be known.
 pub(super) fn age(kept_at: Timestamp, up: Option<&UpTime>) -> Option<SignedDuration> {
     let told = Timestamp::now().duration_since(kept_at);
     match up.and_then(UpTime::elapsed) {
@@ -31,13 +32,13 @@ pub(super) fn age(kept_at: Timestamp, up: Option<&UpTime>) -> Option<SignedDurat
 // === impl UpTime ===
 
 impl UpTime {
-    /// Now; `None` if the kernel doesn't tell.
+    /// Returns the current value; `None` if the kernel doesn't report it.
     pub(super) fn now() -> Option<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         Some(Self { boot: boot.trim().to_owned(), seconds: clock_gettime(ClockId::Boottime).tv_sec })
     }
 
-    /// How long ago that was; `None` if the machine was started again since.
+    /// Returns the time since then; `None` if the machine was restarted since.
     fn elapsed(&self) -> Option<SignedDuration> {
         let now = Self::now().filter(|now| now.boot == self.boot)?;
         Some(SignedDuration::from_secs(now.seconds.saturating_sub(self.seconds)))

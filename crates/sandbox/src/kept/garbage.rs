@@ -20,7 +20,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long changes are kept, and how much of them.
+/// Retention of changes, by age and by size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
     /// The age at which a change set is removed. Default: 14 days.
@@ -32,17 +32,17 @@ pub struct Retention {
 /// A change set that was collected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collected {
-    /// Its id.
+    /// Id of the change set.
     pub id: RunId,
-    /// When it was removed.
+    /// Time of the removal.
     pub removed_at: Timestamp,
-    /// When it had been kept.
+    /// Time at which it was kept.
     pub kept_at: Timestamp,
-    /// Why it was removed.
+    /// Reason for the removal.
     pub reason: Reason,
-    /// How many bytes it took.
+    /// Number of bytes that it took.
     pub bytes: u64,
-    /// What had made the changes.
+    /// Title of the run that made the changes.
     pub title: String,
 }
 
@@ -50,9 +50,9 @@ pub struct Collected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// It had its age.
+    /// It was older than the limit.
     Age,
-    /// All together took more bytes than they may, and it was the largest.
+    /// The total exceeded the limit, and it was the largest.
     Size,
 }
 
@@ -60,7 +60,7 @@ pub enum Reason {
 #[derive(Debug, thiserror::Error)]
 #[error("can't use the retention of kept changes in {}", path.display())]
 pub struct RetentionError {
-    /// Its file.
+    /// File that is affected.
     pub path: PathBuf,
     /// Why.
     #[source]
@@ -121,7 +121,7 @@ pub fn collect(state: &State, spared: Option<&RunId>) -> Vec<Collected> {
     removed
 }
 
-/// What would be removed by that retention. Nothing is.
+/// Returns the change sets that this retention would remove. Removes nothing.
 pub fn due(state: &State, retention: Retention) -> Vec<Collected> {
     pick(state, (retention, None), |_| true)
 }
@@ -161,7 +161,7 @@ fn is_due(listed: &Listed, retention: Retention) -> bool {
     age(listed.summary.kept_at, listed.summary.kept_at_up_time.as_ref()).is_some_and(|age| age > most)
 }
 
-/// What was collected lately, oldest first.
+/// Returns the change sets that were collected lately, oldest first.
 pub fn collected(state: &State) -> Vec<Collected> {
     let log = std::fs::read_to_string(state.kept().join(LOG)).unwrap_or_default();
     log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

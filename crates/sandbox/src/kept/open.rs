@@ -33,13 +33,13 @@ pub struct Kept {
 /// A kept change set in a list. It may be gone by now.
 #[derive(Debug)]
 pub struct Listed {
-    /// Its id, which is that of its run.
+    /// Id of the change set, which is that of its run.
     pub id: RunId,
-    /// Its folder.
+    /// Folder of the change set.
     pub path: PathBuf,
     /// The record of its copy.
     pub record: CopyRecord,
-    /// What is known of it.
+    /// Summary of the change set.
     pub summary: Summary,
 }
 
@@ -55,20 +55,20 @@ pub struct Frozen {
     pub layer: Directory,
     /// The tree that the run began with, if it is apart from the source.
     pub base: Option<Directory>,
-    /// What something else has changed in the source since the copy was made.
+    /// Changes that others have made in the source since the copy was made.
     pub drift: Drift,
 }
 
 /// Why a kept change set can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeptError {
-    /// There is none of that name or id.
+    /// No change set has that name or id.
     #[error("there are no kept changes {name}")]
     NoSuch {
         /// The name or id.
         name: String,
     },
-    /// There are several.
+    /// Several change sets have that name.
     #[error("{name} names several kept change sets: {}", ids.join(", "))]
     Ambiguous {
         /// The name, or the beginning of an id.
@@ -76,13 +76,13 @@ pub enum KeptError {
         /// Their ids, with their names.
         ids: Vec<String>,
     },
-    /// Another process works on it.
+    /// Another process works on the change set.
     #[error("another process works on the kept changes {id}")]
     Busy {
-        /// Its id.
+        /// Id of the change set.
         id: RunId,
     },
-    /// The directory that was copied is gone, or another one has come to its name.
+    /// The directory that was copied is gone, or another one has its name now.
     #[error("the directory that was copied, {}, is not there any more", path.display())]
     SourceGone {
         /// The directory.
@@ -91,7 +91,7 @@ pub enum KeptError {
         #[source]
         source: DirectoryError,
     },
-    /// Its changes are laid out as a tree in its folder, and are no change set any more.
+    /// The changes are laid out as a tree in the folder, and are no change set any more.
     #[error("the changes are laid out in {}", path.display())]
     LaidOut {
         /// The directory.
@@ -100,10 +100,10 @@ pub enum KeptError {
     /// A directory can't be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// The changes can't be told.
+    /// The changes can't be determined.
     #[error(transparent)]
     Changes(#[from] ChangesError),
-    /// They can't be applied.
+    /// The changes can't be applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),
     /// A file of the store can't be read or written.
@@ -120,7 +120,7 @@ pub enum KeptError {
 /// The name of the lock in a folder.
 const LOCK: &str = "lock";
 
-/// All kept change sets, oldest first. One that can't be read is left out.
+/// Returns all kept change sets, oldest first. One that can't be read is left out.
 pub fn list(state: &State) -> Vec<Listed> {
     let folders = std::fs::read_dir(state.kept()).into_iter().flatten().flatten();
     let mut listed: Vec<Listed> = folders.filter_map(|folder| Listed::read(&folder.path())).collect();
@@ -208,12 +208,12 @@ impl Kept {
         }
     }
 
-    /// Its id, which is that of its run.
+    /// Returns the id, which is that of its run.
     pub fn id(&self) -> &RunId {
         &self.id
     }
 
-    /// Its folder.
+    /// Returns the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -223,7 +223,7 @@ impl Kept {
         &self.record
     }
 
-    /// What is known of it.
+    /// Returns the summary of the change set.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -246,7 +246,7 @@ impl Kept {
     /// Reads the changes.
     ///
     /// # Errors
-    /// [`KeptError`] when they can't be told, or the source is gone.
+    /// [`KeptError`] when the changes can't be determined, or the source is gone.
     pub fn changes(&self) -> Result<Frozen, KeptError> {
         if self.summary.is_laid_out {
             return Err(KeptError::LaidOut { path: self.own_source().unwrap_or_else(|| self.path.clone()) });
@@ -285,7 +285,7 @@ impl Kept {
             scratch: &opened,
         };
         let prepared = application.prepare(wishes, &mut self.record.baseline)?;
-        // Should this process be killed on the way, this tells what it has written.
+        // If this process is killed on the way, the record shows what it has written.
         self.record.write(&self.path).map_err(at(&self.path))?;
         belljar_failpoint::reached("kept.apply_noted");
         let applied = prepared.write(&mut self.record.baseline)?;
@@ -325,10 +325,10 @@ impl Kept {
         Ok(source)
     }
 
-    /// The changes as they are shown. Of those that are laid out: as they were.
+    /// Renders the changes for people. Changes that are laid out are shown as they were.
     ///
     /// # Errors
-    /// [`KeptError`] when they can't be told.
+    /// [`KeptError`] when they can't be determined.
     pub fn render(&self) -> Result<WorkspaceChanges, KeptError> {
         if !self.summary.is_laid_out {
             return self.changes()?.render();
@@ -371,7 +371,7 @@ impl Frozen {
         Ok(changes)
     }
 
-    /// The files of a part of them that a review lists without showing their content.
+    /// Returns the files of a part of the changes that a review lists without showing their content.
     ///
     /// # Errors
     /// [`DirectoryError`] for what can't be read.

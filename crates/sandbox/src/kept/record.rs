@@ -1,4 +1,4 @@
-//! The record of a copy, in the folder of its run: all that it takes to tell and apply its changes later.
+//! The record of a copy, in the folder of its run: all data needed to determine and apply its changes later.
 
 use crate::directory::{Directory, DirectoryError};
 use crate::workspace::baseline::Baseline;
@@ -23,9 +23,9 @@ pub(crate) const RECORD: &str = "copy.json";
 /// The record of a copy.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CopyRecord {
-    /// What made the changes.
+    /// Run that made the changes.
     pub label: RunLabel,
-    /// When the copy was made.
+    /// Time at which the copy was made.
     pub began_at: Timestamp,
     source: Source,
     /// The layer of changes, or the whole copy, relative to the folder.
@@ -33,13 +33,14 @@ pub struct CopyRecord {
     /// The tree that the run began with, relative to the folder, if it is apart from the source.
     #[serde(default)]
     base: Option<PathBuf>,
-    /// What a copy was that shares nothing with its source.
+    /// State of a copy that shares nothing with its source.
     #[serde(default)]
     imprint: Option<Imprint>,
     pub(super) baseline: Baseline,
     #[serde(default)]
     host_file: Option<HostFile>,
-    /// What the host obeyed when the copy was made. A later command is not given the same files, and asks for a yes all the same.
+    /// Files that the host obeyed when the copy was made. A later command is not given the same files, and needs an
+    /// approval all the same.
     #[serde(default)]
     obeyed: Vec<Entry>,
     /// Paths that a person has dealt with already, as bytes.
@@ -50,15 +51,15 @@ pub struct CopyRecord {
 /// The run or session that made changes, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunLabel {
-    /// What it was.
+    /// Kind of the run.
     pub kind: RunKind,
     /// The name that a person gave it.
     pub name: Option<String>,
-    /// Its command, its job or its agent.
+    /// Command, job or agent of the run.
     pub title: String,
 }
 
-/// What made changes.
+/// Kind of run that made changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
@@ -79,7 +80,7 @@ pub struct HostFile {
     sha256: String,
 }
 
-/// Where the source of a copy is.
+/// Source of a copy.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Source {
     /// A directory of a person's.
@@ -110,7 +111,7 @@ impl RunLabel {
 // === impl RunKind ===
 
 impl RunKind {
-    /// Its name in lists.
+    /// Returns the name in lists.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Exec => "exec",
@@ -223,7 +224,7 @@ impl CopyRecord {
     /// Writes it into the folder of its run: it is there as a whole, or as it was.
     ///
     /// # Errors
-    /// That of writing.
+    /// The error of writing.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         write_whole(folder, RECORD, &serde_json::to_vec(self)?)
     }
@@ -231,7 +232,7 @@ impl CopyRecord {
     /// The record in the folder of a run; `None` if there is none.
     ///
     /// # Errors
-    /// That of reading; also for a record that is damaged.
+    /// The error of reading; also for a record that is damaged.
     pub fn read(folder: &Path) -> io::Result<Option<Self>> {
         match std::fs::read(folder.join(RECORD)) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
@@ -243,7 +244,7 @@ impl CopyRecord {
     /// Removes it: what is in the folder goes with the run.
     ///
     /// # Errors
-    /// That of removing, unless there is none.
+    /// The error of removing, unless there is no record.
     pub fn remove(folder: &Path) -> io::Result<()> {
         match std::fs::remove_file(folder.join(RECORD)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -314,7 +315,8 @@ impl CopyRecord {
         }
     }
 
-    /// Has this process regard as obeyed what was obeyed when the copy was made, also if a file has been replaced since.
+    /// Makes this process treat the files that were obeyed when the copy was made as obeyed, also if one was replaced
+    /// since.
     pub(super) fn remember_obeyed(&self) -> io::Result<()> {
         in_use::register(&self.obeyed)?;
         for entry in self.obeyed.iter().filter(|entry| entry.used == Use::Obeyed) {

@@ -16,29 +16,29 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// What is known of a kept change set without reading its layer.
+/// Summary of a kept change set, available without reading its layer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Summary {
-    /// When it was kept.
+    /// Time at which it was kept.
     pub kept_at: Timestamp,
-    /// When it was kept, by the clock that is never set.
+    /// Time at which it was kept, by the clock that is never set.
     #[serde(default)]
     pub kept_at_up_time: Option<UpTime>,
-    /// Whether its run was cut off: the process that looked after it was killed, or the machine went down.
+    /// True if its run was cut off: the process that looked after it was killed, or the machine went down.
     pub was_cut_off: bool,
-    /// How many files and directories changed; `None` if they can't be told.
+    /// Number of changed files and directories; `None` if it can't be determined.
     pub files: Option<u64>,
-    /// How many bytes of disk it takes, with all that is kept of its run.
+    /// Disk usage in bytes, with all that is kept of its run.
     pub bytes: u64,
-    /// Whether the changes are laid out in the run's own source, as a whole tree.
+    /// True if the changes are laid out in the run's own source, as a whole tree.
     #[serde(default)]
     pub is_laid_out: bool,
 }
 
-/// What came of the folder of a run.
+/// Result of settling the folder of a run.
 #[derive(Debug)]
 pub enum Settled {
-    /// Nothing was changed; the folder is still the caller's.
+    /// No changes; the folder is still the caller's.
     Unchanged(RunFolder),
     /// The changes are kept, and what was collected to make room for them.
     Kept(Box<Kept>, Vec<Collected>),
@@ -98,7 +98,7 @@ pub fn settle_by_id(state: &State, id: &RunId, was_cut_off: bool) -> Result<Opti
     }
 }
 
-/// How many files and directories changed. A source that is gone leaves that open.
+/// Returns the number of changed files and directories. It can't be determined if the source is gone.
 fn count(record: &CopyRecord, folder: &Path) -> Result<u64, ChangesError> {
     let folder = Directory::open_host(folder)?;
     let layer = record.open_layer(&folder)?;

@@ -25,7 +25,7 @@ fn left_with(state: &State, source: &Path, write: impl FnOnce(&Path)) -> RunId {
     left_on(Base::Source, (state, source), write)
 }
 
-/// What the layer of a run lies on.
+/// Base of a run's layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Base {
     Source,

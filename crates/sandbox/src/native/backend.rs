@@ -28,7 +28,7 @@ pub struct NativeBackend {
     spares: Option<Spares>,
 }
 
-/// What it takes to build a sandbox.
+/// State that is needed to build a sandbox.
 #[derive(Debug)]
 pub(super) struct Shop {
     launcher: Arc<Launcher>,
@@ -61,20 +61,20 @@ impl NativeBackend {
     /// The name in configurations and reports.
     pub const NAME: &'static str = "native";
 
-    /// One that launches through `launcher` and keeps its folders in `state`.
+    /// Makes a backend that launches through `launcher` and keeps its folders in `state`.
     pub fn new(launcher: Arc<Launcher>, state: State) -> Self {
         Self { shop: Arc::new(Shop::open(launcher, state, false)), spares: None }
     }
 
-    /// The same for a program that makes many: so many empty sandboxes are ready before they are asked for, each made
-    /// for one use, and only one whose workspace is a copy has a folder of its own.
+    /// Makes a backend for a program that makes many sandboxes. A warm pool holds `spares` empty sandboxes, each for one
+    /// use. Only a sandbox whose workspace is a copy has a folder of its own.
     pub fn for_many(launcher: Arc<Launcher>, state: State, spares: usize) -> Self {
         let shop = Arc::new(Shop::open(launcher, state, true));
         let spares = Some(Spares::keep(Arc::clone(&shop), spares));
         Self { shop, spares }
     }
 
-    /// One that was made ahead, or is made now.
+    /// Takes a sandbox from the warm pool, or makes one now.
     fn have(&self, spec: SandboxSpec) -> Result<(SandboxSpec, Running), StartError> {
         let is_plain = matches!(spec.workspace, Workspace::Empty)
             && spec.lent.is_empty()
@@ -135,7 +135,7 @@ impl Backend for NativeBackend {
             programs: wanted.programs,
             ..SandboxSpec::new(id, user)
         };
-        // Held from before the start: whatever comes to their names, these are what was meant.
+        // Held from before the start: whatever takes over their names, these are the meant directories.
         let layers = hold(&spec.workspace).map_err(|error| create(error.into()))?;
         if let Some(layers) = &layers {
             fill(&layers.upper, user.identity()).map_err(create)?;

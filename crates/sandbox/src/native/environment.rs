@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 /// The home directory, relative to the sandbox's root.
 pub(crate) const HOME_INSIDE: &str = "home/agent";
 
-/// The same, as a sandbox names it.
+/// Home directory, as a sandbox names it.
 pub const HOME: &str = "/home/agent";
 
-/// Where programs are looked for inside.
+/// Search path for programs inside.
 pub const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 const BASE: [(&str, &str); 7] = [
@@ -22,7 +22,7 @@ const BASE: [(&str, &str); 7] = [
     ("USER", "agent"),
 ];
 
-/// The base, a terminal type if there is a terminal, and what was asked for, which wins.
+/// Returns the base, a terminal type if there is a terminal, and the requested variables, which override the others.
 pub(crate) fn made_from_nothing(
     asked: &BTreeMap<String, String>,
     has_terminal: bool,

@@ -6,24 +6,24 @@ use belljar_confine::group::{Entrance, Group, GroupError, GroupLimits, Hierarchi
 use belljar_confine::wall;
 use belljar_contract::id::RunId;
 
-/// Where this deployment's groups are made, or why they can't be.
+/// Place of this deployment's groups, or the reason why they can't be made.
 #[derive(Debug)]
 pub(super) struct Groups {
     hierarchies: Result<Hierarchies, String>,
-    /// What the names of this deployment's groups begin with.
+    /// Prefix of the names of this deployment's groups.
     prefix: String,
 }
 
-/// What keeps one sandbox within its limits.
+/// Means by which one sandbox is kept within its limits.
 #[derive(Debug)]
 pub(super) struct Held {
     /// The group that everything in it is part of.
     pub(super) group: Option<Group>,
-    /// What the group limits; nothing without one.
+    /// Limits of the group; empty without one.
     pub(super) limits: GroupLimits,
     /// The version of control groups that limits it, or why none does.
     pub(super) version: Result<u8, String>,
-    /// Memory that PID 1 itself looks after.
+    /// Memory limit that PID 1 itself enforces, in bytes.
     pub(super) watched_memory_bytes: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn clear(state: &State) -> Result<usize, GroupError> {
     state.groups_at().iter().map(|parent| sweep(parent, &prefix)).sum()
 }
 
-/// Another deployment's groups begin with something else.
+/// Prefix of this deployment's groups. Another deployment has another one.
 fn prefix(state: &State) -> String {
     format!("belljar-{}-", state.deployment())
 }

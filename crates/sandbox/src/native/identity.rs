@@ -1,17 +1,17 @@
-//! Who the sandboxed processes are on the host.
+//! Identity of the sandboxed processes on the host.
 //!
-//! An ordinary user's sandbox runs as that user, who is the only one it could be. Root's runs as a user that exists
-//! for nothing else, owns nothing, and is another one for each sandbox: should one ever get out, it is nobody.
+//! An ordinary user's sandbox runs as that user; no other is possible. Root's runs as a user that exists for nothing else,
+//! owns nothing, and differs for each sandbox: a process that ever got out would have no rights of any user.
 
 use belljar_confine::plan::Identity;
 use belljar_confine::wall;
 use rustix::process::{getegid, geteuid};
 
-/// Who it is, and whether files are to be shown as that user's.
+/// User of a sandbox, and the choice to show lent files as that user's.
 #[derive(Debug, Clone, Copy)]
 pub struct HostUser {
     pub(super) identity: Identity,
-    /// Whether lent directories need their owners mapped, because the user is not the one who lends them.
+    /// True if lent directories need their owners mapped, because the user is not the one who lends them.
     pub(super) maps_files: bool,
 }
 
@@ -22,21 +22,21 @@ pub(super) const INSIDE: u32 = 1000;
 /// lists this range as unused).
 const FIRST_RESERVED: u32 = 0x7000_0000;
 
-/// How many there are: up to the highest that is positive everywhere.
+/// Number of reserved ids: up to the highest that is positive everywhere.
 const RESERVED: u32 = 0x0fff_ffff;
 
 fn identity(host_uid: u32, host_gid: u32) -> Identity {
     Identity { inside_uid: INSIDE, inside_gid: INSIDE, host_uid, host_gid }
 }
 
-/// In a container, root may know only some ids and none of the reserved ones.
+/// Returns true if all ids exist here. In a container, root may know only some ids and none of the reserved ones.
 fn has_all_ids() -> bool {
     std::fs::read_to_string("/proc/self/uid_map")
         .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))
 }
 
-/// One of the reserved, at random: of a thousand sandboxes at once, two are the same user once in five hundred times,
-/// and then the other walls still stand between them.
+/// Returns one of the reserved ids, at random: of a thousand sandboxes at once, two are the same user once in five hundred
+/// times, and then the other walls still stand between them.
 fn reserved() -> u32 {
     let random = uuid::Uuid::new_v4().as_u128();
     FIRST_RESERVED + u32::try_from(random % u128::from(RESERVED)).unwrap_or_default()

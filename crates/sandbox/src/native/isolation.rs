@@ -15,11 +15,11 @@ use belljar_contract::isolation::{Isolation, Layer};
 /// The layer that holds a limit of processor time.
 const CPU_LIMIT: &str = "cpu_limit";
 
-/// What keeps a sandbox within its limits, besides the plan.
+/// Means by which a sandbox is kept within its limits, besides the plan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keepers<'a> {
     pub(super) held: &'a Held,
-    /// Whether somebody looks how much it writes to disk.
+    /// True if its disk usage is watched.
     pub(super) is_disk_watched: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: Keepers<'_>) -> I
     Isolation { backend: "native".to_owned(), container_id: None, layers }
 }
 
-/// The limit that is in force, and the one that was asked for if that is another.
+/// Describes the limit in force, and the requested one if that differs.
 fn open_files(asked: u64, in_force: u64) -> String {
     let lowered = match in_force < asked {
         true => format!(" (the host's hard limit, lower than the {asked} asked for)"),
@@ -76,7 +76,7 @@ fn open_files(asked: u64, in_force: u64) -> String {
     format!("{in_force} open files of one process{lowered}, no core dumps")
 }
 
-/// What it may take of tables that all programs of the machine share.
+/// Describes its share of tables that all programs of the machine use.
 fn tables(limits: belljar_confine::plan::Limits) -> String {
     format!(
         "{} terminals, {} seccomp filters, {} inotify instances and {} watches on its own files, {} queued signals and \
@@ -101,7 +101,7 @@ pub(super) fn missing(isolation: &Isolation, spec: &SandboxSpec) -> Vec<Layer> {
     missing
 }
 
-/// What it may use as a whole, and what sees to it.
+/// Describes its limits as a whole, and their enforcement.
 fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Keepers<'_>) -> [Layer; 5] {
     let Limits { memory_bytes, millicpus, disk_bytes, scratch_bytes, .. } = spec.limits;
     let memory = match (memory_bytes, &held.version) {
@@ -163,8 +163,8 @@ fn process_limit(plan: &Plan, held: &Held) -> Layer {
     layer("process_limit", in_force, format!("{most} processes and threads, {how}"))
 }
 
-/// Whether that user is the one who owns `/proc`: root of the machine, as it is called here. Where it has no name at all,
-/// nobody here is it.
+/// Returns true if that user owns `/proc`: root of the machine, under its id here. Where root has no id here, no user here
+/// is root.
 fn is_machines_root(identity: Identity) -> bool {
     rustix::fs::stat("/proc").map_or(true, |proc| proc.st_uid == identity.host_uid)
 }

@@ -6,7 +6,7 @@ use crate::spec::SandboxSpec;
 use belljar_confine::plan::programs::Programs;
 use belljar_contract::programs::ProgramList;
 
-/// Where programs are looked up: the directories of [`super::SEARCH_PATH`], relative to the root.
+/// Directories in which programs are looked up: those of [`super::SEARCH_PATH`], relative to the root.
 const DIRECTORIES: [&str; 6] = ["usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin"];
 
 /// Further directories in which there are programs and nothing that others read.
@@ -24,13 +24,13 @@ const PARTS: [(&str, &[&str]); 6] = [
 
 const COMPILER: &[&str] = &["lib/gcc", "libexec/gcc"];
 
-/// Where programs are installed whole: by the system, and by whoever built them.
+/// Prefixes in which whole packages are installed: by the system, and by users that build them.
 const INSTALLED_IN: [&str; 2] = ["usr", "usr/local"];
 
 /// Why a list of programs can't be held here.
 pub(super) const NO_LANDLOCK: &str = "this kernel has no Landlock (Linux 5.13 and newer, named in the boot parameter lsm=); `belljar doctor` says more";
 
-/// What may be started in that sandbox.
+/// Returns the programs that may be started in that sandbox.
 ///
 /// # Errors
 /// [`StartError::NoLandlock`] where nothing would hold it.

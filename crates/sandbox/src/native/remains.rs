@@ -1,4 +1,4 @@
-//! What an ended sandbox leaves in the kernel, taken apart when nobody waits for it.
+//! Teardown of what an ended sandbox leaves in the kernel, at a time when no caller waits for it.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -17,10 +17,10 @@ struct Clearing {
     thread: JoinHandle<()>,
 }
 
-/// As much may wait, so that nothing piles up.
+/// Maximum number of waiting leftovers, so that they don't pile up.
 const MOST: usize = 64;
 
-/// Whoever has just ended a sandbox goes on first.
+/// Pause before the teardown, so that the caller that has just ended a sandbox goes on first.
 const AWHILE: Duration = Duration::from_millis(2);
 
 // === impl Remains ===
@@ -82,7 +82,7 @@ mod tests {
         }
         drop(kept);
         drop(remains);
-        // The end of what nobody writes to any more.
+        // End of file: the pipe has no writer any more.
         assert_eq!(rustix::io::read(&watched, &mut [0]), Ok(0));
     }
 }

@@ -28,17 +28,17 @@ pub(super) struct NativeSandbox {
     isolation: Isolation,
 }
 
-/// What there is of a sandbox. The order is that in which it goes: a group and a folder can be cleared away only when
-/// nobody is in them any more.
+/// Parts of a sandbox, in the order in which they are dropped: a group and a folder can be cleared away only when no
+/// process is in them any more.
 #[derive(Debug)]
 pub(super) struct Made {
-    /// Its root directory, as it sees it.
+    /// Root directory, as the sandbox sees it.
     pub(super) root: Directory,
     pub(super) workspace: HeldWorkspace,
     pub(super) resident: Resident,
-    /// Its mounts, if it need not be waited for that they are taken apart.
+    /// Mounts of the sandbox, if their teardown need not be waited for.
     pub(super) mounts: Option<OwnedFd>,
-    /// Its listening sockets, until somebody serves them.
+    /// Its listening sockets, until the caller takes them to serve.
     pub(super) hatches: Vec<OwnedFd>,
     pub(super) remains: Arc<Remains>,
     pub(super) group: Option<Group>,
@@ -89,7 +89,7 @@ impl Sandbox for NativeSandbox {
 
     fn stats(&self) -> Result<Stats, BackendError> {
         let load = self.made.resident.load().map_err(reach)?;
-        // A group counts what belongs to nobody's address space, too: files in memory, what the kernel keeps for it.
+        // A group also counts memory that is in no address space: files in memory, and what the kernel keeps for it.
         let memory_bytes = self.made.group.as_ref().and_then(Group::memory_bytes);
         let memory_bytes = memory_bytes.unwrap_or(load.resident_bytes);
         Ok(Stats { processes: load.processes, memory_bytes, cpu: load.cpu })

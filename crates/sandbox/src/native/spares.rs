@@ -1,7 +1,7 @@
-//! Empty sandboxes made ahead. Each is used once, by whoever takes it, and looks like any other that was made just then.
+//! Warm pool of empty sandboxes. Each is used once, and looks like one that was made at the moment when it is taken.
 //!
-//! A thread makes the next ones while there are fewer than there should be. It begins with the first that is asked for,
-//! whose limits are those of the following.
+//! A thread makes the next ones while there are fewer than there should be. It begins with the first request, whose limits
+//! are those of the following spares.
 
 use super::backend::Shop;
 use super::{HostUser, Running};
@@ -31,27 +31,27 @@ pub(super) struct Spares {
 #[derive(Debug, Default)]
 struct Shelf {
     stock: Mutex<Stock>,
-    /// Something has been taken, or there shall be no more.
+    /// Signalled when a spare was taken, or when the pool closes.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Stock {
     ready: Vec<(Instant, Spare)>,
-    /// Of those that are ready, and of the next.
+    /// Limits of the ready spares, and of the next.
     limits: Option<Limits>,
-    /// When one was last taken.
+    /// Time at which one was last taken.
     taken_at: Option<Instant>,
     is_closed: bool,
 }
 
-/// What is older may show of the host what is there no more, such as a library that has been replaced.
+/// Maximum age of a spare: an older one may show files that the host has no more, such as a library that was replaced.
 const LONGEST_KEPT: Duration = Duration::from_secs(60);
 
-/// How long after one was taken the next is made: about as long as a short program takes.
+/// Delay after one was taken until the next is made: about the run time of a short program.
 const AFTER_TAKING: Duration = Duration::from_millis(3);
 
-/// How long after one that could not be made.
+/// Delay after a failure to make one.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -66,7 +66,7 @@ impl Spares {
         Self { shop, shelf: Arc::default(), most, maker: Mutex::default() }
     }
 
-    /// One that is ready, if there is one with those limits.
+    /// Takes a ready sandbox with those limits, if there is one.
     pub(super) fn take(&self, limits: &Limits) -> Option<Spare> {
         if self.most == 0 {
             return None;
@@ -88,7 +88,7 @@ impl Spares {
         };
         drop(stock);
         self.shelf.changed.notify_one();
-        // Ending takes time, which nobody should wait for with the shelf in hand.
+        // Ending takes time, for which no caller should wait with the pool locked.
         drop(too_old);
         spare
     }
@@ -98,7 +98,7 @@ impl Spares {
         if maker.is_none() {
             let (shop, shelf, most) = (Arc::clone(&self.shop), Arc::clone(&self.shelf), self.most);
             let named = std::thread::Builder::new().name("belljar-spares".to_owned());
-            // Without it there are none ready, and each is made when it is asked for.
+            // Without the thread none are ready, and each is made on request.
             *maker = named.spawn(move || make(&shop, &shelf, most)).ok();
         }
     }
@@ -121,7 +121,7 @@ fn make(shop: &Shop, shelf: &Shelf, most: usize) {
             stock = shelf.changed.wait(stock).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
-        // A processor is left to whoever has just got one, while there are others.
+        // The processor is left to the caller that has just got one, while there are others.
         let rest = stock.taken_at.and_then(|at| AFTER_TAKING.checked_sub(at.elapsed()));
         if let Some(rest) = rest.filter(|_| !stock.ready.is_empty()) {
             stock = shelf.changed.wait_timeout(stock, rest).unwrap_or_else(PoisonError::into_inner).0;
@@ -146,7 +146,7 @@ fn make(shop: &Shop, shelf: &Shelf, most: usize) {
             }
         }
     }
-    // What nobody has taken ends with the shelf.
+    // Spares that were never taken end with the pool.
     let left = std::mem::take(&mut stock.ready);
     drop(stock);
     drop(left);

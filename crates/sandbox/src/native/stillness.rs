@@ -1,7 +1,7 @@
 //! Waiting until everything in a sandbox stands still.
 //!
-//! A stop is a signal: what is under way in the kernel goes on for a moment. Processes that wake each other up on purpose
-//! may not be brought to rest at all, so whoever has stopped a sandbox must still expect anything of it.
+//! A stop is a signal: a system call in progress goes on for a moment. Processes that wake each other up on purpose may
+//! never come to rest, so the caller must still expect anything of a stopped sandbox.
 
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::thread_state::ThreadState;
@@ -12,10 +12,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// It is not tried for longer than this.
+/// Maximum time to wait for stillness.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// More threads than this are not looked at one by one.
+/// Maximum number of threads that are looked at one by one.
 const MOST: usize = 100_000;
 
 /// Stops everything by `stop`, again if need be, and waits.
@@ -61,7 +61,7 @@ fn numbers(directory: &Directory, path: &Path) -> Result<Vec<PathBuf>, Directory
         .collect())
 }
 
-/// Whether a thread is neither stopped nor over.
+/// Returns true if a thread is neither stopped nor has ended.
 fn runs(root: &Directory, stat: &Path) -> bool {
     let mut text = Vec::new();
     let read = root.open_file(stat).map(|mut file| file.read_to_end(&mut text));

@@ -1,4 +1,4 @@
-//! What a sandbox sees of the host: programs and libraries, read-only, and a small `/etc` of its own.
+//! A sandbox's view of the host: programs and libraries, read-only, and a small `/etc` of its own.
 
 use belljar_confine::plan::{Access, Entry, HostPath, Identity, Source};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 /// Top-level directories that hold programs and libraries; on most systems all but the first are links into it.
 const PROGRAMS: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/// What programs need of the host's `/etc`: where libraries and alternatives are, whom to trust, fonts.
+/// Files of the host's `/etc` that programs need: paths of libraries and alternatives, trusted authorities, fonts.
 const SETTINGS: [&str; 7] = [
     "etc/alternatives",
     "etc/ld.so.cache",
@@ -18,10 +18,10 @@ const SETTINGS: [&str; 7] = [
     "etc/fonts",
 ];
 
-/// Where systems keep all authorities in one file: Debian and its kin, Fedora and its.
+/// Paths at which systems keep all authorities in one file: Debian, Fedora and their relatives.
 const AUTHORITIES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// The file with everybody whom this host trusts, where it is shown to every sandbox at the same place.
+/// Returns the file with all authorities that this host trusts, if every sandbox sees it at the same path.
 pub(crate) fn authorities() -> Option<&'static str> {
     let is_shown = |path: &Path| {
         let shows_it =
@@ -33,7 +33,7 @@ pub(crate) fn authorities() -> Option<&'static str> {
     AUTHORITIES.into_iter().find(|path| is_shown(Path::new(path)))
 }
 
-/// Whether every sandbox sees this path of the host, which has no links in it.
+/// Returns true if every sandbox sees this path of the host, which has no links in it.
 pub fn shows(path: &Path) -> bool {
     PROGRAMS.iter().any(|directory| path.starts_with(Path::new("/").join(directory)))
 }

@@ -27,7 +27,7 @@ pub(super) enum AllowedProgramsError {
     Name(#[from] ParseProgramsError),
 }
 
-/// Where programs are, as steps may name them in full.
+/// Directories of programs, as steps may name them in full.
 const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
@@ -52,7 +52,7 @@ fn name(command: &str) -> Result<String, AllowedProgramsError> {
     name.map(str::to_owned).ok_or_else(|| AllowedProgramsError::Path { command: command.to_owned() })
 }
 
-/// Whether a sandbox was not made because it can't hold a list of programs.
+/// Returns true if a sandbox was not made because it can't enforce a list of programs.
 pub(super) fn cannot_be_held(error: &RunError) -> bool {
     matches!(
         error,

@@ -53,7 +53,7 @@ pub(super) fn job_folder(folder: &RunFolder) -> Result<Directory, DirectoryError
     Directory::open_host(&folder.private()).and_then(|folder| folder.open_own(Path::new(JOB)))
 }
 
-/// What everything in a sandbox has used.
+/// Returns the resource usage of everything in a sandbox.
 pub(super) fn used(ended: &Ended) -> ResourceUsage {
     ResourceUsage {
         cpu_time_ms: u64::try_from(ended.ending.usage.cpu.as_millis()).unwrap_or(u64::MAX),
@@ -129,7 +129,7 @@ pub(super) fn artifacts(
     Ok((collector.finish(), failed))
 }
 
-/// Whether what a run left can't be opened because of what the run made of it, and not for want of something on the host.
+/// Returns true if the run itself is the reason why its leftovers can't be opened, and not a lack of resources on the host.
 fn is_of_run(errno: Errno) -> bool {
     matches!(errno, Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM | Errno::XDEV)
 }
@@ -147,8 +147,8 @@ pub(super) fn code_of(error: &ArtifactError) -> FailureCode {
     }
 }
 
-/// The directories of a workspace that is a copy, held while the job runs: what is read afterwards is what was copied,
-/// whatever has come to its name.
+/// Directories of a workspace that is a copy, held while the job runs: the tree that is read afterwards is the one that was
+/// copied, whatever has taken over its name.
 pub(super) struct Copy {
     source: Directory,
     upper: Directory,
@@ -158,14 +158,14 @@ pub(super) struct Copy {
 // === impl Copy ===
 
 impl Copy {
-    /// Opens them; nothing for a workspace that is no copy.
+    /// Opens them; `None` for a workspace that is no copy.
     pub(super) fn open(workspace: &Workspace, since: SystemTime) -> Result<Option<Self>, DirectoryError> {
         let Workspace::Copy { source, upper, .. } = workspace else { return Ok(None) };
         let (source, upper) = (Directory::open_meant(source)?, Directory::open_meant(upper)?);
         Ok(Some(Self { source, upper, since }))
     }
 
-    /// The changes; also into the result. A job that leaves more than can be told has failed.
+    /// Returns the changes, and adds them to the result. A job with more changes than can be reported has failed.
     pub(super) fn changes(self, result: &mut JobResult) -> Option<Changes> {
         let Self { source, upper, since } = self;
         let read = ChangeSet::read(&source, &upper).and_then(|set| {
@@ -191,8 +191,7 @@ impl Copy {
     }
 }
 
-/// Makes the result one that failed for want of room, whatever the runner made of it: what it saw of that is a step that
-/// died.
+/// Makes the result a failure of exceeded limits, whatever the runner's result: the runner saw only a step that died.
 pub(super) fn exceeded(result: &mut JobResult, limit: Limit, limits: &Limits) {
     *result = result.clone().failed(out_of_room(limit, limits), Timestamp::now());
     result.exceeded_limit = Some(limit);

@@ -1,7 +1,7 @@
-//! One program in one sandbox, with a job's folder but without the runner: a job that is a command.
+//! Run of a program in a sandbox, with a job's folder but without the runner: a job that is a command.
 //!
-//! What it writes is kept up to a bound for each stream; what is beyond is read and dropped, so that no program stands
-//! still for want of a reader. What it leaves in `/job/artifacts` is kept.
+//! Its output is kept up to a limit for each stream. Further output is read and dropped, so that no program blocks because
+//! its output isn't read. Files that it leaves in `/job/artifacts` are kept.
 
 use super::supervise::{self, Hearer, Reason};
 use super::{Begun, Deadline, RunError, collect, place, with_identity};
@@ -34,7 +34,7 @@ pub struct CommandRequest {
     pub task_id: TaskId,
     /// The program and its arguments; never empty.
     pub argv: Vec<String>,
-    /// What it is lent, read-only.
+    /// Paths that are lent to it, read-only.
     pub lent: Vec<Lent>,
     /// Variables for its environment.
     pub env: BTreeMap<String, String>,
@@ -42,57 +42,57 @@ pub struct CommandRequest {
     pub home: BTreeMap<String, String>,
     /// The only programs that can be started in its sandbox, if not all can.
     pub programs: Option<ProgramList>,
-    /// What its sandbox may use.
+    /// Resource limits of its sandbox.
     pub limits: Limits,
-    /// The layers without which it shall not run.
+    /// Layers that must be in force, or it isn't run.
     pub required: Required,
-    /// Ways out of its sandbox. Whoever watches it gets their sockets.
+    /// Hatches of its sandbox. Its watcher gets their sockets.
     pub hatches: Vec<Hatch>,
-    /// How long it may last.
+    /// Time limit.
     pub timeout: Duration,
-    /// How much is kept of each stream, in bytes.
+    /// Maximum number of bytes kept of each stream.
     pub max_output_bytes: usize,
 }
 
 /// A command that is over.
 #[derive(Debug)]
 pub struct FinishedCommand {
-    /// How it ended, as an exit code: 128 and the signal for one that a signal ended.
+    /// Exit code: 128 and the signal for one that a signal ended.
     pub exit_code: i32,
-    /// Why it did not end well by itself; nothing if only its exit code tells of that.
+    /// Failure that ended it; `None` if only its exit code shows a failure.
     pub failure: Option<Failure>,
-    /// What it wrote to standard output.
+    /// Standard output.
     pub stdout: Printed,
-    /// What it wrote to standard error.
+    /// Standard error.
     pub stderr: Printed,
     /// The files that it left.
     pub artifacts: Vec<Artifact>,
-    /// What it has used.
+    /// Resource usage.
     pub resource_usage: ResourceUsage,
     /// The walls that it was behind.
     pub isolation: Isolation,
     /// The run's folder.
     pub folder: RunFolder,
-    /// How long each stage of the launch took.
+    /// Duration of each stage of the launch.
     pub timings: Timings,
 }
 
-/// What a program wrote to one stream.
+/// Output of a program to one stream.
 #[derive(Debug, Default)]
 pub struct Printed {
     /// The first of it.
     pub bytes: Vec<u8>,
-    /// Whether there was more.
+    /// True if there was more.
     pub is_cut: bool,
 }
 
-/// Hears how a command goes on.
+/// Receiver of a command's progress.
 pub trait CommandWatch {
-    /// Its sandbox stands, and it has been started.
+    /// The sandbox stands, and the command has been started.
     fn begun(&mut self, begun: Begun);
-    /// It has written something that is kept. It comes from inside.
+    /// The command has written output that is kept. It comes from inside.
     fn printed(&mut self, stream: Stream, bytes: &[u8]);
-    /// Whether somebody wants it to stop, and how long it may take until it is killed.
+    /// Returns the grace period before it is killed, if it is to stop.
     fn is_to_stop(&self) -> Option<Duration>;
 }
 
@@ -103,10 +103,10 @@ struct Capture<'w> {
     stderr: Printed,
 }
 
-/// Carries a command out, in a sandbox that is made at `site`, by a launcher or an engine.
+/// Runs a command in a sandbox that is made at `site`, by a launcher or an engine.
 ///
 /// # Errors
-/// [`RunError`] when the host can't do its part; nothing ran then, or nobody knows how it ended.
+/// [`RunError`] when the host can't do its part; then nothing ran, or its end is unknown.
 pub fn carry_out_command(
     request: CommandRequest,
     site: &Site<'_>,
@@ -178,7 +178,7 @@ fn why_ended(
         }
         (Reason::Canceled, _) => Some(Failure::new(FailureCode::Canceled, "the job was canceled")),
         (Reason::ByItself, Some(limit)) => Some(collect::out_of_room(limit, limits)),
-        // Killed from outside, and by nobody that is known of.
+        // Killed from outside, by an unknown process.
         (Reason::ByItself, None) if outcome == Outcome::Killed => {
             Some(Failure::new(FailureCode::NodeFailure, "the sandbox was killed from outside"))
         }

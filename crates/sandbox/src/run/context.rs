@@ -1,4 +1,4 @@
-//! The files beside a job of which its agent is told: `/job/context`.
+//! Context files beside a job, which are announced to its agent: `/job/context`.
 
 use super::RunError;
 use crate::state::{JOB, RunFolder};

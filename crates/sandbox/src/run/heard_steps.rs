@@ -1,8 +1,8 @@
 //! The steps of a job as its runner has logged them, for a result that the runner could not write.
 //!
-//! What kills a sandbox for memory kills the runner with the step. By then the log, which comes by a pipe that no step has, says
-//! which steps have ended and which step was running. Their outputs stand in `steps.jsonl` beside the job. Steps can write
-//! there, so that file adds an output to a step that has succeeded by the log, and nothing else.
+//! An OOM kill of a sandbox kills the runner with the step. By then the log, which comes by a pipe that no step has, shows
+//! which steps have ended and which step was running. Their outputs are in `steps.jsonl` beside the job. Steps can write
+//! there, so that file adds an output to a step that has succeeded according to the log, and nothing else.
 
 use crate::directory::Directory;
 use belljar_contract::event::{Event, LogLine};
@@ -123,7 +123,7 @@ fn take_output(outputs: &mut Vec<StepResult>, index: usize) -> Option<StepOutput
     outputs.swap_remove(at).result
 }
 
-/// What the file has of steps that succeeded; nothing where it can't be read.
+/// Returns the results of successful steps in the file; none where it can't be read.
 fn outputs(job_folder: Option<&Directory>) -> Vec<StepResult> {
     let Some(file) = job_folder.and_then(|folder| folder.open_file(Path::new(OUTPUTS)).ok()) else {
         return Vec::new();

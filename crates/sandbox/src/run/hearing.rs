@@ -1,4 +1,4 @@
-//! What is heard of the runner: its log, line by line, and the last of what it complains of.
+//! Output of the runner: its log, line by line, and the last of its error messages.
 
 use super::Watch;
 use super::heard_steps::HeardSteps;
@@ -10,28 +10,28 @@ use belljar_contract::result::JobResult;
 use std::path::Path;
 use std::time::Duration;
 
-/// Whoever watches a job, with what was heard so far.
+/// The watcher of a job, with the output so far.
 pub(super) struct Hearing<'w> {
     watch: &'w mut dyn Watch,
     partial: Vec<u8>,
     /// The last of what the runner wrote to stderr: why it died, if it did.
     errors: Vec<u8>,
-    /// The job's folder, as long as nothing in it says that the runner has begun.
+    /// The job's folder, until the runner's status file appears in it.
     silent: Option<Directory>,
     steps: HeardSteps,
 }
 
-/// What was heard of a runner that has ended.
+/// Output of a runner that has ended.
 pub(super) struct Heard {
-    /// What it has complained of.
+    /// Its error messages.
     pub(super) errors: String,
-    /// What came by the hatches as its result.
+    /// Result that came by the hatches.
     pub(super) reported: Option<JobResult>,
     /// The steps that it has logged.
     pub(super) steps: HeardSteps,
 }
 
-/// The file by which the runner says that it has found its job sound.
+/// File that the runner writes when it has found its job valid.
 const STATUS: &str = "status.json";
 
 /// A log line longer than this is no log line.
@@ -49,7 +49,7 @@ impl<'w> Hearing<'w> {
 
     /// Ends the hearing of a runner that has ended.
     pub(super) fn finish(mut self) -> Heard {
-        // It may have been faster than anybody looked.
+        // The runner may have ended before its status file was noticed.
         self.look();
         let errors = String::from_utf8_lossy(&self.errors).into_owned();
         Heard { errors, reported: self.watch.reported(), steps: self.steps }
@@ -61,7 +61,7 @@ impl Hearing<'_> {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.partial.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
-                // What is no log line is of no use to a watcher; the result tells what happened.
+                // Text that is no log line is of no use to a watcher; the result shows what happened.
                 if let Ok(line) = serde_json::from_slice::<LogLine>(&self.partial) {
                     self.steps.note(&line);
                     self.watch.heard(&line);
@@ -73,7 +73,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// That it is there is all that counts: what is in it, a step may have written.
+    /// Only the existence of the file counts: a step may have written its content.
     fn look(&mut self) {
         let is_there = |folder: &Directory| folder.open_file(Path::new(STATUS)).is_ok();
         if self.silent.as_ref().is_some_and(is_there) {
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// How often it is heard that the job has begun, and whether that was while it ran.
+    /// Returns how often the start of the job was reported, and how often that was while it ran.
     fn started(write: impl FnOnce(&Path)) -> (u32, u32) {
         let folder = tempfile::tempdir().unwrap();
         let mut counted = Counted::default();

@@ -1,4 +1,4 @@
-//! Begins a job's program in its sandbox, wherever those are made.
+//! Start of a job's program in its sandbox, on any backend.
 
 use super::{RunError, WorkspaceChoice};
 use crate::backend::Wanted;

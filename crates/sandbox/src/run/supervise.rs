@@ -8,17 +8,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
-/// Hears what a program writes, and says when it shall stop.
+/// Receiver of a program's output, which decides when it is to stop.
 pub(super) trait Hearer {
-    /// It has written something.
+    /// The program has written output.
     fn heard(&mut self, stream: Stream, bytes: &[u8]);
     /// Some time has passed; called several times a second.
     fn tick(&mut self) {}
-    /// Whether somebody wants it to stop, and how long it may take until then.
+    /// Returns the grace period before it is killed, if it is to stop.
     fn is_to_stop(&self) -> Option<Duration>;
 }
 
-/// How a sandbox ended.
+/// Ending of a sandbox, and its cause.
 pub(super) struct Ended {
     pub(super) ending: Ending,
     pub(super) reason: Reason,
@@ -29,20 +29,21 @@ pub(super) struct Ended {
 pub(super) enum Reason {
     /// It ended by itself.
     ByItself,
-    /// Its time was over.
+    /// The time limit was exceeded.
     OutOfTime,
-    /// Somebody canceled it.
+    /// It was canceled.
     Canceled,
 }
 
-/// How often the watcher hears of passing time.
+/// Interval at which the watcher is called.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A program that was killed is gone at once, unless nobody carries that out; then whatever it is in is ended.
+/// Maximum time for a killed program to be gone: normally at once. If the kill isn't carried out, the whole sandbox is
+/// ended.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Watches until its program has ended; kills it when its deadline, which may be put off meanwhile, is past or somebody wants
-/// it to stop.
+/// Watches until its program has ended. Kills it when its deadline is past, which may be put off meanwhile, or when the
+/// watcher wants it to stop.
 pub(super) fn until_end(
     enclosure: &mut Enclosure,
     streams: &mut Streams,
@@ -69,7 +70,7 @@ pub(super) fn until_end(
             });
         }
         let is_to_be_killed = if Instant::now() >= deadline() {
-            // Who was to stop before that has been told so.
+            // A program that was asked to stop before needs no second request.
             if asked_at.is_none() {
                 reason = Reason::OutOfTime;
             }
@@ -90,13 +91,13 @@ pub(super) fn until_end(
     }
 }
 
-/// Waits for anything to do, a tick at most; says whether the program has ended.
+/// Waits for an event, a tick at most. Returns true if the program has ended.
 fn wait_for_something(enclosure: &Enclosure, streams: &Streams) -> Result<bool, Errno> {
     let mut ready = vec![PollFd::from_borrowed_fd(enclosure.ending(), PollFlags::IN)];
     streams.wait_for(&mut ready);
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
     match poll(&mut ready, Some(&tick)) {
-        // A signal may be why somebody wants the job to stop: not waited on, however many come.
+        // A signal may be the reason why the job is to stop: not waited on, however many come.
         Ok(_) | Err(Errno::INTR) => {}
         Err(errno) => return Err(errno),
     }

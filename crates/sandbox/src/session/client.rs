@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 pub struct Client {
     session: Session,
     folder: PathBuf,
-    /// For tools of which category, if for any.
+    /// Category of tools that commands are for, if any.
     category: Option<Category>,
 }
 
@@ -54,30 +54,30 @@ pub struct PendingCommit {
     review: Review,
 }
 
-/// What goes on in a session.
+/// Activity of a session.
 #[derive(Debug, Clone, Serialize)]
 pub struct Description {
     /// The session.
     #[serde(flatten)]
     pub session: Session,
-    /// How many commands run.
+    /// Number of running commands.
     pub running: u64,
-    /// For how long none has.
+    /// Time since the last command ended.
     pub idle_for: Duration,
-    /// What it uses; nothing if its sandbox doesn't answer.
+    /// Resource usage; `None` if its sandbox doesn't answer.
     pub load: Option<Load>,
 }
 
 /// Why a session can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// There is none of that name or id.
+    /// No session has that name or id.
     #[error("there is no session {name}")]
     NoSuch {
         /// The name or id.
         name: String,
     },
-    /// There are several.
+    /// Several sessions have that name.
     #[error("{name} names several sessions: {}", ids.join(", "))]
     Ambiguous {
         /// The name, or the beginning of an id.
@@ -85,7 +85,7 @@ pub enum SessionError {
         /// Their ids, with their names.
         ids: Vec<String>,
     },
-    /// It does not answer.
+    /// The session doesn't answer.
     #[error("the session does not answer")]
     Unreachable {
         /// Why.
@@ -104,16 +104,16 @@ pub enum SessionError {
     /// A program was not started in time.
     #[error("the program has not started in time")]
     OutOfTime,
-    /// It would not do what it was asked.
+    /// The session refused the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It has no sandbox to do it in, as things are.
+    /// The session has no sandbox for the request at present.
     #[error("{message}")]
     Unavailable {
-        /// What is missing.
+        /// Description of what is missing.
         message: String,
     },
-    /// It could not do what it was asked.
+    /// The session could not carry out the request.
     #[error("{message}")]
     Failed {
         /// Why.
@@ -164,8 +164,8 @@ pub fn find(state: &State, name: &str) -> Result<Client, SessionError> {
     }
 }
 
-/// What goes on in these sessions, in their order. All are asked at once, so that one that doesn't answer holds up no other;
-/// one that has ended meanwhile is left out.
+/// Returns the descriptions of these sessions, in their order. All are asked at once, so that a session that doesn't answer
+/// holds up no other. A session that has ended meanwhile is left out.
 pub fn describe_all(sessions: &[Client]) -> Vec<Description> {
     std::thread::scope(|scope| {
         let asked: Vec<_> = sessions.iter().map(|client| scope.spawn(|| client.describe())).collect();
@@ -176,12 +176,12 @@ pub fn describe_all(sessions: &[Client]) -> Vec<Description> {
 // === impl Client ===
 
 impl Client {
-    /// What the session is.
+    /// Returns the session.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// The same, for tools of that category: what they run is run in the sandbox that is for them.
+    /// Returns this client for tools of that category: their commands run in the sandbox for them.
     #[must_use]
     pub fn for_tools_of(self, category: Category) -> Self {
         Self { category: Some(category), ..self }
@@ -227,7 +227,7 @@ impl Client {
         }
     }
 
-    /// What goes on in it.
+    /// Returns the session's activity.
     ///
     /// # Errors
     /// [`SessionError`] when it doesn't answer.
@@ -240,7 +240,7 @@ impl Client {
         }
     }
 
-    /// What it changed in its copy so far, as one frozen state.
+    /// Returns the changes in its copy so far, as one frozen state.
     ///
     /// # Errors
     /// [`SessionError`], also when its workspace is no copy.
@@ -248,9 +248,9 @@ impl Client {
         self.ask_for_document(&Ask::Changes)
     }
 
-    /// Writes what it changed into the directory that was copied, as one frozen state, and returns what that was. With the digest of
-    /// a review, only if that state is the one that was reviewed, and with `unshown` also if the review lists files that it does not
-    /// show. The session goes on as before.
+    /// Writes the changes into the directory that was copied, as one frozen state, and returns them. With the digest of a
+    /// review, it writes only if that state is the reviewed one. With `unshown` it writes also if the review lists files
+    /// that it doesn't show. The session goes on as before.
     ///
     /// # Errors
     /// [`SessionError`], also when the state is another than the reviewed one, when one of the files was changed in the directory
@@ -264,7 +264,8 @@ impl Client {
         self.ask_for_document(&Ask::Commit { trusted: Trusted::of(trust), reviewed, unshown })
     }
 
-    /// Begins a commit by a person: returns what would be written, which stays as it is until it is written or dropped.
+    /// Begins a commit by a person: returns the changes that would be written, which stay as they are until they are
+    /// written or dropped.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -274,7 +275,7 @@ impl Client {
         Ok(PendingCommit { socket, review })
     }
 
-    /// Undoes what it changed at these paths and below, everywhere if there are none, and says what that was.
+    /// Undoes the changes at these paths and below, or everywhere if there are none, and returns what was undone.
     ///
     /// # Errors
     /// [`SessionError`], also when programs run in it and this is not `forced`.
@@ -324,7 +325,7 @@ fn ask_on<T: DeserializeOwned>(socket: &OwnedFd, ask: &Ask) -> Result<T, Session
 // === impl PendingCommit ===
 
 impl PendingCommit {
-    /// What would be written.
+    /// Returns the review of the changes that would be written.
     pub fn review(&self) -> &Review {
         &self.review
     }
@@ -346,7 +347,7 @@ impl Execution {
         self.socket.as_fd()
     }
 
-    /// Tells the program how large its terminal is.
+    /// Sets the size of the program's terminal.
     pub fn resize(&self, TerminalSize { rows, columns }: TerminalSize) {
         let _ = send(self.socket.as_fd(), &Ask::Resize { rows, columns }, &[]);
     }
@@ -356,7 +357,7 @@ impl Execution {
         let _ = send(self.socket.as_fd(), &Ask::Kill, &[]);
     }
 
-    /// Waits until the program has ended, or until `deadline`; nothing then.
+    /// Waits until the program has ended, or until `deadline`: then `None`.
     ///
     /// # Errors
     /// [`SessionError`] when the session is gone.
@@ -373,7 +374,7 @@ impl Execution {
         Ok(Some(outcome))
     }
 
-    /// The limit that has ended the session, if one has and the program is known to have ended with it.
+    /// Returns the limit that has ended the session, if one has and the program is known to have ended with it.
     pub fn ended_by(&self) -> Option<Limit> {
         match self.outcome.get() {
             Some(Outcome::Exceeded(limit)) => Some(limit),

@@ -31,18 +31,18 @@ use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::sync::Arc;
 
-/// What a fork shall be.
+/// Request for a fork.
 #[derive(Debug)]
 pub struct Forking {
-    /// Where.
+    /// State directory.
     pub state: State,
     /// The id of the session to fork.
     pub origin: String,
-    /// What the owner calls the new one.
+    /// Name that the owner gives the new session.
     pub name: Option<String>,
 }
 
-/// What a fork has in common with its origin.
+/// Properties that a fork has in common with its origin.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Origin {
     pub(super) session: Session,

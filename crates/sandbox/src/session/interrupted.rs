@@ -22,7 +22,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A commit that was interrupted. Nobody else can finish it as long as this lives.
+/// A commit that was interrupted. While it lives, no other process can finish the commit.
 #[derive(Debug)]
 pub struct Interrupted {
     folder: RunFolder,
@@ -30,7 +30,7 @@ pub struct Interrupted {
     state: State,
 }
 
-/// What is known about a commit that is under way.
+/// Record of a commit that is under way.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     session: Session,
@@ -59,18 +59,18 @@ pub enum InterruptedError {
     /// A directory can't be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// The changes can't be told.
+    /// The changes can't be determined.
     #[error(transparent)]
     Changes(#[from] ChangesError),
-    /// What was changed since can't be kept.
+    /// The changes made since then can't be kept.
     #[error(transparent)]
     Keep(#[from] KeptError),
-    /// They can't be written.
+    /// The changes can't be written.
     #[error(transparent)]
     Apply(#[from] ApplyError),
 }
 
-/// As long as sandboxes may take to end whose keeper has.
+/// Maximum time for sandboxes to end after their keeper has.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Notes what it takes to finish a commit.
@@ -145,11 +145,11 @@ impl Interrupted {
         &self.note.session
     }
 
-    /// Writes what is not written yet of the state that was agreed on, returns what that was, and keeps what was changed
-    /// after it. What was trusted then is trusted still, besides `trust`.
+    /// Writes the part of the agreed state that is not written yet, and returns it. Changes made after that state are kept.
+    /// Paths that were trusted then are still trusted, in addition to `trust`.
     ///
     /// # Errors
-    /// [`InterruptedError`]; everything is still there then.
+    /// [`InterruptedError`]; nothing is lost then.
     pub fn finish(mut self, trust: &Trust) -> Result<Committed, InterruptedError> {
         let WorkspaceChoice::Copy(source) = &self.note.workspace else {
             let source = rustix::io::Errno::INVAL;
@@ -194,7 +194,8 @@ impl Interrupted {
         }
     }
 
-    /// They end with their keeper, and take a moment for it. What they have is looked at once they are gone, if they go.
+    /// Waits for the sandboxes, which end with their keeper and take a moment for it. Their files are looked at once they
+    /// are gone, if they go.
     fn wait_for_sandboxes(&self) {
         let begun = Instant::now();
         let is_there = |id: &RunId| *id != *self.folder.id() && self.state.is_owned(id);

@@ -1,4 +1,4 @@
-//! The process that keeps a session: its sandboxes, what they work on, and who is asked for what.
+//! The process that keeps a session: its sandboxes, its workspace, and the dispatch of requests.
 
 mod checkpoint;
 mod command;
@@ -46,12 +46,12 @@ use std::time::{Duration, Instant};
 /// The name under which belljar is a keeper.
 pub const KEEPER: &str = "belljar-keeper";
 
-/// What a keeper shall keep.
+/// Request for a keeper.
 #[derive(Debug)]
 pub struct Keeping {
-    /// Where.
+    /// Site in which its sandboxes are made.
     pub site: Site,
-    /// What it works on.
+    /// Its workspace.
     pub workspace: WorkspaceChoice,
     /// Its sandboxes, of which the first is the one for commands of people. Where it has several, they are those of its
     /// divisions, in their order.
@@ -60,7 +60,7 @@ pub struct Keeping {
     pub session: Session,
 }
 
-/// Serves the sockets of the hatches of one of a session's sandboxes; for as long as what it gives lives.
+/// Serves the sockets of the hatches of one of a session's sandboxes, for as long as the returned value lives.
 pub type Serve = Arc<
     dyn Fn(&Session, Vec<OwnedFd>) -> Result<Box<dyn Send + Sync>, Box<dyn Error + Send + Sync>>
         + Send
@@ -76,16 +76,16 @@ pub enum KeeperError {
     /// There is no sandbox.
     #[error(transparent)]
     Backend(#[from] BackendError),
-    /// What it shall be a fork of can't be reached.
+    /// The session to fork can't be reached.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// It has hatches that can't be served.
+    /// The hatches can't be served.
     #[error("can't serve what the session may reach")]
     Serve(#[source] Box<dyn Error + Send + Sync>),
-    /// What it takes to keep its changes can't be written down.
+    /// The record that is needed to keep its changes can't be written.
     #[error("can't record the copy that the session works on")]
     Record(#[source] std::io::Error),
-    /// Nobody can reach it.
+    /// Clients can't reach it.
     #[error("can't listen for commands")]
     Listen(#[source] std::io::Error),
 }
@@ -95,20 +95,20 @@ struct Keeper {
     session: Session,
     id: RunId,
     state: State,
-    /// What the first of its sandboxes was asked to be, for forks.
+    /// Request for the first of its sandboxes, for forks.
     wanted: Wanted,
     sandboxes: Sandboxes,
     ground: RwLock<Ground>,
     activity: Mutex<Activity>,
-    /// What a commit is measured against. Whoever holds it is alone with the workspace: no program is started meanwhile.
+    /// State that a commit is measured against. Its holder is alone with the workspace: no program is started meanwhile.
     measure: Mutex<Measure>,
-    /// How many commits there have been.
+    /// Number of commits so far.
     commits: AtomicU64,
-    /// Whether it was ended, and whoever asked for that has been told.
+    /// True if it was ended, and the client that asked for that has its answer.
     is_ended: AtomicBool,
 }
 
-/// What goes on.
+/// Current activity.
 struct Activity {
     running: u64,
     /// The commands among it, oldest first.
@@ -116,27 +116,27 @@ struct Activity {
     since: Instant,
 }
 
-/// How often it is looked whether the session's time is over.
+/// Interval of the checks for the end of the session's lifetime.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// Time for callers to hear how their commands have ended, before a session ends whose sandbox has ended by itself.
+/// Time for callers to receive the outcome of their commands, before a session ends whose sandbox has ended by itself.
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Time for PID 1 of a sandbox to report its load for a description. One that is busy answers later, and lists of sessions
 /// don't wait for it.
 const LOAD_WITHIN: Duration = Duration::from_secs(2);
 
-/// Keeps a session until it is over. `ready` is called with it once it can be reached. To be called before the process
-/// has a second thread.
+/// Keeps a session until it is over. `ready` is called with it once it can be reached. Call it before the process has a
+/// second thread.
 ///
 /// # Errors
-/// [`KeeperError`] when there is no session; how it ends is nobody's to hear.
+/// [`KeeperError`] when there is no session. The way in which a session ends is not reported here.
 pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
     let Keeping { site, workspace, mut compartments, session } = keeping;
     let state = State::at(&site.state);
     state.begin_use();
     if let WorkspaceChoice::Direct(directory) = &workspace {
-        // The process that asked has looked at what may be lent; this one lives as long as the sandbox.
+        // The requesting process has checked the paths to lend; this one lives as long as the sandbox.
         trusted_file::lend_workspace(directory.as_path(), &[])
             .map_err(|error| BackendError::Create(error.into()))?;
     }
@@ -144,7 +144,8 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
     let first = compartments.first().ok_or(BackendError::Gone)?;
     let session = Session { backend: first.backend.name(), ..session };
     let wanted = Wanted { workspace: workspace.clone(), ..first.wanted.clone() };
-    // Only the kernel's own means show what was changed in a copy that nobody else works on, and it can be written there.
+    // Only the kernel's own means show what was changed in a copy that no other program works on, and it can be written
+    // there.
     let is_copied = matches!(workspace, WorkspaceChoice::Copy(_))
         && (session.backend != BackendName::Native || first.is_seen);
     // And what is for one command at a time can't be what holds the files.
@@ -160,7 +161,8 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
         let ground = Ground::of_sandbox(workspace);
         return look_after(Begun { state, wanted, session, ground, measure }, sandbox, &serve, ready);
     }
-    // In containers alone it is whoever images know; with others on the host, somebody who exists for nothing else.
+    // With containers only, it is the user that images know; with other backends on the host, a user that exists for
+    // nothing else.
     let is_contained =
         compartments.iter().all(|compartment| compartment.backend.name() == BackendName::Docker);
     let owner = if is_contained { DockerBackend::owner_of_copies() } else { HostUser::choose().identity() };
@@ -175,7 +177,7 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
     let is_one = compartments.len() == 1;
     let makers = Makers { site, launcher, serve, grown: ground.grown(), session: session.clone() };
     let sandboxes = Sandboxes::to_make(makers, compartments);
-    // What can't be had is told at once where there is nothing else.
+    // With a single sandbox, an error in making it is reported at once.
     if is_one {
         drop(sandboxes.place(0)?);
     }
@@ -331,7 +333,7 @@ impl Keeper {
                 _ => Answer::Failed { message },
             }
         });
-        // Whoever has hung up wants to hear nothing.
+        // A client that has hung up needs no answer.
         let _ = send(caller.as_fd(), &answer, &[]);
     }
 
@@ -343,7 +345,7 @@ impl Keeper {
         let load = match within(LOAD_WITHIN, move || keeper.sandboxes.at_hand().stats()) {
             Some(Ok(stats)) => Some(stats.into()),
             Some(Err(BackendError::Gone)) => return Err(BackendError::Gone),
-            // The session is there, whatever is in it: a caller has to see it to end it.
+            // The session exists, whatever its state: a caller has to see it to end it.
             Some(Err(_)) | None => None,
         };
         let activity = lock(&self.activity);
@@ -353,7 +355,7 @@ impl Keeper {
     }
 }
 
-/// What work gives, if it is done within that time. It goes on otherwise.
+/// Returns the result of `work` if it is done within the limit. Otherwise the work goes on without a receiver.
 fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (tell, told) = mpsc::sync_channel(1);
     std::thread::spawn(move || tell.send(work()));

@@ -1,4 +1,4 @@
-//! What a keeper is asked and answers: JSON, with descriptors beside it.
+//! Requests to a keeper, and its answers: JSON, with descriptors sent along.
 
 use super::Session;
 use crate::backend::Stats;
@@ -20,32 +20,31 @@ use std::io::{BufReader, BufWriter, Seek};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a keeper is asked.
+/// A request to a keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Ask {
-    /// Run a program. Its three streams come beside this unless it shall have a terminal. It ends when whoever asked
-    /// hangs up.
+    /// Run a program. Its three streams come with this request unless it gets a terminal. It ends when the client hangs up.
     Exec {
         /// The program and its arguments, as bytes.
         argv: Vec<Vec<u8>>,
-        /// Where it starts.
+        /// Working directory at the start.
         directory: String,
-        /// Whether it gets a terminal.
+        /// True if it gets a terminal.
         terminal: bool,
-        /// For tools of which category, if for any.
+        /// Category of tools that the command is for, if any.
         #[serde(default)]
         category: Option<Category>,
     },
-    /// Kill the program that was asked for here.
+    /// Kill the program that was started on this connection.
     Kill,
-    /// Its terminal has another size.
+    /// Set the size of the terminal.
     Resize {
         rows: u16,
         columns: u16,
     },
-    /// Tell about the session.
+    /// Report the session's activity.
     Describe,
-    /// Tell what it changed in its copy.
+    /// Report the changes in its copy.
     Changes,
     /// Write what it changed into the directory that was copied.
     Commit {
@@ -53,117 +52,117 @@ pub(super) enum Ask {
         trusted: Trusted,
         /// The digest of what was reviewed, if something was.
         reviewed: Option<ReviewDigest>,
-        /// Whether what a review lists and doesn't show is written, too.
+        /// True if paths that a review lists and doesn't show are written, too.
         #[serde(default)]
         unshown: bool,
     },
-    /// Tell what it changed, and keep that state until [`Self::Write`] or until the caller hangs up.
+    /// Report the changes, and keep that state until [`Self::Write`] or until the caller hangs up.
     Review,
-    /// Write the state that was told. Asked for after [`Self::Review`].
+    /// Write the state that was reported. Sent after [`Self::Review`].
     Write {
         /// The paths that may gain trust.
         trusted: Trusted,
     },
     /// Undo what it changed.
     Discard {
-        /// At these paths and below, as bytes; everywhere if there are none.
+        /// Undo at these paths and below, as bytes; everywhere if there are none.
         paths: Vec<Vec<u8>>,
-        /// Even if programs run in it.
+        /// Undo even if programs run in it.
         forced: bool,
     },
-    /// Tell what another session must be to be this one's fork.
+    /// Report what another session must be to be this one's fork.
     Fork,
-    /// Stand still, until this is asked for or whoever asked hangs up. Asked for after [`Self::Fork`].
+    /// Pause until [`Self::Release`], or until the client hangs up. Sent after [`Self::Fork`].
     Hold,
     Release,
     /// End it.
     End {
-        /// What becomes of changes that are not committed.
+        /// Treatment of changes that are not committed.
         uncommitted: Uncommitted,
     },
 }
 
-/// What becomes of the uncommitted changes of a session that is ended.
+/// Treatment of the uncommitted changes of a session that is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Uncommitted {
     /// The session goes on if there are any.
     Refused,
-    /// They are kept (`crate::kept`).
+    /// The changes are kept (`crate::kept`).
     Kept,
-    /// They are deleted.
+    /// The changes are deleted.
     Discarded,
 }
 
-/// What a keeper answers.
+/// An answer of a keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
     /// The program runs. Its terminal comes beside this if it has one.
     Started,
-    /// It can't be run.
+    /// The program can't be run.
     NotStarted { program: String, errno: i32 },
-    /// It has ended.
+    /// The program has ended.
     Ended(Outcome),
     Description {
         session: Box<Session>,
         running: u64,
         idle_for: Duration,
-        /// Nothing if a sandbox doesn't answer.
+        /// Resource usage; `None` if a sandbox doesn't answer.
         load: Option<Load>,
     },
     /// A document lies in the file whose descriptor comes beside this.
     Document,
-    /// Everything stands still; beside this comes the directory that the fork's begins with.
+    /// Everything is paused; the directory that the fork begins with is sent along.
     Held,
-    /// It went on only now.
+    /// The pause has only ended now.
     Released,
-    /// It was not done.
+    /// The request was refused.
     Refused(Refusal),
     /// The session is over, and nothing of it is left but changes that were to be kept.
     Over {
-        /// Whether changes are kept, under the session's id.
+        /// True if changes are kept, under the session's id.
         kept: bool,
     },
-    /// There is no sandbox to do it in, as things are.
+    /// The session has no sandbox for the request at present.
     Unavailable { message: String },
-    /// It could not be done.
+    /// The request could not be carried out.
     Failed { message: String },
 }
 
 /// Why a session's workspace is not shown, committed, undone, forked or worked on. Nothing was done then, if not said otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
-    /// It works on a directory itself.
+    /// The session works on a directory itself.
     #[error("the session works on {directory} itself, so what it changed is changed there already")]
     Direct {
         /// The directory.
         directory: String,
     },
-    /// It works on a directory itself, and was to be forked.
+    /// The session works on a directory itself, and was to be forked.
     #[error("the session works on {directory} itself, and its fork would work on the very same files")]
     Shared {
         /// The directory.
         directory: String,
     },
-    /// Its workspace is none of a sandbox's own.
+    /// The workspace is not the sandbox's own.
     #[error("only a session of one sandbox, made by the native backend, has forks")]
     Apart,
-    /// It began with nothing.
+    /// The workspace was empty at first.
     #[error("the session's workspace was empty at first and is the copy of nothing")]
     Empty,
     /// Programs run in it.
     #[error("programs run in the session: {}", running(.processes, .commands))]
     Busy {
-        /// How many processes.
+        /// Number of processes.
         processes: u64,
         /// The commands that have not ended. What they have left in the background has no name here.
         commands: Vec<String>,
     },
-    /// Files of the source were changed by somebody else.
+    /// Files of the source were changed by another program.
     #[error("changed in the meantime: {}{}", .paths.join(", "), more(.further))]
     Conflict {
         /// Some of the files.
         paths: Vec<String>,
-        /// How many there are besides.
+        /// Number of further paths.
         further: usize,
     },
     /// Files of the source were changed by another program while a commit was written. They are as they were; all other changes are
@@ -176,7 +175,7 @@ pub enum Refusal {
     Partly {
         /// Some of the files.
         paths: Vec<String>,
-        /// How many there are besides.
+        /// Number of further paths.
         further: usize,
     },
     /// The changes are others than those that were reviewed.
@@ -190,32 +189,32 @@ pub enum Refusal {
     Unshown {
         /// Some of the files.
         paths: Vec<String>,
-        /// How many there are besides.
+        /// Number of further paths.
         further: usize,
     },
     /// Another commit was written since the review.
     #[error("another commit of the session was written since these changes were shown")]
     Overtaken,
-    /// Somebody has to say yes first.
+    /// An approval is needed first.
     #[error("{} of the paths gain trust where they go, and nobody has said yes to that", .asking.len() + .further)]
     Handoff {
-        /// Some of them, and why.
+        /// Some of the paths, and the reasons.
         asking: Vec<Asking>,
-        /// How many there are besides.
+        /// Number of further paths.
         further: usize,
     },
-    /// It was to be ended, and has changes that are not committed.
+    /// The session was to be ended, and has changes that are not committed.
     #[error("the session has uncommitted changes: {}{}", .paths.join(", "), more(.further))]
     Uncommitted {
         /// Some of the changed paths.
         paths: Vec<String>,
-        /// How many there are besides.
+        /// Number of further paths.
         further: usize,
     },
-    /// Its sandboxes have written as much as they may together.
+    /// The sandboxes have together used up their disk quota.
     #[error("what the session may write to disk ({most}) is used up")]
     Full {
-        /// How much that is.
+        /// The limit, for people.
         most: String,
     },
     /// A path leads elsewhere.
@@ -224,15 +223,15 @@ pub enum Refusal {
         /// The path.
         path: String,
     },
-    /// Nothing was changed there.
+    /// The path has no changes.
     #[error("nothing was changed at {path}")]
     Unchanged {
-        /// Where.
+        /// The path.
         path: String,
     },
 }
 
-/// What a session changed, as one frozen state.
+/// Changes of a session, as one frozen state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Review {
     /// The files and their diff.
@@ -241,11 +240,11 @@ pub struct Review {
     pub digest: String,
     /// The paths that gain trust where they go, or the first of them.
     pub asking: Vec<Asking>,
-    /// How many such paths there are besides.
+    /// Number of further such paths.
     pub further: usize,
 }
 
-/// What a commit wrote.
+/// Result of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Committed {
     /// The files.
@@ -254,21 +253,21 @@ pub struct Committed {
     pub digest: String,
 }
 
-/// What somebody has said yes to.
+/// Paths that were approved.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Trusted {
     is_all: bool,
     paths: Vec<String>,
 }
 
-/// A path that takes a yes.
+/// A path that needs an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asking {
     /// The path.
     pub path: String,
     /// The stable code of who would trust it.
     pub kind: String,
-    /// Why, for a person.
+    /// Reason, for a person.
     pub reason: String,
 }
 
@@ -283,7 +282,7 @@ fn more(further: &usize) -> String {
     if *further == 0 { String::new() } else { format!(" and {further} more") }
 }
 
-/// What a session uses.
+/// Resource usage of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// Processes that run.
@@ -294,16 +293,16 @@ pub struct Load {
     pub cpu_time_ms: u64,
 }
 
-/// How a program ended.
+/// Outcome of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// With this exit code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// A signal ended it.
     Signaled(i32),
-    /// With the whole session.
+    /// It was killed with the whole session.
     Killed,
-    /// With the whole session, which has used up what it may.
+    /// It ended with the whole session, which exceeded this limit.
     Exceeded(Limit),
 }
 
@@ -324,10 +323,10 @@ impl Refusal {
     }
 }
 
-/// What a program in a session is connected to.
+/// Standard streams of a program in a session.
 #[derive(Debug)]
 pub enum Streams {
-    /// These: input, output and error.
+    /// These descriptors: input, output and error.
     Descriptors([OwnedFd; 3]),
     /// A terminal of its own.
     Terminal,
@@ -343,7 +342,7 @@ pub(super) fn send(
     message::send(socket, &bytes, &message::borrowed(descriptors))
 }
 
-/// Receives something with descriptors; nothing when the other end is gone.
+/// Receives a message with descriptors; `None` when the other end is gone.
 pub(super) fn receive<T: DeserializeOwned>(socket: &OwnedFd) -> Result<Option<(T, Vec<OwnedFd>)>, Errno> {
     let Some((bytes, descriptors)) = message::receive(socket.as_fd())? else { return Ok(None) };
     let what = serde_json::from_slice(&bytes).map_err(|_| Errno::BADMSG)?;
@@ -411,7 +410,7 @@ impl From<Trusted> for Trust {
 // === impl Asking ===
 
 impl Asking {
-    /// That of a finding.
+    /// Makes the entry of a finding.
     pub fn of(Finding { path, kind, reason }: &Finding) -> Self {
         Self { path: path.clone(), kind: kind.code().to_owned(), reason: reason.clone().into_owned() }
     }

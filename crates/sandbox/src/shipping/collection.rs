@@ -1,6 +1,6 @@
-//! The rows that hatches tell of an execution: JSON lines, read within a time and a size.
+//! Rows of an execution from the hatches: JSON lines, read within a time and a size.
 //!
-//! A source may hang for ever. Each is read by a thread of its own that nobody waits for longer than agreed; of those
+//! A source may hang for ever. Each is read by a thread of its own, for which no caller waits longer than agreed; of those
 //! that hang there are never more than a few.
 
 use super::redaction::Redactor;
@@ -13,33 +13,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Instant;
 
-/// Where rows come from.
+/// Source of rows.
 pub trait RowSource: Debug + Send {
-    /// What is to be read.
+    /// Opens the rows for reading.
     ///
     /// # Errors
     /// [`std::io::Error`] when it can't be.
     fn open(self: Box<Self>) -> std::io::Result<Box<dyn Read + Send>>;
 }
 
-/// Whether all rows are there.
+/// Completeness of the rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Collection {
     /// There was nothing to collect from.
     #[default]
     None,
-    /// All are there.
+    /// All rows are there.
     Complete,
-    /// There were more than there is room for.
+    /// There were more rows than there is room for.
     Truncated,
     /// Time was over.
     TimedOut,
-    /// They could not be read on.
+    /// The rows could not be read on.
     Failed,
 }
 
-/// What was collected.
+/// Collected rows.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     pub(super) rows: Vec<Value>,
@@ -53,14 +53,14 @@ pub(super) struct Collector {
     reading: Arc<AtomicUsize>,
 }
 
-/// What a reading thread tells.
+/// Message of a reading thread.
 enum Told {
     Row(Value),
     Malformed,
     End(Collection),
 }
 
-/// Counts a reading thread for as long as it lives.
+/// Counts a reading thread while it lives.
 struct Reading(Arc<AtomicUsize>);
 
 const MOST_READING: usize = 8;
@@ -69,7 +69,7 @@ const MOST_ROWS: usize = 10_000;
 // === impl Collector ===
 
 impl Collector {
-    /// Reads until then at most, and so much; without secrets, if it is known how.
+    /// Reads until the deadline at most, up to a size limit; without secrets, if they can be redacted.
     pub(super) fn collect(
         &self,
         source: Box<dyn RowSource>,
@@ -114,7 +114,7 @@ impl Drop for Reading {
     }
 }
 
-/// Reads line by line. Ends early when nobody listens any more.
+/// Reads line by line. Ends early when the receiver is gone.
 fn read(
     source: Box<dyn RowSource>,
     room_bytes: usize,

@@ -5,7 +5,7 @@
 //! - The exact scanner ([`Redactor::of_token_forms`]) hides only what has the precise form of a token or a private key. It is for
 //!   texts that are worked with, such as source code in the answer of a tool: `token: int = 3` and `npm_config_registry` stay.
 //!
-//! What is hidden stays hidden when it is redacted again.
+//! Redacted text stays redacted when it is redacted again.
 
 use regex::{Captures, Regex};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Takes out secrets.
 #[derive(Debug)]
 pub struct Redactor {
-    /// Nothing if they can't be had; then everything is hidden.
+    /// `None` if the patterns can't be compiled; then everything is hidden.
     patterns: Option<Patterns>,
 }
 
@@ -25,10 +25,10 @@ struct Patterns {
     name: Option<Regex>,
 }
 
-/// What stands where a secret was.
+/// Replacement for a secret.
 const HIDDEN: &str = "***";
 
-/// How often a text is looked at for secrets.
+/// Maximum number of passes over a text.
 const LOOKS: usize = 8;
 
 /// The names under which secrets are passed around.
@@ -40,7 +40,7 @@ const NAMES: &str = "client_secret|client_id|refresh_token|access_token|code_ver
 struct TokenForm {
     /// The form as its issuer makes it: nothing else has it but by intent.
     exact: &'static str,
-    /// For logs: also tokens that were cut, and other things that begin like one.
+    /// Pattern for logs: it also matches truncated tokens, and other text that begins like one.
     wide: &'static str,
 }
 
@@ -108,10 +108,10 @@ impl Redactor {
         self.text_until(text, None).unwrap_or_default()
     }
 
-    /// The same, unless it takes until the deadline; nothing then.
+    /// Redacts a text, unless that takes until the deadline: then `None`.
     ///
-    /// What is hidden can put together what looks like a secret again (`https://password=a/b,c@`), so the text is
-    /// looked at until nothing changes. A text that keeps on changing is made to, and hidden as a whole.
+    /// Redaction can produce text that looks like a secret again (`https://password=a/b,c@`), so it is repeated until
+    /// nothing changes. A text that keeps on changing is hidden as a whole.
     pub(super) fn text_until(&self, text: &str, deadline: Option<Instant>) -> Option<String> {
         let Some(patterns) = &self.patterns else { return Some(HIDDEN.to_owned()) };
         let mut text = text.to_owned();

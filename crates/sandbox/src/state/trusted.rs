@@ -22,7 +22,7 @@ pub enum UntrustedStateError {
     /// Part of the path can't be inspected or created.
     #[error("can't use {}", at.display())]
     Look {
-        /// Where the walk ended.
+        /// Path at which the walk ended.
         at: PathBuf,
         /// Why.
         #[source]
@@ -38,12 +38,12 @@ pub enum UntrustedStateError {
     Owner {
         /// The state directory, as it was named.
         state: PathBuf,
-        /// What belongs to another user.
+        /// File that belongs to another user.
         at: PathBuf,
-        /// That user.
+        /// Id of that user.
         owner: u32,
     },
-    /// A link to a directory stands in the place of one of the directories in it.
+    /// A link replaces one of the directories in it.
     #[error(
         "{} is a link to a directory; what belljar keeps in the state directory {} lies in directories of its own, whose permissions it \
          sets: mount (--bind) the other directory there, or move the whole state directory",
@@ -67,9 +67,9 @@ pub enum UntrustedStateError {
     Mode {
         /// The state directory, as it was named.
         state: PathBuf,
-        /// What others can write.
+        /// File that others can write.
         at: PathBuf,
-        /// Its permission bits.
+        /// Permission bits of the file.
         mode: u32,
     },
 }
@@ -113,7 +113,7 @@ fn walk(state: &Path, creates: bool) -> Result<bool, UntrustedStateError> {
     Ok(walk.created_end)
 }
 
-/// One walk from the root to a directory or file.
+/// A walk from the root to a directory or file.
 struct Walk<'a> {
     state: &'a Path,
     creates: bool,

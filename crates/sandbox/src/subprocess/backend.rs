@@ -43,19 +43,20 @@ impl SubprocessBackend {
     /// The name in configurations and reports.
     pub const NAME: &'static str = "subprocess";
 
-    /// One that keeps its folders in `state`. `executable`, started under the name [`SUPERVISOR`], must be a supervisor
-    /// ([`super::main_inside`]) and nothing else.
+    /// Makes a backend that keeps its folders in `state`. `executable`, started under the name [`SUPERVISOR`], must be a
+    /// supervisor ([`super::main_inside`]) and nothing else.
     pub fn new(executable: PathBuf, state: State, settings: SubprocessSettings) -> Self {
         Self { executable, state, settings, walls: Walls::default(), host: std::env::vars_os().collect() }
     }
 
-    /// The same with other variables of the host than this process's.
+    /// Returns this backend with other variables of the host than this process's.
     #[must_use]
     pub fn with_environment(self, host: Vec<(OsString, OsString)>) -> Self {
         Self { host, ..self }
     }
 
-    /// The same with some walls left out, as on a kernel that lacks them. Its sandboxes report them as not in force.
+    /// Returns this backend with some walls left out, as on a kernel that lacks them. Its sandboxes report them as not in
+    /// force.
     #[must_use]
     pub fn with_walls(self, walls: Walls) -> Self {
         Self { walls, ..self }
@@ -158,11 +159,12 @@ impl Backend for SubprocessBackend {
     }
 }
 
-/// Landlock alone would not hold one: a loader, which every program needs, starts whatever has been written.
+/// Reason why a list of programs is refused. Landlock alone would not enforce it: a loader, which every program needs,
+/// starts any file that was written.
 const NO_MOUNTS: &str = "without mounts of its own, programs could be written and started by their loader; the native backend holds one";
 
-/// Whom its files belong to: whoever runs this, or, where that is root, whoever has the workspace that it works on. Nobody
-/// else could go on working on those, and root's rights are none that programs need.
+/// Returns the owner of its files: the user who runs this, or, where that is root, the owner of the workspace. No other
+/// user could go on working on those files, and programs don't need root's rights.
 fn owner(workspace: &WorkspaceChoice) -> Result<Identity, Failure> {
     let own = rooms::owner();
     let (WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path)) = workspace else { return Ok(own) };
@@ -170,7 +172,7 @@ fn owner(workspace: &WorkspaceChoice) -> Result<Identity, Failure> {
         return Ok(own);
     }
     let uid = fstat(&Directory::open_meant(path)?)?.st_uid;
-    // Not the directory's: somebody's may be of any group.
+    // Not the directory's group: a user's directory may be of any group.
     let gid = if uid == 0 { 0 } else { group_of(uid).unwrap_or(uid) };
     Ok(Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid })
 }
@@ -196,7 +198,7 @@ fn limits(wanted: &Limits) -> plan::Limits {
     plan::Limits { open_files, processes, ..plan::Limits::default() }
 }
 
-/// Without a root of its own a sandbox can see what it is lent only where that is.
+/// Opens a lent path. Without a root of its own, a sandbox can see a lent path only where it is on the host.
 fn open_lent(lent: &Lent) -> Result<Place, Failure> {
     let seen_at = Path::new("/").join(&lent.inside);
     let opened = open(&seen_at)?;

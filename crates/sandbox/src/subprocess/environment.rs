@@ -1,8 +1,7 @@
-//! The environment of programs: made from nothing, of what is allowed and not denied. Pure.
+//! Environment of programs: built from an empty one, with the variables that are allowed and not denied. Pure.
 //!
-//! What somebody who asks for a sandbox sets by name is set, also if its name sounds like a secret's: it was meant.
-//! Variables that make a program load or run something else are refused from everybody, because whoever passes one on
-//! seldom knows.
+//! A variable that the caller sets by name is set, also if its name sounds like a secret's: it was meant. Variables that
+//! make a program load or run something else are refused from every caller, because the caller seldom knows their effect.
 
 use super::search_path::{NoSafePath, restrict};
 use super::settings::SubprocessSettings;
@@ -13,12 +12,12 @@ use std::path::Path;
 /// Variables by name.
 pub type Variables = BTreeMap<OsString, OsString>;
 
-/// Where the sandbox's own directories are.
+/// The sandbox's own directories.
 #[derive(Debug, Clone, Copy)]
 pub struct Own<'a> {
-    /// Its home.
+    /// Home directory.
     pub home: &'a Path,
-    /// Its temporary directory.
+    /// Temporary directory.
     pub temporary: &'a Path,
 }
 
@@ -28,16 +27,16 @@ pub enum EnvironmentError {
     /// A variable may not be set.
     #[error("the variable {name} may not be set: it makes programs load or run something else")]
     Injection {
-        /// Its name.
+        /// Name of the variable.
         name: String,
     },
     /// A variable can't be set.
     #[error("no variable can be named {name:?}")]
     Name {
-        /// Its name.
+        /// Name of the variable.
         name: String,
     },
-    /// There is nothing to look programs up in.
+    /// No directory is left in which programs could be looked up.
     #[error(transparent)]
     SearchPath(#[from] NoSafePath),
 }
@@ -113,8 +112,7 @@ const INJECTING: [&str; 67] = [
     "_JAVA_OPTIONS",
 ];
 
-/// What the names of whole families of such variables begin with. Of Git's, all: those that can do no harm are listed
-/// below.
+/// Prefixes of whole families of such variables. All of Git's are listed: those that can do no harm are listed below.
 const INJECTING_FAMILIES: [&str; 11] = [
     "BASH_FUNC_",
     "CORECLR_",
@@ -146,11 +144,11 @@ const HARMLESS_OF_GIT: [&str; 13] = [
     "GIT_TERMINAL_PROMPT",
 ];
 
-/// Those that may name a place if it is nowhere.
+/// Variables that may name a path if nothing exists there.
 const HARMLESS_IF_NOWHERE: [&str; 2] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
 
-/// The environment: the host's variables as far as the settings let them through, the sandbox's own directories, and
-/// what was asked for, which wins.
+/// Returns the environment: the host's variables as far as the settings allow them, the sandbox's own directories, and the
+/// requested variables, which override the others.
 ///
 /// # Errors
 /// [`EnvironmentError`] for the first variable that may not be set.
@@ -209,7 +207,7 @@ fn check(name: &str, value: &str) -> Result<(), EnvironmentError> {
     }
 }
 
-/// There is one search path, however it is written.
+/// Returns the name to compare by: there is one search path, however it is written.
 fn folded(name: &str) -> &str {
     if name.eq_ignore_ascii_case("PATH") { "PATH" } else { name }
 }

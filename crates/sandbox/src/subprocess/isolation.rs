@@ -1,13 +1,13 @@
-//! The isolation report of the subprocess backend: much of it says what is not there.
+//! The isolation report of the subprocess backend: many layers are not in force.
 
 use super::settings::SubprocessSettings;
 use crate::limits::Limits;
 use belljar_confine::supervised::Walls;
 use belljar_contract::isolation::{Isolation, Layer};
 
-/// From this ABI on Landlock refuses every way to change a file outside of the workspace that it has a say in.
+/// Landlock ABI from which on every change to a file outside of the workspace is refused that Landlock covers.
 const REFUSES_TRUNCATION: u32 = 3;
-/// From this ABI on it refuses signals to processes outside.
+/// Landlock ABI from which on signals to processes outside are refused.
 const REFUSES_SIGNALS: u32 = 6;
 
 /// The report for a sandbox with these walls.

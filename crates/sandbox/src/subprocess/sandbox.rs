@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// A sandbox without namespaces.
 #[derive(Debug)]
 pub(super) struct SubprocessSandbox {
-    // Before the folder: that can be cleared away only when nobody works in it any more.
+    // Before the folder: that can be cleared away only when no process works in it any more.
     pub(super) resident: Resident,
     pub(super) folder: RunFolder,
     pub(super) rooms: Rooms,

@@ -16,22 +16,22 @@ pub struct SafePrefix(PathBuf);
 pub struct PrefixError {
     /// The path.
     pub path: String,
-    /// What is wrong with it.
+    /// Reason why it is refused.
     pub why: &'static str,
 }
 
-/// Nothing in which programs could be looked up is there.
+/// None of the directories in which programs could be looked up exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("none of the system's directories of programs is there")]
 pub struct NoSafePath;
 
 const SAFE: [&str; 5] = ["/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin", "/sbin"];
 
-/// Those entries of a `PATH` that are safe, each in its plainest form; if none is, the system's directories that are
-/// there.
+/// Returns the entries of a `PATH` that are safe, each in its plainest form; if none is, the system's directories that
+/// exist.
 ///
 /// # Errors
-/// [`NoSafePath`] if none of those is there either.
+/// [`NoSafePath`] if none of those exists either.
 pub fn restrict(
     path: &OsStr,
     extra: &[SafePrefix],
@@ -49,13 +49,13 @@ pub fn restrict(
     }
 }
 
-/// By whole names: `/usr/bin-evil` is not below `/usr/bin`.
+/// Returns true if an entry is safe. Whole names are compared: `/usr/bin-evil` is not below `/usr/bin`.
 fn is_safe(entry: &Path, extra: &[SafePrefix]) -> bool {
     let below_extra = extra.iter().any(|prefix| entry.starts_with(&prefix.0));
     below_extra || SAFE.iter().any(|prefix| entry.starts_with(prefix))
 }
 
-/// Absolute and without detours; nothing for what is not absolute or holds a NUL.
+/// Returns the path in an absolute, plain form; `None` for a path that is relative or holds a NUL.
 fn plain(entry: &Path) -> Option<PathBuf> {
     if !entry.is_absolute() || entry.as_os_str().as_bytes().contains(&0) {
         return None;

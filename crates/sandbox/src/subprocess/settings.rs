@@ -1,4 +1,4 @@
-//! What can be set about the subprocess backend. Unknown members are refused, and so is what makes no sense.
+//! Settings of the subprocess backend. Unknown members and invalid values are refused.
 
 use super::search_path::SafePrefix;
 use serde::Deserialize;
@@ -8,27 +8,27 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SubprocessSettings {
-    /// How long a program may run if its caller sets no time. For the caller to enforce: a sandbox has no clock.
+    /// Time limit of a program if its caller sets none. The caller has to enforce it: a sandbox has no clock.
     #[serde(rename = "timeout_seconds")]
     pub timeout: Timeout,
-    /// Whether files outside of the workspace are out of reach, but for the system's programs and libraries.
+    /// True if files outside of the workspace are out of reach, except for the system's programs and libraries.
     pub workspace_only: bool,
-    /// Whether `PATH` holds directories of the system only.
+    /// True if `PATH` holds only directories of the system.
     pub restricted_path: bool,
     /// The host's variables that programs get; names are compared as they are written.
     pub env_allowlist: Vec<Pattern>,
-    /// Those that they never get, allowed or not; in upper and lower case alike.
+    /// Variables that programs never get, allowed or not; the case is ignored.
     pub env_denylist_patterns: Vec<Pattern>,
-    /// Directories that `PATH` may hold besides, and that may be read.
+    /// Further directories that `PATH` may hold, and that may be read.
     pub extra_safe_path_prefixes: Vec<SafePrefix>,
 }
 
-/// More than nothing, and ten minutes at most.
+/// Time limit of a program: more than zero, ten minutes at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "f64")]
 pub struct Timeout(Duration);
 
-/// A variable's name, in which `*` stands for any characters and `?` for any one.
+/// Pattern for the name of a variable: `*` matches any characters and `?` any one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Pattern(String);
@@ -39,13 +39,13 @@ pub enum SettingsError {
     /// No such time.
     #[error("timeout_seconds is {found}; it is more than 0 and at most 600")]
     Timeout {
-        /// What was found.
+        /// Value that was found.
         found: f64,
     },
-    /// Nothing that a variable could be named.
+    /// The pattern matches no possible name of a variable.
     #[error("no variable is named {pattern:?}")]
     Pattern {
-        /// What was found.
+        /// Pattern that was found.
         pattern: String,
     },
 }
@@ -92,12 +92,12 @@ impl TryFrom<f64> for Timeout {
 // === impl Pattern ===
 
 impl Pattern {
-    /// Whether it fits a name.
+    /// Returns true if it matches a name.
     pub fn fits(&self, name: &str) -> bool {
         fits(self.0.as_bytes(), name.as_bytes())
     }
 
-    /// The same in upper and lower case alike.
+    /// Returns true if it matches a name, ignoring case.
     pub fn fits_in_any_case(&self, name: &str) -> bool {
         fits(self.0.to_ascii_uppercase().as_bytes(), name.to_ascii_uppercase().as_bytes())
     }
@@ -114,7 +114,7 @@ impl TryFrom<String> for Pattern {
     }
 }
 
-/// Goes back to the last star at most, so it takes no more than length times length.
+/// Matches a name. It backtracks to the last star at most, so it takes no more than length times length steps.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -1,7 +1,7 @@
-//! What a program may use of the host.
+//! Files of the host that a program may use.
 
-/// Programs, libraries, and what they need of the host's settings and of its `/proc`: whom a user is, where libraries
-/// are, whom to trust, which time it is. No secret is in any of it, and nothing of any process.
+/// Programs, libraries, and what they need of the host's settings and of its `/proc`: names of users, paths of libraries,
+/// trusted authorities, the time zone. No secret is in any of it, and nothing of any process.
 const SYSTEM: [&str; 44] = [
     "/usr",
     "/bin",
@@ -49,10 +49,10 @@ const SYSTEM: [&str; 44] = [
     "/sys/devices/system/cpu",
 ];
 
-/// The devices that are everybody's. `/dev/tty` is whichever terminal a program has for its own.
+/// Devices that every user may use. `/dev/tty` is a program's own controlling terminal.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// The files of the system that may be read and run.
+/// Returns the files of the system that may be read and run.
 pub(super) fn system() -> Vec<String> {
     SYSTEM.map(str::to_owned).into()
 }

@@ -33,10 +33,11 @@ const MASK: u16 = 0x10;
 // === impl AccessList ===
 
 impl AccessList {
-    /// The list of what was opened, also only as a place; `None` if its permission bits say all.
+    /// Returns the access control list of an open file, also one opened with `O_PATH`; `None` if its permission bits are
+    /// complete.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub(super) fn of(opened: impl AsFd) -> Result<Option<Self>, Errno> {
         // No descriptor of a mere place has attributes, but its path has.
         let itself = format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd());
@@ -51,7 +52,7 @@ impl AccessList {
         }
     }
 
-    /// What the owning group may do, as the three lowest bits. Nothing for a list that can't be read.
+    /// Permissions of the owning group, as the three lowest bits. `None` for a list that can't be read.
     pub(super) fn of_owning_group(&self) -> u32 {
         let permissions = |tag| self.permissions(tag);
         permissions(OWNING_GROUP).unwrap_or(0) & permissions(MASK).unwrap_or(0o7)
@@ -67,11 +68,11 @@ impl AccessList {
     }
 }
 
-/// Gives a new file the permissions of the file that it replaces: `mode`, and the list, if that one has one. It must not be wider open
-/// than `mode` before.
+/// Gives a new file the permissions of the file that it replaces: `mode`, and its access control list, if it has one. The
+/// new file must not be wider open than `mode` before.
 ///
 /// # Errors
-/// What the kernel says. A list that can't be given is no error: the group gets nothing then.
+/// The kernel's error. A list that can't be set is no error: the group gets nothing then.
 pub(super) fn give(to: &File, list: Option<&AccessList>, mode: u32) -> Result<(), Errno> {
     let mode = match list {
         Some(list) => match fsetxattr(to, ATTRIBUTE, &list.bytes, XattrFlags::empty()) {

@@ -1,7 +1,8 @@
 //! Applies a change set to the directory that it was made from.
 //!
-//! What gains trust there takes somebody's yes, or nothing is applied (`policy::handoff`). Nor is it if anything in the directory was touched since the copy was made: whoever did that would lose
-//! work. Each file is replaced atomically; a link the job has made is created as a link and never followed. What is touched while the
+//! A change that gains trust there takes an approval, or nothing is applied (`policy::handoff`). Nothing is applied either
+//! if a file concerned was touched in the directory since the copy was made: its author would lose work. Each file is
+//! replaced atomically; a link the job has made is created as a link and never followed. A file that is touched while the
 //! changes are written is left as it is ([`expected`](super::expected)).
 
 use super::baseline::Baseline;
@@ -34,7 +35,7 @@ pub enum ApplyError {
         /// The files.
         paths: Vec<PathBuf>,
     },
-    /// Somebody has to say yes first. Nothing was applied.
+    /// An approval is needed first. Nothing was applied.
     #[error("{} of the paths gain trust where they go, and nobody has said yes to that", findings.len())]
     Handoff {
         /// Which, and why.
@@ -68,8 +69,8 @@ pub fn apply(
     commit(set, copy, target, &mut Baseline::at(since), trust)
 }
 
-/// Applies the change set of a copy that somebody goes on to work in. What was applied is noted in its baseline, and
-/// after a failure the rest can be applied by doing this again.
+/// Applies the change set of a copy in which work goes on. The applied changes are noted in its baseline. After a failure,
+/// a second call applies the rest.
 ///
 /// # Errors
 /// [`ApplyError`]; see there what was applied.

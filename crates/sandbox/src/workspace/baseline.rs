@@ -1,7 +1,8 @@
-//! What the source of a copy is compared with before it is written to: nobody's work may be lost.
+//! Baseline with which the source of a copy is compared before it is written to, so that the work of others isn't lost.
 //!
-//! A file that was touched since the copy was made is somebody else's, unless a commit of this very copy touched it and
-//! nobody has since. A directory that was replaced since is recognised by its inode ([`directories`](super::directories)).
+//! A file that was touched since the copy was made is the work of others, unless a commit of this very copy touched it and
+//! it was not touched since. A directory that was replaced since is recognised by its inode
+//! ([`directories`](super::directories)).
 
 use super::directories::Directories;
 use super::imprint::Imprint;
@@ -19,12 +20,12 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
-/// When a copy was made, and what its commits have left in the source since.
+/// Time at which a copy was made, and the state that its commits have left in the source since.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Baseline {
     #[serde(flatten)]
     since: Since,
-    /// When the newest of the files that were copied was changed last, if that is earlier. Of a whole copy.
+    /// Latest modification of the files that were copied, if that is earlier. Only for a whole copy.
     #[serde(default)]
     newest_copied: Option<SystemTime>,
     #[serde(with = "as_pairs")]
@@ -32,7 +33,7 @@ pub struct Baseline {
     /// Directories of the source, as they were when the copy was made or a commit left them.
     #[serde(default)]
     directories: Directories,
-    /// What else there was when the copy was made, as far as it was looked at.
+    /// Further names that existed when the copy was made, as far as they were looked at.
     #[serde(default)]
     names: Names,
     /// The packed references of repositories, as they were when the copy was made or a commit left them.
@@ -50,11 +51,11 @@ pub struct Baseline {
     /// Files that are about to be replaced by a merge, and what they are then.
     #[serde(default, with = "as_pairs")]
     merging: HashMap<Vec<u8>, MergedContent>,
-    /// What a file is called in the source while it is written. Nobody inside knows it.
+    /// Temporary name of a file in the source while it is written. No program inside knows it.
     temporary: String,
 }
 
-/// How a file was left or found.
+/// State in which a file was left or found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp {
     inode: u64,
@@ -67,12 +68,12 @@ pub(super) struct Stamp {
 // === impl Baseline ===
 
 impl Baseline {
-    /// That of a copy that is made now.
+    /// Makes the baseline of a copy that is made now.
     pub fn now() -> Self {
         Self::of_moment(Since::now())
     }
 
-    /// That of a copy that was made then.
+    /// Makes the baseline of a copy that was made at that time.
     pub fn at(since: SystemTime) -> Self {
         Self::of_moment(Since::at(since))
     }
@@ -108,8 +109,8 @@ impl Baseline {
         Self { since: self.since.by_clock_of(source, own), directories, names, packed_references, ..self }
     }
 
-    /// Records the directories of the source at a path ([`Self::of_source`]). Nothing is recorded if it can't be opened: then only
-    /// times tell whether a directory was replaced.
+    /// Records the directories of the source at a path ([`Self::of_source`]). Nothing is recorded if it can't be opened:
+    /// then only times show if a directory was replaced.
     #[must_use]
     pub(crate) fn of_source_at(self, source: &HostPath, own: Option<&Stat>) -> Self {
         match Directory::open_meant(source) {
@@ -132,7 +133,7 @@ impl Baseline {
         self
     }
 
-    /// Whether somebody else has touched what is there now.
+    /// Returns true if another program has touched the file that is there now.
     pub(super) fn is_touched(&self, path: &Path, now: &Stat) -> bool {
         let stamp = Stamp::of(now);
         let is_after_copies = match FileType::from_raw_mode(now.st_mode) {
@@ -211,12 +212,12 @@ impl Baseline {
         self.making = bytes_of(paths).collect();
     }
 
-    /// Notes paths from which a commit is about to remove what is in the way, besides those of an attempt that was interrupted.
+    /// Notes paths from which a commit is about to remove obstacles, in addition to those of an interrupted attempt.
     pub(super) fn add_clearing<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) {
         self.clearing.extend(bytes_of(paths));
     }
 
-    /// Notes directories in which a commit is about to change names, besides those of an attempt that was interrupted.
+    /// Notes directories in which a commit is about to change names, in addition to those of an interrupted attempt.
     pub(super) fn add_writing<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) {
         self.writing.extend(bytes_of(paths));
     }
@@ -238,13 +239,13 @@ impl Baseline {
         self.writing.clear();
     }
 
-    /// Notes the files that are about to be merged; none once they are.
+    /// Notes the files that are about to be merged; an empty list once they are.
     pub(super) fn set_merging<'p>(&mut self, files: impl Iterator<Item = (&'p Path, MergedContent)>) {
         self.merging =
             files.map(|(path, content)| (path.as_os_str().as_bytes().to_owned(), content)).collect();
     }
 
-    /// What a file is if an interrupted attempt has merged it.
+    /// Returns the content of a file if an interrupted attempt has merged it.
     pub(super) fn merging(&self, path: &Path) -> Option<MergedContent> {
         self.merging.get(path.as_os_str().as_bytes()).copied()
     }
@@ -278,7 +279,7 @@ impl Stamp {
         (self.inode, self.size, self.modified_at) == (other.inode, other.size, other.modified_at)
     }
 
-    /// Returns true if it was taken of this file or directory, whatever was changed in it since.
+    /// Returns true if the stamp is of this file or directory, whatever was changed in it since.
     pub(super) fn is_of_inode(&self, now: &Stat) -> bool {
         self.inode == now.st_ino
     }
@@ -293,12 +294,12 @@ fn bytes_of<'p>(paths: impl Iterator<Item = &'p Path>) -> impl Iterator<Item = V
     paths.map(|path| path.as_os_str().as_bytes().to_owned())
 }
 
-/// When the content, or a directory's list of names, was changed last. A program can set it.
+/// Returns the time of the last change of the content, or of a directory's list of names (mtime). A program can set it.
 pub(super) fn modified_at(stat: &Stat) -> SystemTime {
     time(stat.st_mtime, stat.st_mtime_nsec)
 }
 
-/// When the inode was changed last, as by writing, renaming or changing its permissions.
+/// Returns the time of the last change of the inode (ctime), as by writing, renaming or changing its permissions.
 pub(super) fn changed_at(stat: &Stat) -> SystemTime {
     time(stat.st_ctime, stat.st_ctime_nsec)
 }

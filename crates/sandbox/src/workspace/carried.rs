@@ -1,8 +1,8 @@
-//! What of a change reaches the directory that it is applied to: files, directories and links, and of their permission bits the executable
-//! one, as in git.
+//! The parts of a change that reach the directory that it is applied to: files, directories and links, and of their
+//! permission bits the executable one, as in git.
 //!
-//! Pipes, sockets and devices are no part of a workspace: a program of the host that opens such a file waits, or talks to somebody. One in
-//! the place of a file is the deletion of that file.
+//! Pipes, sockets and devices are no part of a workspace: a program of the host that opens such a file blocks, or talks to
+//! another process. One in the place of a file is the deletion of that file.
 //!
 //! A sandbox can give its files any permissions. Taking them over would open a private file or directory of the host to other local
 //! users, which no diff shows. So a file that exists keeps its permissions, but for the executable bit; a new one gets at most
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Everything that makes a file executable.
+/// All bits that make a file executable.
 const EXECUTABLE: u32 = 0o111;
 
 /// The permission bits of a file or directory that exists in the source, after the change.
@@ -32,7 +32,8 @@ pub(super) fn of_existing(before: State, after: State) -> u32 {
     }
 }
 
-/// What a change makes of a file that is `now` in the target: if the run left the executable bit as it was, so does the change.
+/// Returns what a change makes of a file that is `now` in the target: if the run left the executable bit as it was, so does
+/// the change.
 pub(super) fn rebased(before: Option<State>, after: State, now: Option<State>) -> State {
     let is_file = |state: &State| state.kind == FileType::RegularFile;
     let (Some(before), Some(now), true) = (before.filter(is_file), now.filter(is_file), is_file(&after))
@@ -95,7 +96,8 @@ fn is_special(state: State) -> bool {
     !matches!(state.kind, FileType::RegularFile | FileType::Directory | FileType::Symlink)
 }
 
-/// The permission bits of a directory. What a list of its own gives to others than its owning group doesn't count for the group.
+/// Returns the permission bits of a directory. Rights that its own access control list gives to others than its owning
+/// group don't count for the group.
 fn mode_of(source: &Directory, directory: &Path) -> Result<u32, DirectoryError> {
     let opened = match directory.as_os_str().is_empty() {
         true => source.try_clone(),

@@ -27,7 +27,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use stored::StoredChange;
 
-/// What a job changed in its copy of a workspace, by path.
+/// Changes that a job made in its copy of a workspace, by path.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 #[serde(from = "Vec<StoredChange>", into = "Vec<StoredChange>")]
 pub struct ChangeSet {
@@ -36,27 +36,27 @@ pub struct ChangeSet {
     left_out: Vec<PathBuf>,
 }
 
-/// One path that is not what it was.
+/// A change at one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Changed {
-    /// What it was in the source.
+    /// State in the source.
     pub before: Option<State>,
-    /// What it is in the copy.
+    /// State in the copy.
     pub after: Option<State>,
-    /// Whether what it holds is the same, so that only its permission bits are others.
+    /// True if the content is the same, so that only the permission bits differ.
     pub same_content: bool,
 }
 
-/// Why the changes of a job can't be told.
+/// Why the changes of a job can't be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangesError {
-    /// There are too many to hold.
+    /// There are too many changes to hold.
     #[error(
         "the job changed more than {MOST_PATHS} paths, or these are longer than {MOST_PATH_BYTES} bytes \
          or {MOST_LEVELS} levels together"
     )]
     TooMany,
-    /// It left a path that the kernel takes in pieces only.
+    /// The job left a path that the kernel accepts only in pieces.
     #[error("the job left a path longer than a path may be")]
     TooLong,
     /// Something can't be read.
@@ -64,14 +64,14 @@ pub enum ChangesError {
     Directory(#[source] DirectoryError),
 }
 
-/// What a path is.
+/// State of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// Its type.
+    /// File type.
     pub kind: FileType,
-    /// Its permission bits.
+    /// Permission bits.
     pub mode: u32,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
@@ -82,20 +82,20 @@ struct Reading<'a> {
     changes: BTreeMap<PathBuf, Changed>,
     /// Paths that are too long.
     left_out: LeftOut,
-    /// What is in the way of whoever reads the layer.
+    /// Permissions that are in the way of reading the layer.
     closed: &'a mut Modes,
-    /// How many bytes of paths may still be held.
+    /// Maximum number of bytes of paths that may still be held.
     path_bytes_left: usize,
-    /// How many levels the other paths may still have.
+    /// Maximum number of levels that the other paths may still have.
     levels_left: usize,
     /// Directories of the layer still to be read, and whether they hide what the source has there.
     pending: Vec<(PathBuf, bool)>,
 }
 
-/// More changed paths than this are not told. Far more than a build leaves; a million take about 200 MB here.
+/// Maximum number of changed paths that are reported. Far more than a build leaves; a million take about 200 MB here.
 const MOST_PATHS: usize = 1_000_000;
 
-/// All names together. Deep directories name all that they are in, each of them again.
+/// Maximum size of all names together, in bytes. Deep directories name all that they are in, each of them again.
 const MOST_PATH_BYTES: usize = 256 << 20;
 
 /// The levels of all paths together. Each is opened from the top several times: without this limit thousands of files below
@@ -105,7 +105,7 @@ const MOST_LEVELS: usize = 20 * MOST_PATHS;
 // === impl ChangeSet ===
 
 impl ChangeSet {
-    /// Compares the layer with the source that it lies on. The permission bits are those that are applied ([`Self::carried`]).
+    /// Compares the layer with the source below it. The permission bits are those that are applied ([`Self::carried`]).
     ///
     /// # Errors
     /// [`ChangesError`] for whatever can't be read, and for more than can be held.
@@ -126,8 +126,8 @@ impl ChangeSet {
         Self::compare(source, upper, false, opened.modes())
     }
 
-    /// Compares a whole copy with the source that it was made from. What a copy leaves out is not missing: sockets,
-    /// pipes, devices; and what has become of the source meanwhile is nothing that was done to the copy.
+    /// Compares a whole copy with the source that it was made from. Files that a copy leaves out are not missing: sockets,
+    /// pipes, devices. Later changes of the source are no changes of the copy.
     ///
     /// # Errors
     /// [`ChangesError`] for whatever can't be read, and for more than can be held.
@@ -135,7 +135,8 @@ impl ChangeSet {
         Self::compare_copy(source, copy, made, &mut Modes::new())?.carried(source)
     }
 
-    /// The same while somebody works in the copy: what is opened up for it is noted, to be put back.
+    /// Reads the changes of a copy in which work goes on: permissions that are opened up for reading are noted, to be put
+    /// back.
     ///
     /// # Errors
     /// [`ChangesError`], as from [`Self::read_copy`].
@@ -165,7 +166,7 @@ impl ChangeSet {
         Ok(changed)
     }
 
-    /// Leaves out what nobody has done to the copy.
+    /// Leaves out differences that were not made in the copy.
     fn leave_out_others(
         &mut self,
         (source, copy): (&Directory, &Directory),
@@ -181,7 +182,7 @@ impl ChangeSet {
                     let source = source.stat(path)?;
                     copy.stat(path)?.is_some_and(|now| made.is_of_source(path, &now, source.as_ref()))
                 }
-                // It came to the source later. Where the directory that it came to was removed, that is told, too.
+                // It came to the source later. If the directory that it came to was removed, that is reported, too.
                 None => !made.has(path) && !path.ancestors().skip(1).any(is_gone),
             };
             if is_others {
@@ -245,7 +246,7 @@ impl ChangeSet {
         }
     }
 
-    /// Whether nothing changed.
+    /// Returns true if nothing changed.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.left_out.is_empty()
     }
@@ -256,7 +257,7 @@ impl ChangeSet {
         &self.left_out
     }
 
-    /// How many paths changed.
+    /// Returns the number of changed paths.
     pub fn len(&self) -> usize {
         self.changes.len()
     }
@@ -266,7 +267,7 @@ impl ChangeSet {
         self.changes.get(path)
     }
 
-    /// These changes.
+    /// Makes a set of these changes.
     pub(super) fn of<'p>(changes: impl Iterator<Item = (&'p Path, Changed)>) -> Self {
         let changes = changes.map(|(path, changed)| (path.to_owned(), changed)).collect();
         Self { changes, left_out: Vec::new() }
@@ -305,7 +306,7 @@ impl<'a> Reading<'a> {
         Ok(self.upper.open_up()?)
     }
 
-    /// How many names one directory may still have.
+    /// Returns the number of names that one directory may still have.
     fn room(&self) -> usize {
         MOST_PATHS.saturating_sub(self.changes.len())
     }
@@ -364,7 +365,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Everything that the source has below `below`, except what the layer names there itself.
+    /// Notes everything that the source has below `below`, except what the layer names there itself.
     fn note_vanished(&mut self, top: &Path, named: &[Name]) -> Result<(), ChangesError> {
         let mut vanished = vec![top.to_owned()];
         while let Some(below) = vanished.pop() {
@@ -391,7 +392,8 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// What was opened for writing is in the layer even if it is still the same; so is every directory on the way.
+    /// Compares contents. A file that was opened for writing is in the layer even if its content is still the same, as is
+    /// every directory on the way.
     fn compare_content(&mut self) -> Result<(), ChangesError> {
         for (path, changed) in &mut self.changes {
             changed.same_content = match (changed.before, changed.after) {
@@ -434,7 +436,7 @@ impl Changed {
         }
     }
 
-    /// What happened, as results name it.
+    /// Returns the kind of change, as results name it.
     pub fn change(&self) -> Change {
         match (self.before, self.after) {
             (None, _) => Change::Created,
@@ -453,7 +455,7 @@ impl Changed {
 impl State {
     pub(super) fn of(stat: &Stat) -> Self {
         let kind = FileType::from_raw_mode(stat.st_mode);
-        // The size of a directory says nothing about it.
+        // The size of a directory is meaningless.
         let size = if kind == FileType::Directory { 0 } else { stat.st_size.unsigned_abs() };
         Self { kind, mode: stat.st_mode & 0o777, size }
     }

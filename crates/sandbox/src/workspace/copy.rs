@@ -16,7 +16,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// More names than this in one directory are nobody's workspace.
+/// Maximum number of names in one directory of a workspace.
 const MOST_NAMES: usize = 1_000_000;
 /// The permissions that are copied: never the set-id bits.
 const PERMISSIONS: u32 = 0o777;
@@ -25,14 +25,15 @@ const PERMISSIONS: u32 = 0o777;
 #[derive(Debug, thiserror::Error)]
 #[error("can't copy {}", path.display())]
 pub(crate) struct CopyError {
-    /// Its path in the workspace.
+    /// Path in the workspace.
     pub(crate) path: PathBuf,
     /// Why.
     #[source]
     pub(crate) source: io::Error,
 }
 
-/// Copies everything in a directory to an empty one, and says what was made. It belongs to the owner, if only root may say so.
+/// Copies everything in a directory to an empty one, and returns what was made. It belongs to `owner`, if the process is
+/// root, which alone can set that.
 pub(crate) fn tree(from: &Directory, to: &Directory, owner: Identity) -> Result<Imprint, CopyError> {
     // Directories get their permissions last: one that may not be written couldn't be filled.
     let mut pending = vec![PathBuf::from(".")];
@@ -48,7 +49,7 @@ pub(crate) fn tree(from: &Directory, to: &Directory, owner: Identity) -> Result<
         let copy = to.open(&path).map_err(|error| failed(&path)(error.into()))?;
         for name in source.names(MOST_NAMES).map_err(|error| failed(&path)(error.into()))? {
             let child = Path::new(OsStr::from_bytes(name.name.as_bytes()));
-            // Before it is read: whoever changes it meanwhile has made it another.
+            // Before it is read: a program that changes it meanwhile has made it another file.
             let Ok(was) = statat(&source, child, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             if !one((&source, &copy), child, name.kind, maker).map_err(failed(&path.join(child)))? {
                 continue;
@@ -200,7 +201,7 @@ mod tests {
         }
         let open = |directory: &tempfile::TempDir| Directory::open_host(directory.path()).unwrap();
         let imprint = tree(&open(&from), &open(&to), own()).unwrap();
-        // What somebody does to the source.
+        // Changes that another program makes to the source.
         fs::write(from.path().join("written"), "three\n").unwrap();
         fs::remove_file(from.path().join("removed")).unwrap();
         fs::create_dir(from.path().join("came")).unwrap();

@@ -37,16 +37,16 @@ const LONGEST_COMPARISON: Duration = Duration::from_secs(10);
 /// The old and the new tree of a change set.
 type Trees<'a> = (&'a Directory, &'a Directory);
 
-/// How much of a file there is room for in a diff.
+/// Space for a file's content in a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
-    /// For its content.
+    /// Space for its content.
     Content,
-    /// For its name; no diff has room for the content.
+    /// Space for its name; no diff has room for the content.
     Large,
-    /// For its name.
+    /// Space for its name only.
     Name,
-    /// For nothing.
+    /// No space.
     Nothing,
 }
 
@@ -86,13 +86,13 @@ pub fn render(
     Ok(rendered)
 }
 
-/// Names what a change set changes without showing it.
+/// Returns the paths that a change set changes, without their contents.
 pub fn listed<'c>(changes: impl Iterator<Item = (&'c Path, &'c Changed)>) -> WorkspaceChanges {
     let files = lines(changes).iter().map(|line| line.as_contract(None)).collect();
     WorkspaceChanges { files, ..WorkspaceChanges::default() }
 }
 
-/// The files whose new content [`render`] doesn't show in full.
+/// Returns the files whose new content [`render`] doesn't show in full.
 ///
 /// # Errors
 /// [`DirectoryError`] for whatever can't be read.
@@ -156,14 +156,16 @@ fn contents_size(changed: &Changed) -> u64 {
     }
 }
 
-/// Whether it is Git's index or an object: a person can't read them. A change of what Git goes by takes a yes of its own.
+/// Returns true if it is Git's index or an object, which a person can't read. A change of the files that Git goes by takes
+/// an approval of its own.
 fn is_data_of_git(path: &Path) -> bool {
     let mut parts = path.iter();
     parts.next().is_some_and(|first| first == ".git")
         && parts.next().is_some_and(|second| second == "index" || second == "objects")
 }
 
-/// What a change writes that has a content; `None` for one that removes something or changes permissions alone.
+/// Returns the new state of a change that writes content; `None` for one that removes something or changes only
+/// permissions.
 fn new_content(changed: &Changed) -> Option<State> {
     changed.after.filter(|after| after.kind != FileType::Directory && !changed.same_content)
 }
@@ -244,7 +246,7 @@ fn contents(
     Ok(old.zip(new))
 }
 
-/// The text of a file, empty for none; nothing for what a diff can't show.
+/// Returns the text of a file, empty for no file; `None` for content that a diff can't show.
 fn content(
     directory: &Directory,
     path: &Path,

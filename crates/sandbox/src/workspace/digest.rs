@@ -111,10 +111,10 @@ impl FromStr for ReviewDigest {
 /// A hash of content.
 type ContentHash = [u8; 32];
 
-/// Of what has no content that a digest could cover: nothing, a directory, a pipe.
+/// Content hash of a path without content that a digest could cover: none, a directory, a pipe.
 const ABSENT: ContentHash = [0; 32];
 
-/// Of old content that can't be read.
+/// Content hash of old content that can't be read.
 const UNREADABLE: ContentHash = [0xff; 32];
 
 fn before(path: &Path, changed: &Changed, source: &Directory) -> ContentHash {
@@ -179,7 +179,7 @@ fn add_side(hash: &mut Sha256, state: Option<State>, content: ContentHash) {
     hash.update(content);
 }
 
-/// One letter for each type, as `ls` has them.
+/// Returns one letter for each file type, as `ls` does.
 fn tag(kind: FileType) -> u8 {
     match kind {
         FileType::RegularFile => b'f',

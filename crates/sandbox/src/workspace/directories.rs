@@ -36,7 +36,7 @@ pub(super) struct Replaced<'a> {
     target: &'a Directory,
     baseline: &'a Baseline,
     mount: Option<u64>,
-    /// What was found, by path.
+    /// Results so far, by path.
     found: BTreeMap<PathBuf, bool>,
 }
 
@@ -165,7 +165,7 @@ impl<'a> Replaced<'a> {
     }
 }
 
-/// Identifies the mount that a directory is on; on a kernel that doesn't tell, its device.
+/// Identifies the mount that a directory is on; by its device, on a kernel that doesn't report mount ids.
 fn mount_of(directory: &Directory) -> Result<u64, Errno> {
     let stat = statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
     match StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::MNT_ID) {

@@ -1,7 +1,7 @@
-//! Drift: what something else than a run has changed in the source of its copy since the copy was made.
+//! Drift: changes in the source of a copy that others than the run have made since the copy was made.
 //!
-//! A copy that lies on its source as an overlay is no snapshot. A later change of the source shows in it, so a person
-//! must be told of it before changes are applied.
+//! A copy that is an overlay on its source is no snapshot. A later change of the source shows in it, so a person must see
+//! that before changes are applied.
 
 use super::baseline::Baseline;
 use super::changes::{State, same_content};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub struct Drift {
     /// The paths, sorted. For a directory: a name in it was added or removed, or it was replaced.
     pub paths: Vec<(PathBuf, bool)>,
-    /// Whether there are more paths, or the source was too large to look at all of it.
+    /// True if there are more paths, or the source was too large to look at all of it.
     pub is_cut: bool,
 }
 

@@ -23,13 +23,13 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Why a tree was not carried over. What was is left for whoever owns it to clear away.
+/// Why a tree was not duplicated. Its owner has to clear away what was written.
 #[derive(Debug, thiserror::Error)]
 pub enum DuplicateError {
-    /// There is more in it than may be.
+    /// The tree exceeds the limits.
     #[error("the workspace holds more than {most_bytes} bytes of changes, or more than {MOST_NAMES} files")]
     TooMuch {
-        /// As many bytes were allowed.
+        /// Maximum number of bytes that were allowed.
         most_bytes: u64,
     },
     /// Something can't be read.
@@ -38,7 +38,7 @@ pub enum DuplicateError {
     /// Something can't be made.
     #[error("can't make {}", path.display())]
     Make {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         #[source]
@@ -46,7 +46,7 @@ pub enum DuplicateError {
     },
 }
 
-/// As many names are carried over.
+/// Maximum number of names that are duplicated.
 const MOST_NAMES: usize = 1_000_000;
 
 /// The kernel's own limits for the names of all attributes of a file, and for the value of one.
@@ -55,8 +55,8 @@ const LARGEST_ATTRIBUTES: usize = 64 << 10;
 /// Attributes that belong to the place and not to what is in it.
 const LEFT_BEHIND: [&[u8]; 1] = [b"user.overlay.uuid"];
 
-/// Carries everything below `from` to `to`, which is empty and belongs to `owner`, and in which nobody else is at work.
-/// At most so many bytes are written; what is shared costs none.
+/// Duplicates everything below `from` in `to`, which is empty and belongs to `owner`, and in which no other program is at
+/// work. At most that many bytes are written; shared data costs none.
 ///
 /// # Errors
 /// [`DuplicateError`] for the first thing that can't be carried over.
@@ -97,14 +97,14 @@ struct Duplicating<'a> {
     to: &'a Directory,
     owner: Identity,
     opened: Opened<'a>,
-    /// Where files with several names were put first, by device and inode.
+    /// First path of each file with several names, by device and inode.
     links: HashMap<(u64, u64), PathBuf>,
     /// Directories that are made, parents first: their permissions and times come last.
     directories: Vec<(PathBuf, Stat)>,
     pending: Vec<PathBuf>,
     names_left: usize,
     bytes_left: u64,
-    /// Whether the file system has not yet refused to share data.
+    /// True as long as the file system has not refused to share data.
     can_share: bool,
     attributes: Attributes,
 }
@@ -115,7 +115,7 @@ struct Attributes {
     value: Vec<u8>,
 }
 
-/// One name, and the directories that it is in.
+/// A name, and the directories that it is in.
 struct Place<'a> {
     from: &'a Directory,
     to: &'a Directory,
@@ -155,7 +155,7 @@ impl Duplicating<'_> {
     }
 
     fn carry(&mut self, place: &Place<'_>) -> Result<(), DuplicateError> {
-        // Gone meanwhile: somebody works there in spite of everything.
+        // It is gone: a program works there in spite of everything.
         let Some(stat) = place.from.stat(place.name)? else { return Ok(()) };
         opened::note(self.opened.modes(), place.path, &stat);
         let kind = FileType::from_raw_mode(stat.st_mode);
@@ -209,7 +209,7 @@ impl Duplicating<'_> {
             .map_err(failed(place.path))
     }
 
-    /// As its owner: the name may have something else by now.
+    /// Sets the times as the owner: the name may stand for another file by now.
     fn set_times(&self, place: &Place<'_>, stat: &Stat) -> Result<(), DuplicateError> {
         self.make(place, |to, name| Ok(utimensat(to, name, &times(stat), AtFlags::SYMLINK_NOFOLLOW)?))
     }
@@ -247,7 +247,7 @@ impl Duplicating<'_> {
 // === impl Attributes ===
 
 impl Attributes {
-    /// Everything that a user may attach to a file.
+    /// Copies everything that a user may attach to a file.
     fn copy(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> std::io::Result<()> {
         let Self { names, value } = self;
         let length = match flistxattr(from, &mut names[..]) {

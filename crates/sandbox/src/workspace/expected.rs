@@ -1,5 +1,5 @@
-//! What a target holds where changes are written to it, as it was when conflicts were looked for; and the moves by which a file
-//! that another program has saved there since is not lost.
+//! State of a target when conflicts were looked for, checked again when changes are written to it; and the moves by which a
+//! file that another program has saved there since is not lost.
 //!
 //! ```text
 //! replace ─► looked at ─► exchanged with the new file ─► what came out is looked at ─► deleted
@@ -7,7 +7,8 @@
 //! remove  ─► looked at ─► moved aside ─► what was moved is looked at ─► deleted
 //!                └► another ─► left          └► another ─► moved back
 //! ```
-//! Where a file system can't exchange two names or refuse to replace one, a file is only looked at right before it is replaced.
+//! On a file system that can't exchange two names or refuse to replace one, a file is only looked at right before it is
+//! replaced.
 
 use super::baseline::Stamp;
 use super::owned::is_same;
@@ -20,20 +21,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// What a target holds at the paths of a change set.
+/// Expected state of a target at the paths of a change set.
 #[derive(Debug, Default)]
 pub(super) struct Expectations {
     found: BTreeMap<PathBuf, Found>,
 }
 
-/// What is expected at one path.
+/// Expected state of one path.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Expected {
     /// Whatever is there is replaced.
     Anything,
-    /// Nothing.
+    /// No file.
     Nothing,
-    /// What was found there.
+    /// The file that was found there.
     This(Found),
 }
 
@@ -41,7 +42,7 @@ pub(super) enum Expected {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     stamp: Stamp,
-    /// Whether it has other names. A change at one of these changes the inode that it has, too.
+    /// True if it has other names. A change at one of these changes the inode that it has, too.
     has_other_names: bool,
 }
 
@@ -65,7 +66,8 @@ impl Expectations {
         }
     }
 
-    /// What is expected at a path. One that was not noted is expected to hold nothing, so nothing that is there is replaced.
+    /// Returns the expected state of a path. A path that was not noted is expected to hold nothing, so no file there is
+    /// replaced.
     pub(super) fn at(&self, path: &Path) -> Expected {
         self.found.get(path).map_or(Expected::Nothing, |found| Expected::This(*found))
     }
@@ -84,7 +86,7 @@ impl Expected {
         }
     }
 
-    /// Returns true if what is at a path now is the file or directory that was found there, whatever was changed in it.
+    /// Returns true if a path still has the file or directory that was found there, whatever was changed in it.
     pub(super) fn is_inode(&self, now: &Stat) -> bool {
         match self {
             Self::Anything => true,
@@ -165,7 +167,7 @@ impl Found {
         now.st_mode & 0o7777 == mode && self.stamp.has_content_of(&Stamp::of(now))
     }
 
-    /// Puts `made` in the place of what was found. If something else is there, it stays.
+    /// Replaces the file that was found by `made`. If something else is there, it stays.
     fn exchange(
         &self,
         (directory, temporary): (&Directory, &str),
@@ -179,7 +181,8 @@ impl Found {
         }
     }
 
-    /// Puts `made` in the place of what has the name now. If that is not what was found after all, it gets its name back.
+    /// Replaces the current holder of the name by `made`. If that is not the file that was found after all, it gets its
+    /// name back.
     fn swap_in(
         &self,
         (directory, temporary): (&Directory, &str),

@@ -1,4 +1,5 @@
-//! Where the data of a file is. A program may leave a file of which a disk's worth is holes: nothing on the host reads a hole.
+//! Positions of the data in a sparse file. A program may leave a file with holes the size of a disk: nothing on the host
+//! reads a hole.
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -7,13 +8,14 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// How much is compared at once.
+/// Number of bytes compared at once.
 const PIECE: u64 = 64 << 10;
 
-/// The next data at or behind `at`, up to `size`. `None` if nothing but a hole is left. The position of the file changes.
+/// Returns the next data at or behind `at`, up to `size`. `None` if nothing but a hole is left. The position of the file
+/// changes.
 ///
 /// # Errors
-/// That of the kernel.
+/// The kernel's error.
 pub(super) fn next(file: &File, at: u64, size: u64) -> io::Result<Option<Range<u64>>> {
     let data = match seek(file, SeekFrom::Data(at)) {
         Ok(data) if data < size => data,
@@ -28,7 +30,7 @@ pub(super) fn next(file: &File, at: u64, size: u64) -> io::Result<Option<Range<u
 /// Returns true if two files have the same content. Bytes are read only where one of the two has data.
 ///
 /// # Errors
-/// That of reading, also where a file became shorter meanwhile.
+/// The error of reading, also where a file became shorter meanwhile.
 pub(super) fn are_same(one: &File, other: &File) -> io::Result<bool> {
     let size = one.metadata()?.len();
     if other.metadata()?.len() != size {

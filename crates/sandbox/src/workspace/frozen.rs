@@ -38,7 +38,7 @@ pub enum FreezeError {
     /// A changed file can't be copied.
     #[error("can't copy the changed file {}", path.display())]
     Copy {
-        /// Its path in the workspace.
+        /// Path in the workspace.
         path: PathBuf,
         /// Why.
         #[source]
@@ -53,9 +53,10 @@ const NO_ROOM: &str =
 struct Freezing<'a> {
     copy: &'a Directory,
     tree: &'a Directory,
-    /// How much more may be copied: programs decide how much there is, and the disk is also for others.
+    /// Maximum number of bytes that may still be copied: programs decide how much there is, and the disk is also for
+    /// others.
     bytes_left: u64,
-    /// Where a file that has several names is in the tree.
+    /// Path, in the tree, of each file with several names.
     links: HashMap<(u64, u64), PathBuf>,
 }
 
@@ -169,7 +170,7 @@ impl Frozen {
         self.digest
     }
 
-    /// The changes as a person reads them.
+    /// Renders the changes for a person.
     ///
     /// # Errors
     /// [`DirectoryError`] for whatever can't be read.
@@ -177,7 +178,8 @@ impl Frozen {
         diff::render(&self.set, source, &self.tree)
     }
 
-    /// What is left to be applied after an interrupted attempt: without the changes that the source has already.
+    /// Returns the changes that are left to be applied after an interrupted attempt: without those that the source has
+    /// already.
     ///
     /// # Errors
     /// [`DirectoryError`] for whatever can't be read.
@@ -364,7 +366,7 @@ mod tests {
         commit(frozen.set(), frozen.tree(), &open(&source), &mut made_later(), &Trust::default()).unwrap();
         let now = |name: &str| source.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(["private", "key", "untouched", "private/new"].map(now), [0o700, 0o600, 0o640, 0o600]);
-        // The control: the executable bit is carried, shown as a change of mode, and takes a yes.
+        // The control: the executable bit is carried, shown as a change of mode, and needs an approval.
         mode(&layer, "untouched", 0o777);
         let [_, _, tree] = places();
         let frozen = freeze(

@@ -1,13 +1,13 @@
-//! How much the directories that a sandbox may write to on the host's disk have grown since it was made.
+//! Growth of the directories on the host's disk that a sandbox may write to, since it was made (disk quota).
 //!
-//! The kernel has no limit for a directory that works on every file system. So it is looked, the more often the less is
-//! left: first at what is free on the whole file system, in bytes and in files, which costs nothing, and only if that has
-//! become less at every file. What was deleted and is still held counts too. What is held in ways that nobody can look into,
-//! such as a descriptor that was sent and not received, shows in that the file system has lost more than is found. Others
-//! may have taken that. So it counts if the sandbox has written more than it may have, or if it holds something out of
-//! sight at several looks in a row, for which it is stopped.
+//! The kernel has no quota for a directory that works on every file system. So the directories are measured, more often the
+//! less space is left. First comes the free space of the whole file system, in bytes and in files, which costs nothing.
+//! Only if it has shrunk, every file is looked at. Files that were deleted and are still held open count too. What is held
+//! out of sight, such as a descriptor that was sent and not received, shows as a loss of the file system beyond what is
+//! found. Others may have taken that space. So it counts if the sandbox has written more than its quota, or if it holds
+//! something out of sight at several looks in a row, for which it is stopped.
 //!
-//! However much it may write, it leaves a reserve of the disk to the host ([`Room`]).
+//! Whatever its quota, it leaves a reserve of the disk to the host ([`Room`]).
 
 mod processes;
 mod standstill;
@@ -31,19 +31,19 @@ pub struct Growth {
     most_bytes: u64,
     bytes_at_first: u64,
     free_at_first: Free,
-    /// So many files are not looked at.
+    /// Maximum number of files that are looked at.
     most_files: usize,
     last: Option<Last>,
     next_look: Instant,
-    /// Since when what its processes hold can't be looked at.
+    /// Time since which the files that its processes hold can't be looked at.
     unseen_since: Option<Instant>,
-    /// How often in a row it may have held something out of sight.
+    /// Number of looks in a row at which it may have held something out of sight.
     suspicions: u32,
-    /// What others had taken when it held nothing out of sight, and when that was.
+    /// Space that others had taken when it held nothing out of sight, and the time of that.
     excused: Option<(u64, Instant)>,
 }
 
-/// How much a directory has grown.
+/// Growth of a directory.
 #[derive(Debug)]
 pub(crate) struct Grown {
     tree: [Directory; 1],
@@ -51,18 +51,18 @@ pub(crate) struct Grown {
     free_at_first: Option<u64>,
 }
 
-/// What was found when every file was looked at.
+/// Result of the last look at every file.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     at: Instant,
     took: Duration,
     grown: u64,
-    /// What the file system had lost then.
+    /// Loss of the file system at that time.
     lost: u64,
     is_whole: bool,
 }
 
-/// What there is left of file systems.
+/// Free space and files of file systems.
 #[derive(Debug, Clone, Copy)]
 struct Free {
     bytes: u64,
@@ -70,28 +70,28 @@ struct Free {
     files: u64,
 }
 
-/// What the file systems have lost since the sandbox was made.
+/// Loss of the file systems since the sandbox was made.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lost {
     bytes: u64,
     files: u64,
 }
 
-/// What the files of a tree take.
+/// Disk usage of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Measured {
     bytes: u64,
-    /// Whether everything could be looked at.
+    /// True if everything could be looked at.
     is_whole: bool,
 }
 
 /// No disk takes more than this in a second.
 const FASTEST_BYTES: u64 = 2 << 30;
 
-/// What a file takes at least: its name and its inode.
+/// Minimum disk usage of a file, in bytes: its name and its inode.
 const SMALLEST_FILE_BYTES: u64 = 1 << 10;
 
-/// So many files are not looked at.
+/// Maximum number of files that are looked at.
 const MOST_FILES: usize = 4_000_000;
 
 /// A process that is just being started can't be looked at, which takes its time on a busy machine.
@@ -100,7 +100,7 @@ const LONGEST_UNSEEN: Duration = Duration::from_millis(500);
 /// A program may just be passing a descriptor on.
 const MOST_SUSPICIONS: u32 = 3;
 
-/// What others have taken, they may give back, and the sandbox take.
+/// Time for which losses caused by others are excused: others may give the space back, and the sandbox take it.
 const LONGEST_EXCUSED: Duration = Duration::from_secs(10);
 
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
@@ -109,10 +109,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Others on the same file system may delete what the sandbox fills up again.
 const LONGEST_UNMEASURED: Duration = Duration::from_secs(5);
 
-/// Whoever takes longer to be measured than this is measured beside the others.
+/// A sandbox that takes longer to measure is measured on a thread of its own.
 const LONG: Duration = Duration::from_millis(50);
 
-/// How many bytes of disk the files of a tree take, as far as it may be read.
+/// Returns the bytes of disk that the files of a tree take, as far as it may be read.
 pub(crate) fn bytes_of(tree: Directory) -> u64 {
     measure_all(&[tree], MOST_FILES).map_or(0, |measured| measured.bytes)
 }
@@ -129,7 +129,7 @@ impl Grown {
         Self { tree, bytes_at_first, free_at_first }
     }
 
-    /// By so many bytes; by as much as the file system has lost, where not everything can be looked at.
+    /// Returns the growth in bytes; where not everything can be looked at, the loss of the file system.
     pub(crate) fn bytes(&self) -> u64 {
         let now = measure_all(&self.tree, MOST_FILES).unwrap_or_default();
         let found = now.bytes.saturating_sub(self.bytes_at_first);
@@ -144,7 +144,7 @@ impl Grown {
 // === impl Growth ===
 
 impl Growth {
-    /// Begins to look after directories that may take so much more together than they do now.
+    /// Begins to watch directories that may grow together by that many bytes.
     ///
     /// # Errors
     /// [`DirectoryError`] when it can't be measured.
@@ -167,18 +167,18 @@ impl Growth {
         })
     }
 
-    /// When it is to be looked at again.
+    /// Returns the time of the next look.
     pub fn next_look(&self) -> Instant {
         self.next_look
     }
 
-    /// Whether to look at it takes its time.
+    /// Returns true if measuring it takes long.
     pub fn takes_long(&self) -> bool {
         self.last.is_some_and(|last| last.took > LONG)
     }
 
-    /// Whether it has outgrown what it may take. What can't be measured, twice or for longer than a moment, is taken to be as large
-    /// as the file system has lost; and so is all of it without a sandbox whose processes can be looked at.
+    /// Returns true if it has exceeded its quota. A tree that can't be measured, twice or for longer than a moment, counts
+    /// as everything that the file system has lost. So does all of it without a sandbox whose processes can be looked at.
     pub fn has_outgrown(&mut self, sandbox: Option<&Handle>) -> bool {
         let now = free(&self.trees).unwrap_or(Free { bytes: 0, files: 0 });
         let lost = Lost {
@@ -199,15 +199,15 @@ impl Growth {
         grown > most
     }
 
-    /// What is left of the disk; nothing, where that can't be told.
+    /// Returns the space left on the disk; no space where that can't be determined.
     fn room(&self) -> Room {
         let rooms = self.trees.iter().map(Room::of);
         let none = Room { available_bytes: 0, reserve_bytes: 1 };
         rooms.map(|room| room.unwrap_or(none)).min_by_key(|room| room.available_bytes).unwrap_or(none)
     }
 
-    /// As much as it can have grown at most since it was measured; nothing if it is to be measured again. Looking at every
-    /// file must not become the work itself, unless it may have outgrown.
+    /// Returns the maximum growth since it was last measured; `None` if it is to be measured again. A look at every file
+    /// must not become the main work, unless the quota may be exceeded.
     fn estimate(&self, lost: u64, room: Room) -> Option<u64> {
         let last = self.last?;
         let grown = last.grown.saturating_add(lost.saturating_sub(last.lost));
@@ -238,7 +238,7 @@ impl Growth {
         grown
     }
 
-    /// Whether what its processes hold can't be looked at for longer than it takes to start one.
+    /// Returns true if the files that its processes hold can't be looked at for longer than it takes to start a process.
     fn is_long_unseen(&mut self, is_seen: bool, now: Instant) -> bool {
         if is_seen {
             self.unseen_since = None;
@@ -247,7 +247,7 @@ impl Growth {
         now.duration_since(*self.unseen_since.get_or_insert(now)) >= LONGEST_UNSEEN
     }
 
-    /// How much of what the file system has lost, and nothing explains, is the sandbox's, beyond what was seen to be held.
+    /// Returns how much of the file system's unexplained loss is the sandbox's, beyond what was seen to be held.
     fn out_of_sight(&mut self, sandbox: &Handle, seen_bytes: u64, unexplained: u64) -> u64 {
         let is_excused = |(excused, at): (u64, Instant)| {
             at.elapsed() < LONGEST_EXCUSED && unexplained <= excused.saturating_add(self.most_bytes / 4)
@@ -275,7 +275,7 @@ impl Growth {
 // === impl Lost ===
 
 impl Lost {
-    /// In bytes: those of files that hold nothing, too.
+    /// Returns the loss in bytes, including that of empty files.
     fn with_files(self) -> u64 {
         self.bytes.saturating_add(self.files.saturating_mul(SMALLEST_FILE_BYTES))
     }
@@ -286,7 +286,7 @@ fn pause(left_bytes: u64) -> Duration {
     Duration::from_millis(milliseconds).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
 }
 
-/// What is free on the file systems of all, one that several are on counted for each of them.
+/// Returns the free space on the file systems of all trees. A file system with several trees counts once for each of them.
 fn free(trees: &[Directory]) -> Result<Free, DirectoryError> {
     let none = Free { bytes: 0, files: 0 };
     let all = trees.iter().try_fold(none, |all, tree| {
@@ -304,7 +304,7 @@ fn measure_all(trees: &[Directory], most_files: usize) -> Result<Measured, Direc
     })
 }
 
-/// What the files of a tree take. Depth costs nothing: a directory is let go of when its last part is looked at.
+/// Measures the disk usage of a tree. Depth costs nothing: a directory is closed once its last entry is looked at.
 fn measure(tree: &Directory, most_files: usize) -> Result<Measured, DirectoryError> {
     let mut measured = Measured { bytes: 0, is_whole: true };
     let mut files = 0;

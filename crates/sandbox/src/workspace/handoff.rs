@@ -1,4 +1,5 @@
-//! What of a change set gains trust in the tree that it is applied to (`policy::handoff`), also by what Git writes there from its data.
+//! Review of a change set for paths that gain trust in the tree that it is applied to (`policy::handoff`), also through
+//! what Git writes there from its data.
 
 mod git_content;
 mod index;
@@ -24,16 +25,16 @@ use std::ffi::CString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What was looked at.
+/// Result of a review.
 #[derive(Debug)]
 pub struct Reviewed {
-    /// The paths that take somebody's yes.
+    /// Paths that need an approval.
     pub findings: Vec<Finding>,
-    /// Where links lead that were looked at: somebody may have made them lead elsewhere since.
+    /// Targets of the links that were looked at: another program may have changed them since.
     pub(super) links: Links,
 }
 
-/// What links say, by their paths.
+/// Targets of links, by their paths.
 pub(super) type Links = BTreeMap<PathBuf, CString>;
 
 /// Looks at a change set by its names, by the links of the target that lead to them, and by what the host obeys at the moment.
@@ -67,7 +68,7 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
     let directories = directories_alone(set);
     for (path, changed) in set.iter() {
         let is_alone = directories.contains(path);
-        // What it was where it goes says enough by its kind; where its link has led doesn't count any more.
+        // The previous entry is described well enough by its kind; its link target doesn't count any more.
         let before = changed.before.map(|before| entry(before, String::new(), is_alone));
         let says = links.get(path).map(|says| says.to_string_lossy().into_owned());
         let after = changed.after.map(|after| entry(after, says.unwrap_or_default(), is_alone));
@@ -77,14 +78,14 @@ pub fn review(set: &ChangeSet, copy: &Directory, target: &Directory) -> Result<R
         let matched = path.to_string_lossy();
         let touched = Touched { path: &matched, before, after, is_new_git_object, is_compiled };
         let mut found = policy::review_in_tree([touched], &context);
-        // The rules read replacement characters for what is not UTF-8. A person is told paths apart.
+        // The rules read replacement characters for what is not UTF-8. For a person, different paths must look different.
         let named = untrusted::name(path);
         found
             .iter_mut()
             .filter(|finding| finding.path == matched)
             .for_each(|finding| finding.path.clone_from(&named));
         if is_alone && changed.as_shown().is_empty() {
-            // As it is listed, and so that a yes to all that is in it covers it.
+            // As it is listed, and so that an approval of all that is in it covers it.
             let own = found.iter_mut().filter(|finding| finding.path == named);
             own.for_each(|finding| finding.path.push('/'));
         }
@@ -139,7 +140,7 @@ fn links_of(set: &ChangeSet, copy: &Directory) -> Result<Links, DirectoryError> 
     links.map(|(path, _)| Ok((path.to_owned(), copy.read_link(path)?))).collect()
 }
 
-/// Why it can't be told what leads to the changes, if it can't.
+/// Returns why it can't be determined what leads to the changes, if it can't.
 fn unresolved(context: &TreeContext, set: &ChangeSet) -> Option<String> {
     // Those that are changed have findings of their own.
     let link = context.unresolved().find(|link| set.get(Path::new(link)).is_none())?;

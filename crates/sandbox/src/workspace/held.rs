@@ -3,14 +3,14 @@
 use crate::directory::Directory;
 use belljar_confine::plan::Identity;
 
-/// A workspace by its descriptors. Whoever works in the sandbox may change everything meanwhile.
+/// A workspace by its descriptors. Programs in the sandbox may change everything meanwhile.
 #[derive(Debug)]
 pub struct HeldWorkspace {
-    /// As the sandbox sees it; only a place to begin paths at.
+    /// The workspace as the sandbox sees it; only a place to begin paths at.
     pub shown: Directory,
-    /// What it is made of, if it is a copy.
+    /// Layers of the workspace, if it is a copy.
     pub layers: Option<Layers>,
-    /// Who the sandbox is on the host, and who owns what is made in it.
+    /// User of the sandbox on the host, and owner of the files that are made in it.
     pub owner: Identity,
 }
 

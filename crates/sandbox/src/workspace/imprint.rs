@@ -1,8 +1,8 @@
-//! What a copy was when it was made. Its source may go on changing: what stands in the copy as it was is nobody's change.
+//! State of a copy when it was made. Its source may go on changing: a file that is in the copy as it was is not a change.
 //!
-//! That nobody has touched it is told by its inode and by when it was changed last, which nobody inside can set; but what is
-//! written by a mapping shows there late. So it counts only where the source is another than it was: a difference that the
-//! source has not made is the copy's.
+//! An untouched file is recognised by its inode and its change time (ctime), which no program inside can set. A write
+//! through a mapping shows there late. So the record counts only where the source differs from its earlier state: a
+//! difference that the source has not made is the copy's.
 
 use super::baseline;
 use crate::directory::{Directory, DirectoryError};
@@ -14,24 +14,24 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Everything in a copy, as it was made.
+/// State of everything in a copy, as it was made.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 #[serde(from = "Vec<(Vec<u8>, Mark)>", into = "Vec<(Vec<u8>, Mark)>")]
 pub struct Imprint {
     marks: BTreeMap<PathBuf, Mark>,
 }
 
-/// How something was copied.
+/// State in which a file was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
     copy: Stamp,
     source: Stamp,
 }
 
-/// By what one tells that nobody has touched something.
+/// Evidence that a file was not touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Stamp {
-    /// What is in a directory is told by itself.
+    /// The entries of a directory are compared by themselves.
     Directory {
         inode: u64,
         mode: u32,
@@ -46,7 +46,7 @@ enum Stamp {
 // === impl Imprint ===
 
 impl Imprint {
-    /// Notes something that was copied: what there is of it now, and what it was copied from.
+    /// Notes a copied file: its current state, and its source's.
     pub(super) fn note(&mut self, path: &Path, copy: &Stat, source: &Stat) {
         let mark = Mark { copy: Stamp::of(copy), source: Stamp::of(source) };
         self.marks.insert(path.strip_prefix(".").unwrap_or(path).to_owned(), mark);
@@ -67,7 +67,7 @@ impl Imprint {
         Ok(())
     }
 
-    /// The directories that were copied, with their inodes in the source.
+    /// Returns the directories that were copied, with their inodes in the source.
     pub(super) fn source_directories(&self) -> impl Iterator<Item = (&Path, u64)> {
         self.marks.iter().filter_map(|(path, mark)| match mark.source {
             Stamp::Directory { inode, .. } if !path.as_os_str().is_empty() => Some((path.as_path(), inode)),
@@ -75,7 +75,7 @@ impl Imprint {
         })
     }
 
-    /// When that of the copied files was changed last in the source that was changed last; `None` for none.
+    /// Returns the latest change time that the copied files had in the source; `None` for no files.
     pub(super) fn latest_change(&self) -> Option<SystemTime> {
         let changes = self.marks.values().filter_map(|mark| match mark.source {
             Stamp::Other { changed_at: (seconds, nanoseconds), .. } => {
@@ -86,17 +86,17 @@ impl Imprint {
         changes.max()
     }
 
-    /// Everything that was copied, and whether it is a directory.
+    /// Returns everything that was copied, and whether it is a directory.
     pub(super) fn paths(&self) -> impl Iterator<Item = (&Path, bool)> {
         self.marks.iter().map(|(path, mark)| (path.as_path(), matches!(mark.source, Stamp::Directory { .. })))
     }
 
-    /// Whether it was copied.
+    /// Returns true if the path was copied.
     pub(super) fn has(&self, path: &Path) -> bool {
         self.marks.contains_key(path)
     }
 
-    /// Whether a difference is the source's: that is another than it was, and the copy is what it was.
+    /// Returns true if a difference comes from the source: the source differs from its earlier state, and the copy doesn't.
     pub(super) fn is_of_source(&self, path: &Path, copy: &Stat, source: Option<&Stat>) -> bool {
         self.marks.get(path).is_some_and(|mark| {
             mark.copy == Stamp::of(copy) && source.is_none_or(|source| mark.source != Stamp::of(source))

@@ -1,7 +1,8 @@
 //! Files that programs of the host have mapped to write to them (`mmap` with `MAP_SHARED`).
 //!
-//! Such a write changes a time of the file only where it makes a clean page dirty. A page that was dirty already when a run began, and
-//! every page on tmpfs, is written without a trace. And once a file is replaced, what is written by a mapping goes to the old one.
+//! A write through a mapping changes a time of the file only where it makes a clean page dirty. A page that was dirty
+//! already when a run began, and every page on tmpfs, is written without a trace. And once a file is replaced, writes
+//! through an old mapping go to the old file.
 
 use crate::directory::Directory;
 use belljar_confine::listing::numbers_in;
@@ -10,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-/// The files of one file system that are mapped. They are looked for when the first one is asked for.
+/// Mapped files of one file system. They are looked for at the first query.
 #[derive(Debug)]
 pub(super) struct Mapped<'a> {
     target: &'a Directory,

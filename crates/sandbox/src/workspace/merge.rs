@@ -22,14 +22,15 @@ const MOST_WORK: u64 = 2_000_000_000;
 /// Maximum number of lines that differ between the base and one side.
 const MOST_CHANGED_LINES: u64 = 20_000;
 
-/// What the merges of one apply may still cost. The library that merges has no limit of its own, and a program in a sandbox writes one side.
+/// Remaining cost that the merges of one apply may have. The library that merges has no limit of its own, and a program in
+/// a sandbox writes one side.
 #[derive(Debug)]
 pub(super) struct MergeBudget {
     time: Duration,
     work: u64,
 }
 
-/// What came of a merge.
+/// Result of a merge.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Merged {
     /// Both sides changed different lines, or the same lines to the same text.
@@ -85,7 +86,7 @@ impl MergeBudget {
         self.work.checked_sub(work).map(|left| self.work = left).is_some()
     }
 
-    /// What it costs to compare a side with the base. A rough comparison finds no fewer changed lines than there are.
+    /// Returns the cost of comparing a side with the base. A rough comparison finds no fewer changed lines than there are.
     fn cost(&mut self, base: &[u8], side: &[u8]) -> Option<u64> {
         let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect::<Vec<_>>();
         let (base, side) = (lines(base), lines(side));
@@ -108,7 +109,7 @@ fn changed_lines(part: &DiffOp) -> usize {
 /// Merges three versions of a file.
 ///
 /// # Errors
-/// That of reading.
+/// The error of reading.
 pub(super) fn merge([base, source, run]: [File; 3], budget: &mut MergeBudget) -> std::io::Result<Merged> {
     let (Some(base), Some(source), Some(run)) = (text(base)?, text(source)?, text(run)?) else {
         return Ok(Merged::Impossible);

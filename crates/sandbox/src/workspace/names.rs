@@ -1,5 +1,5 @@
-//! The names that a source had when a copy of it was made, as far as they were looked at: so that what was there and is gone is told
-//! from what never was.
+//! The names that a source had when a copy of it was made, as far as they were looked at. They distinguish a file that is
+//! gone from one that never existed.
 
 use crate::directory::Name;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub(super) struct Names {
     free: BTreeSet<PathBuf>,
 }
 
-/// As it is written: the names of a directory in one text, with a slash between them, and each byte as the character of its number.
+/// Serialised form: the names of a directory in one text, separated by slashes, each byte as the character of its number.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     listed: Vec<(String, String)>,

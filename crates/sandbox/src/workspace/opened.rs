@@ -1,4 +1,4 @@
-//! Permissions that are in the host's way in a tree that somebody still works in: changed for a while, and put back.
+//! Permissions that are in the host's way in a tree in which work goes on: changed for a while, and put back.
 //!
 //! An ordinary user's host has no more rights to a file than the sandbox, which may have taken them from itself.
 
@@ -7,7 +7,7 @@ use rustix::fs::FileType;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What was in the way, and how it was. When this is dropped, it is so again.
+/// Permissions that were in the way, as they were. They are put back on drop.
 #[derive(Debug)]
 pub struct Opened<'a> {
     tree: &'a Directory,
@@ -20,7 +20,7 @@ pub(super) type Modes = BTreeMap<PathBuf, u32>;
 // === impl Opened ===
 
 impl<'a> Opened<'a> {
-    /// Nothing yet in this tree.
+    /// Makes an empty record for this tree.
     pub fn in_tree(tree: &'a Directory) -> Self {
         Self { tree, modes: Modes::new() }
     }
@@ -48,7 +48,7 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// Notes what will be in the way of whoever reads this.
+/// Notes the permissions that will be in the way of reading this file.
 pub(super) fn note(modes: &mut Modes, path: &Path, stat: &rustix::fs::Stat) {
     let needed = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => 0o700,

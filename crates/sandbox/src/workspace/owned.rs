@@ -1,7 +1,8 @@
-//! What is made in a directory that another user can write to has its owner from the beginning.
+//! Creation of files, with the right owner from the beginning, in a directory that another user can write to.
 //!
-//! Such a user can rename another file over any name there, at any time. Root would give that file away if it opened the name again to
-//! change owner or permissions. So nothing is changed by a name that was made before:
+//! A user with write access to the directory can rename another file over any name there, at any time. Root would give that
+//! file away if it opened the name again to change owner or permissions. So nothing is changed by a name that was made
+//! before:
 //!
 //! ```text
 //! file            ─► the descriptor that made it is changed

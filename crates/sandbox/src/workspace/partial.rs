@@ -45,30 +45,30 @@ pub struct Application<'a> {
     pub scratch: &'a Directory,
 }
 
-/// What a person wants done with changes.
+/// Choices of a person for applying changes.
 #[derive(Debug, Clone, Default)]
 pub struct Wishes {
     /// The paths that may gain trust.
     pub trust: Trust,
     /// Conflicting paths, and all below them, that are written over what is in the target.
     pub overwritten: Vec<PathBuf>,
-    /// Whether conflicting text files are merged.
+    /// Way in which conflicting text files are merged.
     pub merge: Merge,
 }
 
-/// How conflicting text files are merged.
+/// Way in which conflicting text files are merged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Merge {
-    /// They are not.
+    /// Conflicting text files are not merged.
     #[default]
     Off,
-    /// Those where both sides changed different lines.
+    /// Files are merged if both sides changed different lines.
     Clean,
-    /// All; the same lines get conflict markers.
+    /// All files are merged; lines that both sides changed get conflict markers.
     Markers,
 }
 
-/// What was written, and what was not.
+/// Changes that were written, and those that were not.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Paths that are now what the run made of them.
@@ -81,7 +81,7 @@ pub struct Applied {
     pub conflicts: Vec<PathBuf>,
 }
 
-/// How a path of the change set relates to the target.
+/// Relation of a path of the change set to the target.
 enum Standing {
     /// The target is what the run began with.
     Free(Changed),
@@ -102,14 +102,14 @@ struct MergedFile {
 /// The change set, sorted by what is done with each path.
 #[derive(Default)]
 struct Plan {
-    /// What is written, as it is relative to the target.
+    /// Changes that are written, relative to the target.
     writes: BTreeMap<PathBuf, Changed>,
     done: Vec<PathBuf>,
-    /// What an interrupted attempt has merged.
+    /// Files that an interrupted attempt has merged.
     merged: BTreeMap<PathBuf, MergedContent>,
     merges: BTreeMap<PathBuf, MergedFile>,
     conflicts: BTreeSet<PathBuf>,
-    /// What the target held when this was decided.
+    /// State of the target when this was decided.
     expectations: Expectations,
 }
 
@@ -117,7 +117,7 @@ struct Plan {
 pub struct Prepared<'a> {
     application: &'a Application<'a>,
     plan: Plan,
-    /// What is written, as it is relative to the target.
+    /// Changes that are written, relative to the target.
     set: ChangeSet,
     links: Links,
 }
@@ -179,7 +179,7 @@ impl Application<'_> {
         let mut touched = Touched::in_target((self.target, self.base), baseline);
         let mut budget = MergeBudget::default();
         for (path, changed) in self.set.iter() {
-            // Before anything is compared: whatever is written after this is not what was compared.
+            // Before the comparison: a later write is not part of what was compared.
             let now = self.target.stat(path)?;
             plan.expectations.note(path, now.as_ref());
             match self.standing((path, changed), now, (baseline, &mut touched))? {
@@ -400,7 +400,7 @@ impl Plan {
         below.take_while(|other| other.starts_with(path)).any(|other| other != path)
     }
 
-    /// Everything that is written.
+    /// Returns everything that is written.
     fn set(&self) -> ChangeSet {
         let writes = self.writes.iter().map(|(path, changed)| (path.as_path(), *changed));
         let merges = self.merges.iter().map(|(path, merged)| (path.as_path(), merged.changed));

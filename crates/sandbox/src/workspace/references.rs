@@ -29,7 +29,7 @@ pub(super) struct Moved<'a> {
     /// The tree that the run began with, if it is apart from the target.
     base: Option<&'a Directory>,
     baseline: &'a Baseline,
-    /// What was found, by the directory of the repository.
+    /// References found, by the directory of the repository.
     found: BTreeMap<PathBuf, Entry>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Moved<'a> {
     }
 }
 
-/// The directories that may be the repository of a reference at this path, and its name there.
+/// Returns the directories that may be the repository of a reference at this path, and its name there.
 fn places(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let parts: Vec<Component<'_>> = path.components().collect();
     let is_refs = |at: &usize| parts.get(*at).is_some_and(|part| part.as_os_str() == "refs");

@@ -1,11 +1,11 @@
-//! When a copy was made, by the clock that the kernel stamps files with, and whether a time of a file may be later.
+//! Time at which a copy was made, by the clock that the kernel stamps files with, and the comparison of timestamps with it.
 //!
-//! A time that a file system keeps is cut: to whole seconds with small inodes, to two on FAT. It stands for all moments that are cut
-//! to it, so a file that was saved in the second in which the copy was made may have been saved after it. What can't be told apart
-//! counts as later.
+//! A file system truncates the times that it keeps: to whole seconds with small inodes, to two seconds on FAT. A time
+//! stands for all moments that are truncated to it, so a file that was saved in the second in which the copy was made may
+//! have been saved after it. A time that could be either counts as later.
 //!
-//! The clock of the machine may be set back afterwards. That shows by when the machine was started, as told by both of its clocks: the
-//! one that counts on is never set. File servers stamp files with a clock of their own ([`StampedBy`]).
+//! The clock of the machine may be set back afterwards. The start time of the machine, computed from both of its clocks,
+//! shows that: the monotonic clock is never set. File servers stamp files with a clock of their own ([`StampedBy`]).
 
 use crate::directory::Directory;
 use rustix::fs::{Stat, fstat, fstatfs};
@@ -13,11 +13,11 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// When a copy was made.
+/// Time at which a copy was made.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Since {
     since: SystemTime,
-    /// When the machine was started, as told then. Missing in records of earlier versions.
+    /// Start time of the machine, as computed then. Missing in records of earlier versions.
     #[serde(default)]
     booted_at: Option<SystemTime>,
 }
@@ -27,20 +27,20 @@ pub(super) struct Since {
 pub(super) enum StampedBy {
     /// The clock of this machine.
     ThisMachine,
-    /// Another machine's, or not known.
+    /// Another machine, or unknown.
     Another,
 }
 
-/// How far the clock of another machine may be behind this one's, where it can't be read.
+/// Maximum lag of another machine's clock behind this one's, where it can't be read.
 const BEHIND: Duration = Duration::from_secs(2);
 
-/// How long is waited between two looks at the clock.
+/// Pause between two looks at the clock.
 const STEP_PAUSE: Duration = Duration::from_micros(200);
 
 /// A clock that makes no step for so long was set back, and is not waited for.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
 
-/// What a time without a part of a second may stand for: FAT counts in steps of two.
+/// Uncertainty of a time without a fraction of a second: FAT counts in steps of two seconds.
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
 
 /// File systems of this machine's own kernel alone, by their magic numbers: ext, XFS, Btrfs, tmpfs, ramfs, F2FS, overlay, ZFS, bcachefs, FAT.
@@ -78,8 +78,8 @@ impl Since {
         Self { since, booted_at: Some(booted_at()) }
     }
 
-    /// A copy of a directory that another machine stamps: as early as that machine's clock may have had it. `own` is a new file or
-    /// directory, which tells that clock if it is on the same file system.
+    /// Returns the time for a copy of a directory that another machine stamps: as early as that machine's clock may have
+    /// had it. `own` is a new file or directory, which shows that clock if it is on the same file system.
     #[must_use]
     pub(super) fn by_clock_of(self, source: &Directory, own: Option<&Stat>) -> Self {
         match StampedBy::of(source) {
@@ -97,8 +97,8 @@ impl Since {
         time + width(time) > self.bound()
     }
 
-    /// When the copy was made, by the clock as it goes now. If it was set back, all that was stamped since then may look that much
-    /// older.
+    /// Returns the time at which the copy was made, by the clock as it goes now. If the clock was set back, everything
+    /// stamped since then may look that much older.
     pub(super) fn bound(&self) -> SystemTime {
         let Some(was) = self.booted_at else { return self.since };
         let set_back = was.duration_since(booted_at()).unwrap_or_default();
@@ -116,7 +116,7 @@ impl StampedBy {
     }
 }
 
-/// How much later something stamped with this time may have been done: as much as its last digit stands for.
+/// Returns the uncertainty of a timestamp: a file stamped with this time may have been changed up to that much later.
 fn width(time: SystemTime) -> Duration {
     let nanoseconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
     match nanoseconds {
@@ -128,7 +128,7 @@ fn width(time: SystemTime) -> Duration {
     }
 }
 
-/// When this machine was started, by the clock as it goes now. The time that it slept counts.
+/// Returns the time at which this machine was started, by the clock as it goes now. Time spent in sleep counts.
 fn booted_at() -> SystemTime {
     let (now, up) = (at(clock_gettime(ClockId::Realtime)), at(clock_gettime(ClockId::Boottime)));
     let up = up.duration_since(UNIX_EPOCH).unwrap_or_default();

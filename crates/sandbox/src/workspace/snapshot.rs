@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// How large a directory is of which a snapshot is cheap.
+/// Maximum size of a directory of which a snapshot is cheap.
 #[derive(Debug, Clone, Copy)]
 pub struct Cheap {
     /// Maximum number of names in it.
@@ -31,9 +31,9 @@ const TREE: &str = "tree";
 // === impl Cheap ===
 
 impl Cheap {
-    /// For a run that may take as little as a few milliseconds.
+    /// Limits for a run that may take as little as a few milliseconds.
     pub const FOR_COMMAND: Self = Self { names: 64, bytes: 512 << 10 };
-    /// For a run that takes seconds or more.
+    /// Limits for a run that takes seconds or more.
     pub const FOR_LONG_RUN: Self = Self { names: 4_096, bytes: 32 << 20 };
 }
 
@@ -84,7 +84,7 @@ fn is_cheap((source, top): (&Directory, &Stat), folder: &Path, cheap: Cheap) -> 
     scan.bytes <= cheap.bytes || scan.first.is_some_and(|first| shares_blocks((source, &first), folder))
 }
 
-/// What is found on the way through a directory.
+/// State of a scan through a directory.
 struct Scan<'a> {
     top: &'a Stat,
     names_left: usize,

@@ -1,4 +1,4 @@
-//! Tells whether something else than a run has changed a path of the target since the copy was made.
+//! Check that a path of the target was changed by others than the run since the copy was made.
 //!
 //! ```text
 //! there then and now ─► its times are later, or another kind of thing has its name ─► touched

@@ -1,7 +1,7 @@
 //! Carries changes from one tree into another, each file at once or not at all.
 //!
-//! What goes is removed deepest first, what comes is put parents first: a directory may take a file's place and the
-//! reverse. Directories get their permissions last, so that none is in the way of what is put into it.
+//! Removals come first, deepest paths first; then additions, parents first: a directory may replace a file and the reverse.
+//! Directories get their permissions last, so that these don't prevent additions to them.
 
 use super::acl::{self, AccessList};
 use super::changes::{Changed, State};
@@ -27,32 +27,32 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// From where to where.
+/// Source and target of a transfer.
 #[derive(Debug)]
 pub(super) struct Route<'a> {
     pub(super) from: &'a Directory,
-    /// What links there said when they were looked at; what they say now, if nobody has.
+    /// Targets that links there had when they were looked at. Without it, their targets now are used.
     pub(super) links: Option<&'a Links>,
-    /// How files are opened there.
+    /// Opens files there.
     pub(super) open: fn(&Directory, &Path) -> Result<File, DirectoryError>,
     pub(super) to: &'a Directory,
     pub(super) owner: Owner,
-    /// What a file is called there while it is written; one that an earlier attempt has left is replaced.
+    /// Temporary name of a file while it is written; one that an earlier attempt has left is replaced.
     pub(super) temporary: &'a str,
-    /// What was found there when conflicts were looked for. Without it everything is replaced.
+    /// State found there when conflicts were looked for. Without it everything is replaced.
     pub(super) expected: Option<&'a Expectations>,
 }
 
-/// Who owns what is put.
+/// Owner of the files that are put.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Owner {
-    /// Whoever owns what it replaces, or the directory that it is put in.
+    /// The owner of the file that is replaced, or of the directory that the file is put in.
     AsBefore,
-    /// This user, who puts it.
+    /// The user that puts the file.
     User(Identity),
 }
 
-/// What came of putting something.
+/// Result of putting a file.
 enum Put {
     /// A file or link, and how it was left.
     File(Stat),
@@ -60,14 +60,14 @@ enum Put {
     Directory,
     /// A new directory, as it was made.
     NewDirectory(Stat),
-    /// What is no part of a workspace.
+    /// A file that is no part of a workspace.
     Nothing,
 }
 
-/// Where a file or link is made.
+/// Place in which a file or link is made.
 struct Target<'a> {
     parent: &'a Directory,
-    /// What has its name until then.
+    /// The file that has its name until then.
     replaced: Option<&'a OwnedFd>,
     owner: Option<FileOwner>,
 }
@@ -84,8 +84,9 @@ pub(super) struct TransferError {
 // === impl Route ===
 
 impl Route<'_> {
-    /// Makes every path what it is after the change. `put` is told how each file was left. Returns the paths that are left as they are,
-    /// because the target holds something else there than is expected, with those that can't be without them.
+    /// Brings every path to its state after the change. `put` is called with the state in which each file was left. Returns
+    /// the paths that are left as they are, because the target holds something else there than is expected, with those that
+    /// can't be without them.
     pub(super) fn carry(
         &self,
         changes: &[(&Path, Changed)],
@@ -155,7 +156,7 @@ impl Route<'_> {
         }
     }
 
-    /// Lets whoever acts work in every directory on the way that is its own, outermost first.
+    /// Gives the acting user access to every directory on the way that is its own, outermost first.
     fn open_up(&self, changes: &[(&Path, Changed)], opened: &mut Opened<'_>) -> Result<(), TransferError> {
         let own_uid = rustix::process::geteuid();
         let uid = match self.owner {
@@ -184,7 +185,7 @@ impl Route<'_> {
         Ok(if is_top { self.to.set_mode(mode) } else { self.to.change_mode(path, mode) }?)
     }
 
-    /// Does something in the tree, as whoever may.
+    /// Acts in the tree as the user that may.
     fn act<T, E: From<std::io::Error>>(&self, act: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let _user = match self.owner {
             Owner::AsBefore => None,
@@ -196,7 +197,7 @@ impl Route<'_> {
         act()
     }
 
-    /// What is expected at a path.
+    /// Returns the expected state of a path.
     fn expected(&self, path: &Path) -> Expected {
         self.expected.map_or(Expected::Anything, |expected| expected.at(path))
     }
@@ -366,7 +367,7 @@ impl Route<'_> {
         Ok(fstat(&to)?)
     }
 
-    /// Returns the user that is to own what is made, where that is not the one that makes it.
+    /// Returns the owner of a new file, if that is another user than the one that makes it.
     fn owner_of(&self, parent: &Directory, replaced: Option<&Stat>) -> std::io::Result<Option<FileOwner>> {
         if !matches!(self.owner, Owner::AsBefore) {
             return Ok(None);
@@ -388,14 +389,15 @@ fn makes_way(changed: &Changed) -> bool {
     }
 }
 
-/// So much is copied before it is looked again what is left of the disk.
+/// Number of bytes that are copied before the space left on the disk is checked again.
 const STEP_BYTES: u64 = 16 << 20;
 
-/// Copies what is really there, and says how much: a job may leave a file of which a disk's worth is holes. The reserve of the disk
-/// is left ([`Room`]): once it is touched, the sandboxes that have written most are ended, which may be others.
+/// Copies the data of a file without its holes, and returns the number of bytes copied: a job may leave a file with holes
+/// the size of a disk. The reserve of the disk is left ([`Room`]): once it is touched, the sandboxes that have written most
+/// are ended, which may be others.
 ///
 /// # Errors
-/// `EDQUOT` for more than `most` bytes, `ENOSPC` where only the reserve is left, or whatever the kernel says.
+/// `EDQUOT` for more than `most` bytes, `ENOSPC` where only the reserve is left, or the kernel's error.
 pub(crate) fn copy_data(from: &mut File, to: &mut File, most: u64) -> std::io::Result<u64> {
     let size = from.metadata()?.len();
     let (mut at, mut copied) = (0, 0);
@@ -443,7 +445,7 @@ mod tests {
     fn a_link_leads_where_it_led_when_it_was_looked_at() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         for name in ["seen", "unseen"] {
-            // By now; somebody has made it another after it was looked at.
+            // By now another program has replaced it, after it was looked at.
             symlink("/etc/shadow", from.path().join(name)).unwrap();
         }
         let open = |directory: &tempfile::TempDir| Directory::open_host(directory.path()).unwrap();
@@ -461,7 +463,7 @@ mod tests {
         assert_eq!(std::fs::read_link(to.path().join("seen")).unwrap(), Path::new("notes"));
         carry("unseen", Some(&links)).unwrap_err();
         assert!(to.path().join("unseen").symlink_metadata().is_err());
-        // The control: where nobody had to look, it is what it is.
+        // The control: where no earlier look counts, the current target is used.
         carry("unseen", None).unwrap();
         assert_eq!(std::fs::read_link(to.path().join("unseen")).unwrap(), Path::new("/etc/shadow"));
     }

@@ -1,7 +1,7 @@
 //! Undoes changes to a copy, in the copy as its sandbox sees it.
 //!
-//! The layer of changes is never touched itself: the kernel doesn't look for changes that are made beneath a mount.
-//! What is undone is written like anything else in the sandbox, by its own user, and whoever works in it sees it.
+//! The layer of changes is never touched itself: the kernel doesn't look for changes that are made beneath a mount. An undo
+//! is written like anything else in the sandbox, by its own user, and programs that work in it see it.
 
 use super::apply::ApplyError;
 use super::baseline::Baseline;

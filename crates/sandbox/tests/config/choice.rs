@@ -1,4 +1,4 @@
-//! What a configuration means.
+//! Tests of the meaning of a configuration.
 
 use belljar_contract::category::Category;
 use belljar_sandbox::config::{

@@ -1,4 +1,4 @@
-//! Configurations as people write them: what stands when little is written, and what is said of mistakes.
+//! Tests of configurations as people write them: the defaults when little is written, and the errors for mistakes.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 

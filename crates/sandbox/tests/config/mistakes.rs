@@ -1,8 +1,8 @@
-//! What is said of mistakes.
+//! Tests of the errors that mistakes cause.
 
 use belljar_sandbox::config::Config;
 
-/// What a configuration is refused with.
+/// Returns the error with which a configuration is refused.
 #[track_caller]
 pub(crate) fn refused(written: impl AsRef<[u8]>) -> String {
     Config::parse(written.as_ref()).unwrap_err().to_string()

@@ -1,4 +1,4 @@
-//! What YAML allows and a configuration does not.
+//! Tests of YAML features that a configuration doesn't allow.
 
 use crate::mistakes::refused;
 use belljar_contract::category::Category;

@@ -27,7 +27,7 @@ pub(crate) const CASES: &[Case] = &[
     ("where_proc_hides_processes_there_is_no_sandbox", where_proc_hides_processes_there_is_no_sandbox),
 ];
 
-/// Signals whoever it is by way of a descriptor that tells of its readiness.
+/// Signals any process by way of a descriptor that reports its readiness.
 const SIGIO: &str = "use Socket; use Fcntl; socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die; \
                      fcntl(A, 8, shift() + 0) or die; fcntl(A, F_SETFL, O_ASYNC) or die; syswrite(B, 1)";
 
@@ -66,7 +66,7 @@ fn attributes_of_files_outside_are_not_read(_: &House) {
     assert!(control.contains("hidden here") && control.contains("user.secret"), "{control}");
 }
 
-/// As scripts have to name them.
+/// Number of a system call, as scripts have to name it.
 fn libc_number(name: &str) -> u32 {
     let rules =
         belljar_confine::seccomp::policy::rules(belljar_confine::seccomp::policy::Audience::Supervised);
@@ -147,7 +147,7 @@ fn what_the_user_can_not_see_is_not_told_either(_: &House) {
     };
     let (there, nowhere) = (closed.join("there"), closed.join("nowhere"));
     assert_eq!(said(&there, Walls::default()), said(&nowhere, Walls::default()));
-    // Root outside is told.
+    // The control: root outside sees the difference.
     std::fs::set_permissions(&there, PermissionsExt::from_mode(0o644)).unwrap();
     std::fs::metadata(&nowhere).unwrap_err();
 }
@@ -176,7 +176,7 @@ fn where_proc_hides_processes_there_is_no_sandbox(_: &House) {
     assert!(made("-o hidepid=2").contains("hides processes"));
 }
 
-/// The name under which this file tries to make a sandbox, and says what came of it.
+/// Name under which this file tries to make a sandbox, and reports the result.
 pub(crate) const TRIER: &str = "belljar-test-trier";
 
 pub(crate) fn try_to_make_one(state: &Path) -> ExitCode {

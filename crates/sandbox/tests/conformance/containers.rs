@@ -1,4 +1,4 @@
-//! What containers must do besides: what holds them in, whose they are, and what they are not made from.
+//! Further requirements on containers: their limits, their owner, and the images that they are not made from.
 
 use crate::Case;
 use crate::house::{
@@ -91,7 +91,7 @@ fn a_killed_owners_container_is_cleared_away(house: &House) {
         owner.kill().unwrap();
         owner.wait().unwrap();
     }
-    // Without anybody's help: its PID 1 hears that nobody is there any more.
+    // Without further help: its PID 1 sees that its peer is gone.
     let is_running = |state: &Path| {
         containers(state)
             .iter()
@@ -236,7 +236,7 @@ fn the_relay_is_out_of_reach(house: &House) {
     until(|| look("[4]321").stdout.contains("HOME="));
     let ran = look("[b]elljar-inside.relay");
     assert!(ran.stdout.is_empty() && ran.stderr.contains("Permission denied"), "{ran:?}");
-    // Nor is it limited, which would end it.
+    // A program inside can't limit the relay either, which would end it.
     let limit = "for one in /proc/[0-9]*; do grep -qa [b]elljar-inside.relay $one/cmdline && prlimit --nofile=4:4 --pid ${one#/proc/}; done";
     let ran = run(&*sandbox, limit);
     assert!(ran.stderr.contains("not permitted"), "{ran:?}");
@@ -247,7 +247,7 @@ fn the_relay_is_out_of_reach(house: &House) {
 }
 
 fn a_copy_is_not_held_up_from_inside(house: &House) {
-    // Whoever packs, once it is there.
+    // Attacks the packing program, once it is there.
     let attack = |what: &str| {
         format!(
             "head -c 20M /dev/urandom > big; exec perl -e 'while (1) {{ for (glob \"/proc/[0-9]*\") {{ \
@@ -281,7 +281,7 @@ fn a_stream_that_nobody_reads_holds_up_no_other(house: &House) {
     flooding.kill().unwrap();
     assert_eq!(wait(flooding.as_mut()), Outcome::Signaled(9));
     drop(unread);
-    // And who writes to somebody who has gone is told so.
+    // A program that writes to a closed reader gets an error.
     let (gone, output) = pipe();
     drop(gone);
     let mut writing =
@@ -304,7 +304,7 @@ fn what_leads_to_the_engine_is_not_lent(house: &House) {
     for inside in ["", "/etc", "../etc", "proc", "sys/fs", "dev/x", "run/belljar/belljar-inside"] {
         refused(house.state.path(), inside);
     }
-    // Root's own directory: whoever works there in place would be root.
+    // Root's own directory: a program that works there in place would be root.
     let direct = WorkspaceChoice::Direct(HostPath::resolve(house.state.path()).unwrap());
     house.backend.create(House::wanted(direct)).unwrap_err();
     assert_eq!(containers(house.state.path()), Vec::<String>::new());

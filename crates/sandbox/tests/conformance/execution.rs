@@ -117,7 +117,7 @@ fn a_terminal_is_one_and_has_the_size_it_is_given(house: &House) {
     terminal.write_all(b"go\n").unwrap();
     let mut came = Vec::new();
     let mut byte = [0];
-    // A terminal that nobody holds any more ends in an error.
+    // A terminal that no process holds any more ends in an error.
     while terminal.read_exact(&mut byte).is_ok() {
         came.push(byte[0]);
     }

@@ -33,7 +33,7 @@ fn archive(path: &str, kind: EntryType, content: &str) -> Vec<u8> {
     if is_link {
         header.set_link_name_literal(content).unwrap();
     }
-    // As somebody hostile would write it: the library's own way refuses such paths.
+    // As an attacker would write it: the library's own way refuses such paths.
     header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
     header.set_cksum();
     let mut builder = Builder::new(Vec::new());
@@ -97,7 +97,7 @@ fn a_link_of_the_sandboxs_leads_nowhere_else(house: &House) {
     assert_eq!(run(&*sandbox, &script).outcome, Outcome::Exited(0));
     for path in ["/workspace/root/etc/passwd", "/workspace/root", "/workspace/file", "/workspace/pipe"] {
         let mut out = Vec::new();
-        // A link comes out as a link, a pipe not at all; nothing behind either.
+        // A link is copied out as a link, a pipe not at all; what they lead to is not copied.
         let _ = sandbox.copy_out(path, &mut out);
         assert!(!String::from_utf8_lossy(&out).contains("a secret of the host"), "{path}");
         assert!(!String::from_utf8_lossy(&out).contains("root:x"), "{path}");
@@ -108,7 +108,7 @@ fn a_workspace_persists_from_one_program_to_the_next(house: &House) {
     let sandbox = house.sandbox();
     assert_eq!(run(&*sandbox, "echo kept > file; echo also > \"$TMPDIR\"/file").outcome, Outcome::Exited(0));
     assert_eq!(run(&*sandbox, "cat file \"$TMPDIR\"/file").stdout, "kept\nalso\n");
-    // And is another sandbox's no more than its processes are.
+    // Another sandbox can't see it, as it can't see its processes.
     let other = run(&*house.sandbox(), "ls -A . && ls -A \"$TMPDIR\"");
     assert_eq!((other.outcome, other.stdout.as_str()), (Outcome::Exited(0), ""));
 }
@@ -124,7 +124,7 @@ fn a_copy_leaves_its_source_alone(house: &House) {
     assert_eq!(std::fs::read_dir(&source).unwrap().count(), 1);
 }
 
-/// A directory of somebody's, who is not root, with a file in it.
+/// Makes a directory of another user, who is not root, with a file in it.
 fn directory_of_somebody(house: &House) -> PathBuf {
     // In the state directory itself nothing may be another user's.
     let directory = house.state.path().join("beside/somebodys");
@@ -202,7 +202,7 @@ fn what_is_put_in_its_home_is_there_from_the_start(house: &House) {
     let sandbox = house.backend.create(wanted).unwrap();
     let ran = run(&*sandbox, "cat ~/.settings/deep/one; touch ~/more && ls ~");
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("there\nmore\n", ""));
-    // The control: nobody else has it.
+    // The control: no other sandbox has it.
     let other = house.backend.create(House::wanted(WorkspaceChoice::Empty)).unwrap();
     assert_eq!(run(&*other, "ls -A ~").stdout, "");
     sandbox.destroy().unwrap();

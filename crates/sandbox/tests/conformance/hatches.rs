@@ -30,7 +30,7 @@ pub(crate) const CALLER: &str = "belljar-test-caller";
 
 const CALL: &str = "./belljar-test-caller 8080 11434 /llm-sock/llm.sock";
 
-/// Connects to each place, a port or a path, and prints what it is told there. Before a port, `take` has it listen there.
+/// Connects to each place, a port or a path, and prints the answer there. `take` before a port makes it listen there.
 pub(crate) fn call(places: impl Iterator<Item = OsString>) -> ExitCode {
     let mut takes = false;
     for place in places.map(|place| place.to_string_lossy().into_owned()) {
@@ -58,12 +58,12 @@ fn with_hatches(backend: &dyn Backend) -> Result<Box<dyn Sandbox>, BackendError>
     backend.create(Wanted { hatches: vec![Hatch::Inference], ..House::wanted(WorkspaceChoice::Empty) })
 }
 
-/// Tells everybody who comes the same.
+/// Sends the same text to every client.
 fn serve(sockets: Vec<OwnedFd>, word: &'static str) {
     for (at, socket) in sockets.into_iter().enumerate() {
         std::thread::spawn(move || {
             while let Ok(caller) = accept_with(&socket, SocketFlags::CLOEXEC) {
-                // Who is gone needn't be told.
+                // A client that is gone needs no answer.
                 let _ = writeln!(File::from(caller), "{word} {at}");
             }
         });
@@ -103,7 +103,7 @@ fn nobody_inside_takes_a_hatch_away(house: &House) {
     serve(sandbox.take_hatches(), "still");
     let names: Vec<plan::Hatch> = Hatch::Inference.sockets();
     assert!(names.contains(&plan::Hatch::Local { inside: "llm-sock/llm.sock".to_owned() }));
-    // Another that listens there would hear what is meant for the host.
+    // Another program that listens there would receive what is meant for the host.
     put_caller(&*sandbox);
     let take = "rm -f /llm-sock/llm.sock; mv /llm-sock/llm.sock /tmp; mv /llm-sock /tmp/elsewhere; ls /llm-sock; \
                 ./belljar-test-caller take 8080";

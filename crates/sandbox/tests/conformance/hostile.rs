@@ -64,7 +64,7 @@ fn who_forks_away_ends_with_its_sandbox(house: &House) {
     }
     put_program(&*sandbox, "program", &forking_away(8));
     let mut running = start(&*sandbox, "exec ./program");
-    // On an emulated machine that is all of its time: an answer may come too late, and is asked for again.
+    // On an emulated machine that takes all of its time: an answer may come too late, and is requested again.
     until(|| sandbox.stats().is_ok_and(|stats| stats.cpu > Duration::from_millis(200)));
     let begun = Instant::now();
     sandbox.destroy().unwrap();

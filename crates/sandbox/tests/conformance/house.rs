@@ -35,7 +35,7 @@ pub(crate) struct House {
     pub(crate) state: TempDir,
 }
 
-/// What a program did.
+/// Output and outcome of a program.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) outcome: Outcome,
@@ -55,7 +55,7 @@ impl House {
         Ok(Self { backend: Box::new(backend), state })
     }
 
-    /// With sandboxes made ahead, the first of which is asked for here: what a case gets is one of the next.
+    /// Makes the native backend with a warm pool. The first sandbox is requested here, so a case gets one of the next.
     pub(crate) fn native_made_ahead(launcher: &Arc<Launcher>) -> Result<Self, String> {
         let state = state();
         let backend = NativeBackend::for_many(Arc::clone(launcher), State::at(state.path()), 2);
@@ -71,7 +71,7 @@ impl House {
         Ok(Self { backend: Box::new(backend), state })
     }
 
-    /// What a sandbox is unless something else is said.
+    /// Default request for a sandbox.
     pub(crate) fn wanted(workspace: WorkspaceChoice) -> Wanted {
         let env = BTreeMap::from([("GIVEN".to_owned(), "a value".to_owned())]);
         let (limits, required) = (Limits::default(), Required::default());
@@ -110,7 +110,7 @@ impl House {
         self.backend.create(Self::wanted(workspace)).unwrap()
     }
 
-    /// Says that a layer can't be tried here, because the backend says itself that it has none.
+    /// Reports that a layer can't be tried here, because the backend itself reports that it has none.
     pub(crate) fn skip(&self, layer: &str) {
         let test = format!("conformance, {layer} of {}", self.backend.name());
         belljar_testkit::skip::skip(&test, "the backend reports that it has no such layer here");
@@ -153,7 +153,7 @@ pub(crate) fn end_engine() {
     drop(ENGINE.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
-/// This file is also the program that backends start in their sandboxes.
+/// Runs as the program that backends start in their sandboxes, which is this file, too.
 pub(crate) fn as_another_program() -> Option<ExitCode> {
     let mut arguments = std::env::args_os();
     let name = arguments.next()?;

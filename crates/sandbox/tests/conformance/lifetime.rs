@@ -1,4 +1,4 @@
-//! How sandboxes begin, stand still and end.
+//! Tests of the start, pause and end of sandboxes.
 
 use crate::Case;
 use crate::house::{House, run, start, wait};
@@ -18,13 +18,13 @@ pub(crate) const CASES: &[Case] = &[
     ("what_lives_is_no_leftover", what_lives_is_no_leftover),
 ];
 
-/// What a backend must do besides that says of any layer that it is in force.
+/// Further requirements on a backend that reports any layer as in force.
 pub(crate) const SEALED: &[Case] = &[
     ("two_sandboxes_know_nothing_of_each_other", two_sandboxes_know_nothing_of_each_other),
     ("its_first_process_can_not_be_ended_from_inside", its_first_process_can_not_be_ended_from_inside),
 ];
 
-/// What one must do instead that has none.
+/// Requirements on a backend that reports no layer as in force.
 pub(crate) const UNSEALED: &[Case] =
     &[("what_seals_nothing_says_so_of_every_layer", what_seals_nothing_says_so_of_every_layer)];
 
@@ -43,7 +43,7 @@ fn two_sandboxes_know_nothing_of_each_other(house: &House) {
     assert!(!ran.stdout.contains("4321"), "{}", ran.stdout);
 }
 
-/// How often something has been written to `count`.
+/// Returns how often something was written to `count`.
 fn counted(sandbox: &dyn Sandbox) -> usize {
     let mut out = Vec::new();
     let copied = sandbox.copy_out("/workspace/count", &mut out);
@@ -69,7 +69,7 @@ fn paused_nothing_goes_on_and_resumed_it_does(house: &House) {
 
 fn who_wakes_the_others_up_is_paused_all_the_same(house: &House) {
     let sandbox = house.sandbox();
-    // What seals nothing stops everybody once, and lets them go on.
+    // A backend that seals nothing stops all processes once, and continues them.
     if sandbox.isolation().layers.iter().all(|layer| layer.name != "landlock" || !layer.in_force) {
         return house.skip("landlock");
     }
@@ -137,7 +137,7 @@ fn nothing_is_left(house: &House) {
 
 fn its_first_process_can_not_be_ended_from_inside(house: &House) {
     let sandbox = house.sandbox();
-    // Whose child every program is, whatever its number.
+    // The parent of every program is PID 1 or the supervisor, whatever its process id.
     run(&*sandbox, "for signal in KILL STOP TERM; do kill -$signal $PPID; done");
     assert_eq!(run(&*sandbox, "true").outcome, Outcome::Exited(0));
 }

@@ -1,4 +1,4 @@
-//! What a sandbox may use, and what becomes of one that wants more.
+//! Tests of resource limits, and of sandboxes that exceed them.
 
 use crate::Case;
 use crate::house::{House, run, start, wait};
@@ -31,14 +31,14 @@ fn limited(house: &House, change: impl FnOnce(&mut Limits)) -> Box<dyn Sandbox> 
     house.backend.create(Wanted { limits, ..House::wanted(WorkspaceChoice::Empty) }).unwrap()
 }
 
-/// Whether a layer is in force; a backend that lacks it says so, and so does the test.
+/// Returns true if a layer is in force, according to the sandbox's isolation report.
 pub(crate) fn has(sandbox: &dyn Sandbox, layer: &str) -> bool {
     let layers = &sandbox.isolation().layers;
     let layer = layers.iter().find(|found| found.name == layer).unwrap();
     layer.in_force
 }
 
-/// Holds all that it is given in memory, for want of an end of line.
+/// Holds all its input in memory, because it has no end of line.
 const TAKES_200_MEGABYTES: &str = "head -c 200m /dev/zero | tail | wc -c";
 
 fn memory_that_is_used_up_ends_the_sandbox(house: &House) {
@@ -82,7 +82,7 @@ fn processor_time_is_shared_out(house: &House) {
     let spin = "timeout 1 sh -c 'while :; do :; done' & timeout 1 sh -c 'while :; do :; done'; wait";
     let limits = Limits { millicpus: Some(200), ..Limits::default() };
     let limited = match house.backend.create(Wanted { limits, ..House::wanted(WorkspaceChoice::Empty) }) {
-        // A limit that was asked for is held, or there is no sandbox.
+        // A required limit is in force, or there is no sandbox.
         Err(BackendError::Weaker { missing, .. })
             if missing.iter().all(|layer| layer.name == "cpu_limit") =>
         {
@@ -104,7 +104,7 @@ fn processor_time_is_shared_out(house: &House) {
     assert!(free > limited, "{free:?} {limited:?}");
 }
 
-/// With a copy of a directory, and so much disk.
+/// Request with a copy of a directory, and that disk quota.
 fn on_disk(source: &TempDir, disk_bytes: u64) -> Wanted {
     let path = belljar_confine::plan::HostPath::resolve(source.path()).unwrap();
     let limits = Limits { disk_bytes: Some(disk_bytes), ..Limits::default() };
@@ -153,7 +153,7 @@ fn open_files_beyond_the_limit_are_refused(house: &House) {
 }
 
 fn a_required_layer_that_is_missing_makes_none(house: &House) {
-    // Not asked for, and so not in force anywhere.
+    // Not required, and so not in force anywhere.
     let required = Required::parse(["cpu_limit".to_owned()]).unwrap();
     let wanted = Wanted { required, ..House::wanted(WorkspaceChoice::Empty) };
     match house.backend.create(wanted) {

@@ -1,4 +1,4 @@
-//! What every backend must do, tried on each that there is.
+//! Conformance suite: requirements on every backend, tried on each that is available.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
@@ -22,16 +22,16 @@ use house::House;
 use libtest_mimic::{Arguments, Trial};
 use std::sync::Arc;
 
-/// One thing that a backend must do.
+/// A requirement on a backend.
 type Case = (&'static str, fn(&House));
 
 /// A backend.
 #[derive(Clone, Copy)]
 struct Maker {
     name: &'static str,
-    /// How to come by one, or why there is none here.
+    /// Makes the backend, or returns the reason why it isn't available here.
     make: fn(&Arc<Launcher>) -> Result<House, String>,
-    /// What is expected of it besides.
+    /// Further requirements on it.
     own: &'static [&'static [Case]],
 }
 

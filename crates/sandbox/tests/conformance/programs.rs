@@ -32,7 +32,7 @@ fn are_one_file(one: &str, other: &str) -> bool {
     file(one).is_some() && file(one) == file(other)
 }
 
-/// Why a program can't be started; nothing if it can.
+/// Returns why a program can't be started; `None` if it can.
 fn refusal(sandbox: &dyn Sandbox, argv: &[&str]) -> Option<Errno> {
     let stdio = Stdio::Descriptors([nothing(), nothing(), nothing()]);
     match sandbox.exec(&program(argv), stdio) {
@@ -45,7 +45,7 @@ fn refusal(sandbox: &dyn Sandbox, argv: &[&str]) -> Option<Errno> {
 fn a_list_of_programs_holds_for_everybody_inside(house: &House) {
     let sandbox = house.backend.create(wanted(&["sh", "ls", "no-such-program"])).unwrap();
     if are_one_file("/bin/sh", "/bin/cat") {
-        // As busybox is. The list is of files: one that is on it is whatever else it can be.
+        // As with busybox. The list is of files: a listed file can be started for all that it does.
         assert_eq!(refusal(&*sandbox, &["cat"]), None);
     } else {
         assert_eq!(run(&*sandbox, "ls -d /tmp; cat /etc/passwd || echo refused").stdout, "/tmp\nrefused\n");

@@ -9,7 +9,7 @@ use belljar_sandbox::state::State;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What is tried once, whatever backends there are.
+/// A test that runs once, whatever backends there are.
 type Case = (&'static str, fn(&Arc<Launcher>));
 
 pub(crate) const CASES: &[Case] = &[
@@ -18,7 +18,8 @@ pub(crate) const CASES: &[Case] = &[
     ("one_size_bounds_all_that_may_be_written", one_size_bounds_all),
 ];
 
-/// What a program can tell of its walls. Who owns the root is not among it: a user inside, or nobody who is.
+/// Prints the walls that a program can see. The owner of the root is not among them: it is a user inside, or one unknown
+/// inside.
 const LOOK: &str = r#"
 grep -E '^(Cap|NoNewPrivs|Seccomp|Groups|Uid|Gid|Shd|Sig[IB])' /proc/self/status
 awk '{ type = ""; for (i = 7; i <= NF; i++) if ($i == "-") type = $(i + 1); top[$5] = $6 " " type }

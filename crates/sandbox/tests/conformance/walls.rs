@@ -1,6 +1,6 @@
-//! The walls of the subprocess backend: what each attempt comes to behind them, and, as its control, without them.
+//! Tests of the walls of the subprocess backend: the result of each attempt behind them, and, as its control, without them.
 //!
-//! Verdicts are read outside of the sandbox wherever something outside can tell.
+//! Verdicts are read outside of the sandbox wherever something outside can observe them.
 
 use crate::Case;
 use crate::house::{House, Ran, program, run, start, wait};
@@ -174,7 +174,7 @@ fn what_is_lent_is_read_and_not_written(_: &House) {
     assert_eq!(run(&*sandbox, &format!("cat {lent}")).stdout, "for you");
     assert_ne!(run(&*sandbox, &format!("echo x > {lent}")).outcome, Outcome::Exited(0));
     assert_eq!(std::fs::read_to_string(&lent).unwrap(), "for you");
-    // Not shown at another place than asked for.
+    // It is not shown at another path than the requested one.
     assert!(matches!(lend("/opt/elsewhere", Walls::default()), Err(BackendError::Create(_))));
     assert_eq!(run(&*scene.sandbox(NONE), &format!("echo x > {lent}")).outcome, Outcome::Exited(0));
 }
@@ -318,7 +318,7 @@ fn working_directories_are_in_the_workspace(_: &House) {
 fn a_daemon_ends_with_its_sandbox(_: &House) {
     let scene = Scene::new();
     let sandbox = scene.sandbox(Walls::default());
-    // Twice forked, in a session of its own, its parents long gone.
+    // A process forked twice, in a session of its own, its parents long gone.
     let daemon = "setsid sh -c '(trap \"\" TERM HUP INT; echo $$ > /dev/null; sh -c \"echo \\$\\$ > daemon; exec sleep 600\" &) ' \
                   > /dev/null 2>&1 < /dev/null";
     assert_eq!(run(&*sandbox, daemon).outcome, Outcome::Exited(0));

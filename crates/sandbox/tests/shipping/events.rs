@@ -1,4 +1,4 @@
-//! What an event says, and what it may cost.
+//! Tests of the contents of an event, and of its cost.
 
 use crate::queue::EventQueue;
 use belljar_contract::id::RunId;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Written(pub(crate) &'static str);
 
-/// Rows that come when somebody sends them, or never.
+/// Rows that come when the test sends them, or never.
 #[derive(Debug)]
 struct Awaited(Receiver<Vec<u8>>);
 
@@ -53,7 +53,7 @@ const RAW: LogShippingConfig = LogShippingConfig {
     ship_raw_logs: true,
 };
 
-/// Tells of one execution.
+/// Ships one execution.
 pub(crate) fn shipped(
     config: LogShippingConfig,
     stdout: &[u8],
@@ -80,7 +80,7 @@ fn ship(shipper: &Shipper, stdout: &[u8], stderr: &[u8], rows: Option<Box<dyn Ro
     shipper.ship(&finished, rows);
 }
 
-/// The same with raw logs and so much room.
+/// Ships with raw logs and a size limit.
 fn raw(room: usize, stdout: &[u8], stderr: &[u8], rows: &'static str) -> RawLogs {
     let config = LogShippingConfig { max_log_bytes: room, ..RAW };
     shipped(config, stdout, stderr, Some(Box::new(Written(rows)))).unwrap().raw.unwrap()

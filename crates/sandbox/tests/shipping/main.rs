@@ -1,4 +1,4 @@
-//! What is told of executions, and what is not.
+//! Tests of the reports of executions: their contents, and what they leave out.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A sink that keeps so many events until somebody takes them.
+/// A sink that holds a limited number of events until the test takes them.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     room: usize,
@@ -16,12 +16,12 @@ pub(crate) struct EventQueue {
 // === impl EventQueue ===
 
 impl EventQueue {
-    /// One with room for so many.
+    /// Makes a queue with room for that many events.
     pub(crate) fn with_room_for(room: usize) -> Self {
         Self { room, events: Mutex::default(), lost: AtomicU64::new(0) }
     }
 
-    /// How many events found no room.
+    /// Returns the number of events that found no room.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Secrets that somebody planted.
+//! Tests with planted secrets.
 
 use crate::events::{Written, shipped};
 use belljar_sandbox::config::LogShippingConfig;
@@ -6,10 +6,10 @@ use belljar_sandbox::shipping::{Redactor, RowSource};
 use proptest::prelude::{ProptestConfig, prop, prop_assert_eq, proptest};
 use serde_json::json;
 
-/// What every one of these must not let through.
+/// The planted secret, which no event may contain.
 const PLANTED: &str = "s3cr3tValue0123456789";
 
-/// The same in a row.
+/// The secret in a row.
 const ROW: &str = "{\"url\":\"https://s3cr3tValue0123456789@a/\",\"token\":\"s3cr3tValue0123456789\"}\n";
 
 #[test]

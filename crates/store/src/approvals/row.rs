@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use uuid::Uuid;
 
-/// What has become of one at the time `$1`, which every statement with this has.
+/// SQL for the status of an approval at the time `$1`; every statement that uses it passes that time.
 macro_rules! status {
     () => {
         "CASE WHEN status IN ('pending', 'approved') AND expires_at_ms <= $1 THEN 'expired' ELSE status END"
@@ -69,12 +69,12 @@ pub(super) fn first(rows: &[Row]) -> Result<Option<Approval>, DatabaseError> {
     rows.first().map(|row| read(row, whole(row)?)).transpose()
 }
 
-/// Whether what is kept of the arguments is what would be called: those of an earlier version were cut.
+/// Returns true if the stored arguments are complete: earlier versions truncated them.
 pub(super) fn is_whole(approval: &Approval) -> bool {
     !approval.is_preview && sha256(approval.arguments.to_string().as_bytes()) == approval.arguments_sha256
 }
 
-/// One with its place in the order in which they were asked.
+/// Returns an approval with its number in the order of asking.
 pub(super) fn numbered(row: &Row) -> Result<(u64, Approval), DatabaseError> {
     let bytes = row.count("arguments_bytes")?;
     let beginning = row.text("arguments")?;
@@ -89,7 +89,7 @@ pub(super) fn numbered(row: &Row) -> Result<(u64, Approval), DatabaseError> {
     Ok((row.count("number")?, read(row, arguments)?))
 }
 
-/// What a row has of the arguments of a call.
+/// Stored arguments of a call.
 struct Arguments {
     value: Json,
     bytes: u64,

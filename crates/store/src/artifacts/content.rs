@@ -1,4 +1,4 @@
-//! A content by its digest, and how one that is in memory comes into a folder.
+//! Contents by digest, and storing one from memory in a folder.
 
 use crate::digest::sha256;
 use crate::random::random;
@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// A content, by what tells it apart.
+/// Reference to a content: digest and size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     sha256: String,
@@ -23,15 +23,15 @@ pub struct ParseDigestError;
 // === impl Content ===
 
 impl Content {
-    /// The content that these bytes are.
+    /// Returns the reference to these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self { sha256: sha256(bytes), size_bytes: bytes.len() as u64 }
     }
 
-    /// A content that somebody has stored, and of which they have told this.
+    /// Reference to a content that is stored already, from its reported digest and size.
     ///
     /// # Errors
-    /// [`ParseDigestError`] when the digest is none.
+    /// [`ParseDigestError`] when the digest is malformed.
     pub fn stored(sha256: &str, size_bytes: u64) -> Result<Self, ParseDigestError> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         match sha256.len() == 64 && sha256.bytes().all(is_digit) {
@@ -45,14 +45,14 @@ impl Content {
         &self.sha256
     }
 
-    /// How many bytes it has.
+    /// Size, in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 }
 
-/// Puts a content into a folder. One that lies there is young again with that: it is removed when it is old and nobody wants it.
-/// When this is back, it is on the disk.
+/// Writes a content into a folder. If it exists already, its modification time is renewed, because old contents without
+/// references are removed. The content is durable when this returns.
 pub(super) fn place(folder: &Path, content: &Content, bytes: &[u8]) -> std::io::Result<()> {
     let path = super::path_in(folder, content.sha256());
     let shelf = path.parent().unwrap_or(folder);
@@ -61,7 +61,7 @@ pub(super) fn place(folder: &Path, content: &Content, bytes: &[u8]) -> std::io::
         let temporary = folder.join(format!(".incoming-{}", crate::digest::hex(&random::<16>()?)));
         let placed = write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, &path));
         if placed.is_err() {
-            // What is left of it is in the way of nobody.
+            // A leftover temporary file does no harm.
             let _ = std::fs::remove_file(&temporary);
         }
         placed?;
@@ -69,7 +69,7 @@ pub(super) fn place(folder: &Path, content: &Content, bytes: &[u8]) -> std::io::
     File::open(shelf)?.sync_all()
 }
 
-/// Whether it is there already.
+/// Renews the modification time; returns true if the content exists already.
 fn rejuvenate(path: &Path, content: &Content) -> std::io::Result<bool> {
     const NOW: Timestamps = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT as _ },
@@ -81,7 +81,7 @@ fn rejuvenate(path: &Path, content: &Content) -> std::io::Result<bool> {
         opened => opened?,
     };
     let metadata = file.metadata()?;
-    // What a disk has lost a part of is not it.
+    // A file that has lost a part to a disk error is not the content.
     if !metadata.is_file() || metadata.len() != content.size_bytes() {
         return Ok(false);
     }

@@ -40,9 +40,9 @@ use std::time::Duration;
 /// A second place for checkpoints, and how often it gets one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnchorSettings {
-    /// Where checkpoints go.
+    /// Target that checkpoints are delivered to.
     pub target: Target,
-    /// Whether a record is acknowledged only once the anchor has accepted a checkpoint that covers it.
+    /// True if a record is acknowledged only once the anchor has accepted a checkpoint that covers it.
     pub is_required: bool,
     /// The maximum number of records between two checkpoints.
     pub every_records: u64,
@@ -50,7 +50,7 @@ pub struct AnchorSettings {
     pub every: Duration,
 }
 
-/// Where checkpoints go.
+/// Target that checkpoints are delivered to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     /// A file that is only appended to.
@@ -64,18 +64,18 @@ pub enum Target {
 /// Why a checkpoint was not delivered or could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AnchorError {
-    /// The system refused something.
+    /// The system refused an operation.
     #[error("can't {action} {}", path.display())]
     Io {
-        /// What was to be done.
+        /// Action that failed.
         action: &'static str,
-        /// With what.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Underlying error.
         #[source]
         source: std::io::Error,
     },
-    /// The file is no second place: who can rewrite the log can rewrite it too.
+    /// The file is no second place: an attacker who can rewrite the log can rewrite it, too.
     #[error("{} lies in the state directory, where it is lost with the log; name a file elsewhere", path.display())]
     BesideTheLog {
         /// The file.
@@ -92,7 +92,7 @@ pub enum AnchorError {
     Bucket {
         /// Its URL.
         url: String,
-        /// Why.
+        /// Underlying error.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
@@ -101,7 +101,7 @@ pub enum AnchorError {
     TimedOut {
         /// The anchor.
         target: String,
-        /// How long the answer was waited for.
+        /// Timeout that was exceeded.
         after: Duration,
     },
 }
@@ -112,7 +112,7 @@ static INSTALLED: OnceLock<Vec<AnchorSettings>> = OnceLock::new();
 /// Reads the anchors where the process is configured.
 pub type Source = fn() -> Result<Vec<AnchorSettings>, Box<dyn Error + Send + Sync>>;
 
-/// Where the anchors come from if none are installed before the first log is opened.
+/// Source of the anchors if none are installed before the first log is opened.
 static SOURCE: OnceLock<Source> = OnceLock::new();
 
 /// Sets the anchors of all logs that this process opens from now on, also if there are none. The first call counts.

@@ -1,4 +1,4 @@
-//! The chain: whether a line is the one that follows.
+//! The hash chain: checks that a line is the one that follows.
 
 use super::checkpoint;
 use super::error::Fault;
@@ -40,12 +40,12 @@ impl Chain {
         self.at
     }
 
-    /// Whether the last record was a checkpoint.
+    /// Returns true if the last record was a checkpoint.
     pub(super) fn is_signed(&self) -> bool {
         self.is_signed
     }
 
-    /// Goes on by a line, or says why it is not the one that follows.
+    /// Advances by a line, or returns why it is not the one that follows.
     pub(super) fn follow<'l>(&mut self, line: &'l [u8]) -> Result<Record<'l>, Fault> {
         let record = Record::parse(line)?;
         if record.sequence != self.at.sequence + 1 {
@@ -60,7 +60,7 @@ impl Chain {
         Ok(record)
     }
 
-    /// Goes on by a record of which only the links are there.
+    /// Advances by a record of which only the links are available.
     pub(super) fn skip(&mut self, links: &Links) -> Result<(), Fault> {
         self.is_signed = false;
         self.link(links.previous, links.hash)

@@ -24,7 +24,7 @@ pub(super) fn push(text: &mut Vec<u8>, key: &SecretKey, before: Position) -> Pos
     Position { sequence, hash: record::push(text, sequence, &body, &before.hash) }
 }
 
-/// Whether a record is a checkpoint that this key has signed.
+/// Returns true if the record is a checkpoint that this key has signed.
 pub(super) fn is_genuine(record: &Record<'_>, key: &PublicKey) -> bool {
     let signature = record.event.strip_prefix(EVENT.0).and_then(|rest| rest.strip_suffix(EVENT.1));
     let signed = message(record.sequence, record.time, &record.previous);
@@ -33,7 +33,7 @@ pub(super) fn is_genuine(record: &Record<'_>, key: &PublicKey) -> bool {
         && signature.is_some_and(|digits| key.has_signed(&signed, digits.as_bytes()))
 }
 
-/// What is signed. Of a checkpoint's line nothing else is free.
+/// Returns the signed message. It determines all other fields of a checkpoint's line.
 fn message(sequence: u64, time: &str, previous: &Hash) -> Vec<u8> {
     let mut message = Vec::with_capacity(160);
     // Writing to a vector can't fail.

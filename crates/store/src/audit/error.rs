@@ -1,4 +1,4 @@
-//! Why nothing can be recorded, and what is wrong with a log.
+//! Errors of recording events, and faults of a log.
 
 use super::anchor::AnchorError;
 use super::key::PublicKey;
@@ -7,83 +7,84 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why an event was not recorded, or a log can't be used. Whoever waits for the same batch is told the same.
+/// Reason why an event was not recorded, or a log can't be used. All callers that wait for the same batch get the same
+/// error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AuditError {
-    /// The system refused something.
+    /// The system refused an operation.
     #[error("can't {action} {}", path.display())]
     Io {
-        /// What was to be done.
+        /// Action that failed.
         action: &'static str,
-        /// With what.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Underlying error.
         #[source]
         source: Arc<io::Error>,
     },
-    /// It is not as it was written.
+    /// The log was modified or corrupted.
     #[error("the audit log is damaged: {finding}")]
     Damaged {
-        /// What was seen first.
+        /// First fault that was found.
         finding: Finding,
     },
-    /// Others than its owner can get at it.
+    /// Users other than its owner can access it.
     #[error("{} is open to others than its owner", path.display())]
     Exposed {
         /// The file or directory.
         path: PathBuf,
     },
-    /// Something went wrong a moment ago. Nothing is taken for a while.
+    /// A write failed a moment ago. No events are accepted for a while.
     #[error("the audit log could not be written to a moment ago")]
     Failed {
-        /// What.
+        /// Underlying error.
         #[source]
         source: Arc<AuditError>,
     },
-    /// A required anchor has no checkpoint that covers the record. The record is on the disk and not acknowledged.
+    /// A required anchor has no checkpoint that covers the record. The record is on disk, but not acknowledged.
     #[error("the required audit anchor {target} did not accept a checkpoint")]
     Anchor {
-        /// Where checkpoints go.
+        /// Anchor that checkpoints are delivered to.
         target: String,
-        /// Why.
+        /// Underlying error.
         #[source]
         source: Arc<AnchorError>,
     },
-    /// It isn't known which anchors the log has. Without them nothing is recorded, so nothing is done that must be.
+    /// The log's anchors are unknown. Without them nothing is recorded, so nothing that must be recorded may be done.
     #[error("can't tell which anchors the audit log has")]
     Unconfigured {
-        /// Why.
+        /// Underlying error.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// The disk is slower than what is submitted.
+    /// Events are submitted faster than the disk can write.
     #[error("too many records wait to be written")]
     Full,
-    /// It was closed.
+    /// The log was closed.
     #[error("the audit log is closed")]
     Closed,
 }
 
-/// The first thing that is wrong with a log or an export.
+/// The first fault of a log or an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The file, as it is called in the log's folder.
+    /// Name of the file in the log's folder.
     pub file: String,
-    /// The line, counted from 1, if it is about one.
+    /// Line, counted from 1, if the fault is in one.
     pub line: Option<u64>,
-    /// The record that should be there, if it is about one.
+    /// Sequence number of the expected record, if the fault is in one.
     pub sequence: Option<u64>,
-    /// What is wrong.
+    /// Fault that was found.
     pub fault: Fault,
 }
 
-/// What can be wrong.
+/// A fault in an audit log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A file is not there.
     #[error("it is missing")]
     Missing,
-    /// A file is there that nobody here has made.
+    /// The folder contains a file that this program did not create.
     #[error("it does not belong to the log")]
     Foreign,
     /// A file holds something else than it should.
@@ -92,7 +93,7 @@ pub enum Fault {
     /// The key is not the one that signed.
     #[error("it is not the key that the log is signed with")]
     OtherKey,
-    /// The key is not the one that was asked for.
+    /// The key is not the expected one.
     #[error("the log is signed with the key {found}")]
     UnexpectedKey {
         /// The key that it is signed with.
@@ -107,16 +108,16 @@ pub enum Fault {
     /// A record is missing, or stands where it shouldn't.
     #[error("record {found} is here instead")]
     Displaced {
-        /// The number of the one that is there.
+        /// Sequence number of the record that is there.
         found: u64,
     },
     /// A record was made for another place, or the one before it was.
     #[error("the record does not follow the one before it")]
     Unlinked,
-    /// A checkpoint is not the log's.
+    /// The signature of a checkpoint is not by the log's key.
     #[error("the signature is not of the log's key")]
     Forged,
-    /// There is something after the last checkpoint, and nobody was writing.
+    /// Records follow the last checkpoint although no process was writing.
     #[error("this was added: no checkpoint follows")]
     Added,
     /// The log ends too early.

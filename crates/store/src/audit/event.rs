@@ -1,7 +1,7 @@
-//! What is to be recorded: one object of JSON, with its kind, its time and its run.
+//! An event to be recorded: a JSON object with a kind, a time and a run.
 //!
-//! It is put into its final form by whoever makes it, so that the thread that writes only numbers, hashes and copies.
-//! Text in it stays text: whatever a line, a terminal or a reader could take for something else is escaped.
+//! The caller's thread serialises it, so that the writer thread only numbers, hashes and copies. Text in it stays text:
+//! every character that a line, a terminal or a reader could misinterpret is escaped.
 
 use belljar_contract::id::RunId;
 use belljar_policy::untrusted::{escape_as_json, is_hidden};
@@ -10,34 +10,34 @@ use serde::Serialize;
 use serde_json::ser::Formatter;
 use std::io::{self, Write};
 
-/// An event in the form in which it will stand in the log, from its time on.
+/// An event in the form that it has in the log, from its time on.
 #[derive(Debug, Clone)]
 pub struct Event {
     body: Vec<u8>,
 }
 
-/// Why something can't be an event.
+/// Reason why a value can't be an event.
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {
-    /// The kind is not one.
+    /// The kind is not a valid name.
     #[error(
         "{kind:?} is not a kind of event: lower-case letters, digits and underscores, or it is the log's own"
     )]
     Kind {
-        /// What was given.
+        /// Kind that was given.
         kind: String,
     },
-    /// It has no form in JSON.
+    /// The event has no form in JSON.
     #[error("the event can't be written as JSON")]
     Unwritable {
-        /// Why.
+        /// Underlying error.
         #[source]
         source: serde_json::Error,
     },
-    /// It is something else than an object.
+    /// The event is not an object.
     #[error("the event is not an object")]
     NotAnObject,
-    /// There is too much of it.
+    /// The event is too large.
     #[error("the event has {bytes} bytes; {LARGEST_EVENT_BYTES} are allowed")]
     TooLong {
         /// Its length.
@@ -56,10 +56,10 @@ const LONGEST_KIND: usize = 64;
 // === impl Event ===
 
 impl Event {
-    /// An event of this kind, now.
+    /// Creates an event of this kind, with the present time.
     ///
     /// # Errors
-    /// [`EventError`] when the kind or the event is nothing that can be recorded.
+    /// [`EventError`] when the kind or the event can't be recorded.
     pub fn new(kind: &str, run: Option<&RunId>, event: &impl Serialize) -> Result<Self, EventError> {
         if !is_kind(kind.as_bytes()) || OWN_KINDS.contains(&kind) {
             return Err(EventError::Kind { kind: kind.to_owned() });
@@ -67,7 +67,7 @@ impl Event {
         Self::of_log(kind, run, event)
     }
 
-    /// The same, also for the log's own kinds.
+    /// Creates an event; also accepts the kinds that are reserved for the log itself.
     pub(super) fn of_log(
         kind: &str,
         run: Option<&RunId>,
@@ -96,7 +96,7 @@ impl Event {
     }
 }
 
-/// What stands before the event itself.
+/// Appends the fields that precede the event itself.
 pub(super) fn push_head(body: &mut Vec<u8>, time: Timestamp, kind: &str, run: Option<&RunId>) {
     // Writing to a vector can't fail.
     let _ = write!(body, "\"time\":\"{time:.6}\",\"kind\":\"{kind}\"");
@@ -106,13 +106,13 @@ pub(super) fn push_head(body: &mut Vec<u8>, time: Timestamp, kind: &str, run: Op
     body.extend_from_slice(b",\"event\":");
 }
 
-/// Whether that is a name for a kind.
+/// Returns true if the bytes are a valid name of a kind.
 pub(super) fn is_kind(kind: &[u8]) -> bool {
     let is_allowed = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
     (1..=LONGEST_KIND).contains(&kind.len()) && kind[0].is_ascii_lowercase() && kind.iter().all(is_allowed)
 }
 
-/// Compact JSON, in which also those characters are escaped that JSON lets through and a terminal or an editor acts on.
+/// Formatter for compact JSON that also escapes characters that JSON allows but terminals or editors interpret.
 struct Escaping;
 
 impl Formatter for Escaping {

@@ -1,4 +1,4 @@
-//! Exports: records as they stand in the log, in one file that others can check without the log.
+//! Exports: records as they stand in the log, in one file that can be checked without the log.
 //!
 //! ```text
 //! {"belljar_audit_export":1,"public_key":"…","run":null,"first":1,"last":9}
@@ -8,8 +8,8 @@
 //! {"signature":"…"}                                             over all lines before
 //! ```
 //!
-//! The last record is a checkpoint. An export of a run shows that its records are in the log; that there are no
-//! others of that run is the word of whoever exported.
+//! The last record is a checkpoint. An export of a run proves that its records are in the log. That the run has no
+//! others is only the exporter's claim.
 
 use super::anchor::Comparison;
 use super::chain::{Chain, Position};
@@ -28,27 +28,27 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What became of an export.
+/// Summary of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exported {
-    /// The records in it that are not the log's own.
+    /// Number of exported records that are not the log's own.
     pub records: u64,
 }
 
-/// Why there is no export.
+/// Reason why an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The log can't be read, or is damaged.
     #[error(transparent)]
     Log(#[from] AuditError),
-    /// It can't be written.
+    /// The export can't be written.
     #[error("can't write the export")]
     Write {
-        /// Why.
+        /// Underlying error.
         #[source]
         source: io::Error,
     },
-    /// There is nothing to export.
+    /// The log has no records to export.
     #[error("the log has no records of that run")]
     Nothing,
 }
@@ -62,7 +62,7 @@ struct Header {
     last: u64,
 }
 
-/// Hashes what it passes on.
+/// Writer that hashes the bytes it passes on.
 struct Hashing<W> {
     to: W,
     hash: Sha256,
@@ -70,10 +70,10 @@ struct Hashing<W> {
 
 const LAST_LINE: (&str, &str) = ("{\"signature\":\"", "\"}");
 
-/// Writes the whole log, or what belongs to one run.
+/// Writes the whole log, or the records of one run.
 ///
 /// # Errors
-/// [`ExportError`] when the log is damaged, among others: what is signed here has been looked at.
+/// [`ExportError`] when the log is damaged, among others: everything that is signed here has been verified.
 pub fn export(folder: &Path, run: Option<&RunId>, to: impl Write) -> Result<Exported, ExportError> {
     let snapshot = Snapshot::take(folder)?;
     let key = Folder::of_log(folder)?.secret_key()?;
@@ -103,7 +103,7 @@ pub fn export(folder: &Path, run: Option<&RunId>, to: impl Write) -> Result<Expo
     Ok(Exported { records })
 }
 
-/// What an export will span.
+/// Determines the records that an export spans.
 fn survey(snapshot: &Snapshot, run: Option<&str>) -> Result<(Header, u64), ExportError> {
     let mut header = Header { key: snapshot.key, run: run.map(str::to_owned), first: 0, last: 0 };
     let mut count = Count::new(snapshot.key, &Demands::default());
@@ -117,7 +117,7 @@ fn survey(snapshot: &Snapshot, run: Option<&str>) -> Result<(Header, u64), Expor
             is_open = true;
             header.first = if header.first == 0 { record.sequence } else { header.first };
         }
-        // Up to the checkpoint that stands for the last one.
+        // Ends with the checkpoint that covers the last record.
         if is_checkpoint && is_open {
             header.last = record.sequence;
             is_open = false;
@@ -143,10 +143,10 @@ fn message(hash: Sha256) -> Vec<u8> {
     format!("belljar audit export 1\n{}\n", Hash::from_array(hash.finalize().into())).into_bytes()
 }
 
-/// Looks at an export.
+/// Verifies an export.
 ///
 /// # Errors
-/// [`AuditError`] when it can't be read. What is wrong with it is a [`Verdict`].
+/// [`AuditError`] when it can't be read. A fault in it is a [`Verdict`].
 pub fn verify(file: &Path, demands: &Demands) -> Result<Verdict, AuditError> {
     verdict(Inspection::run(file, demands))
 }
@@ -217,7 +217,7 @@ impl<'a> Inspection<'a> {
         (next <= self.header.last).then_some(next)
     }
 
-    /// Looks at a line and says whether it is the last one.
+    /// Checks a line; returns true if it is the last one.
     fn see(&mut self, line: &[u8]) -> Result<bool, Fault> {
         let Some(sequence) = self.next_sequence() else {
             let digits = line.strip_prefix(LAST_LINE.0.as_bytes());
@@ -290,7 +290,7 @@ impl Header {
         (header.to_line().strip_suffix(b"\n") == Some(line) && header.first < header.last).then_some(header)
     }
 
-    /// Whether a record is shown whole. Checkpoints always are: they are what others check.
+    /// Returns true if a record is exported whole. Checkpoints always are: verifiers need them.
     fn is_about(&self, record: &Record<'_>) -> bool {
         self.run.is_none() || record.run == self.run.as_deref() || record.kind == checkpoint::KIND
     }

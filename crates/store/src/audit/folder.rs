@@ -1,13 +1,12 @@
-//! The folder of a log. It appears whole, with its key and its first record, so that nothing in it can be missing
-//! without being missed.
+//! The folder of a log. It is created at once, with its key and its first record, so that any missing file is detected.
 //!
 //! ```text
 //! <state>/audit/key              the secret key
-//!              /public-key       what others check signatures with
+//!              /public-key       for checking signatures
 //!              /lock             held while a batch is written
-//!              /head             how far the log goes
+//!              /head             the log's length
 //!              /00000001.jsonl   the records, in segments
-//!              /torn/            what crashes have left of batches
+//!              /torn/            rests of batches after crashes
 //! ```
 
 use super::chain::Position;
@@ -44,14 +43,14 @@ pub(super) const PUBLIC_KEY: &str = "public-key";
 pub(super) const LOCK: &str = "lock";
 pub(super) const HEAD: &str = "head";
 
-/// More than any of the small files has.
+/// Upper bound for the size of the small files, in bytes.
 const SMALL: u64 = 4096;
 
 // === impl Locked ===
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // It goes with the descriptor if not now.
+        // If unlocking fails, closing the descriptor unlocks it.
         let _ = self.lock.unlock();
     }
 }
@@ -92,7 +91,7 @@ impl Folder {
         }
     }
 
-    /// Opens a file of the log to read and write. One that is not there is missed.
+    /// Opens a file of the log to read and write. A missing file is damage.
     pub(super) fn open_to_write(&self, name: &str) -> Result<File, AuditError> {
         self.open(name, OFlags::RDWR)
     }
@@ -124,7 +123,7 @@ impl Folder {
         }
     }
 
-    /// The content of a small file, and a byte more than it may have if it has.
+    /// Returns the content of a small file; one byte more than allowed if it is too large.
     pub(super) fn read_small(&self, name: &str) -> Result<Vec<u8>, AuditError> {
         let mut content = Vec::new();
         let read = self.open_to_read(name)?.take(SMALL).read_to_end(&mut content);
@@ -151,12 +150,12 @@ impl Folder {
         self.open_to_read(LOCK).map(Arc::new)
     }
 
-    /// Waits until nobody else writes.
+    /// Waits for the exclusive lock: no other process reads or writes then.
     pub(super) fn lock(&self, lock: &Arc<File>) -> Result<Locked, AuditError> {
         self.locked(lock, File::lock)
     }
 
-    /// Waits until nobody writes; others may read meanwhile.
+    /// Waits for the shared lock: no process writes then, but others may read.
     pub(super) fn lock_shared(&self, lock: &Arc<File>) -> Result<Locked, AuditError> {
         self.locked(lock, File::lock_shared)
     }
@@ -219,7 +218,7 @@ fn is_missing_or_empty(path: &Path) -> bool {
     }
 }
 
-/// Makes a whole log beside `path` and moves it there, unless somebody else was faster.
+/// Creates a whole log beside `path` and moves it there, unless another process was faster.
 fn create(path: &Path) -> Result<(), AuditError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let cant_make = |path: &Path| {
@@ -230,7 +229,7 @@ fn create(path: &Path) -> Result<(), AuditError> {
     let thread = rustix::thread::gettid().as_raw_nonzero();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let making = parent.join(format!(".{name}-{}-{thread}", std::process::id()));
-    // Of one who had the same number and was killed.
+    // A killed process may have had the same pid.
     let _ = std::fs::remove_dir_all(&making);
     DirBuilder::new().mode(0o700).create(&making).map_err(cant_make(&making))?;
     let made = fill(&Folder { path: making.clone() }).and_then(|()| match std::fs::rename(&making, path) {
@@ -240,7 +239,7 @@ fn create(path: &Path) -> Result<(), AuditError> {
         },
         renamed => renamed.map_err(cant_make(path)),
     });
-    // If it was moved, it isn't there.
+    // If the folder was moved, there is nothing to remove.
     let _ = std::fs::remove_dir_all(&making);
     made?;
     sync_directory(parent)

@@ -12,7 +12,7 @@ pub struct Hash([u8; 32]);
 #[error("not 64 hexadecimal digits in lower case")]
 pub struct ParseHashError;
 
-/// How many digits a hash has.
+/// Number of digits of a hash.
 pub(super) const DIGITS: usize = 64;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -48,7 +48,7 @@ fn digit(digit: u8) -> Option<u8> {
 // === impl Hash ===
 
 impl Hash {
-    /// What stands in the first record for the one before it.
+    /// Value of `previous` in the first record.
     pub const NONE: Self = Self([0; 32]);
 
     /// The hash of some bytes.

@@ -1,7 +1,8 @@
-//! The head: a small file that says how far the log goes, so that a log that was cut is known for one.
+//! The head: a small file with the log's length, so that a truncated log is detected.
 //!
-//! It has two marks, each a copy of a checkpoint with its place. The first is of what is there, the second of what is
-//! being written: it is set before a batch is, so only where the two differ may a batch be incomplete.
+//! It has two marks, each a copy of a checkpoint with its position. The first is the last complete batch, the second
+//! the batch that is being written. The second is set before the batch is written, so a batch can be incomplete only
+//! where the two differ.
 
 use super::chain::Position;
 use super::checkpoint;
@@ -18,12 +19,12 @@ use std::path::PathBuf;
 pub(super) struct Mark {
     pub(super) segment: u64,
     pub(super) end: u64,
-    /// Without the newline.
+    /// Line of the checkpoint, without the newline.
     pub(super) line: Vec<u8>,
     pub(super) position: Position,
 }
 
-/// What a head says.
+/// Contents of the head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) done: Mark,
@@ -35,7 +36,7 @@ pub(super) struct Head {
 pub(super) struct HeadFile {
     path: PathBuf,
     file: File,
-    /// What it said when it was last read or written.
+    /// Content when it was last read or written.
     known: Vec<u8>,
 }
 
@@ -77,7 +78,7 @@ impl Mark {
 // === impl Head ===
 
 impl Head {
-    /// What is in the file of a log that has nothing but this.
+    /// Returns the head file's content if both marks are this one.
     pub(super) fn content_of(mark: &Mark) -> Vec<u8> {
         mark.to_bytes().repeat(2)
     }
@@ -88,9 +89,9 @@ impl Head {
         Ok(Self { done: mark(done)?, next: mark(next)? })
     }
 
-    /// Whether what follows this checkpoint, and no other, may be what is left of a batch.
+    /// Returns true if the lines after this checkpoint may be the rest of an incomplete batch.
     pub(super) fn excuses_rest_after(&self, last: Position) -> bool {
-        // A head that is older than the log was not on the disk when the power went.
+        // After a power failure, the head on disk may be older than the log.
         self.next != self.done || last.sequence > self.next.position.sequence
     }
 }
@@ -104,7 +105,7 @@ impl HeadFile {
         Ok(Self { path, file, known: Vec::new() })
     }
 
-    /// Whether somebody has changed it since it was last read or written here.
+    /// Returns true if another process has changed it since it was last read or written here.
     pub(super) fn has_changed(&self) -> Result<bool, AuditError> {
         Ok(self.bytes()? != self.known)
     }
@@ -115,7 +116,7 @@ impl HeadFile {
     }
 
     fn bytes(&self) -> Result<Vec<u8>, AuditError> {
-        // A byte more than it has shows that there is one.
+        // One byte more is read, to detect a file that is too long.
         let mut bytes = vec![0; 2 * MARK + 1];
         let mut read = 0;
         while read < bytes.len() {
@@ -130,18 +131,18 @@ impl HeadFile {
         Ok(bytes)
     }
 
-    /// Says what is about to be written.
+    /// Stores the mark of the batch that is about to be written.
     pub(super) fn announce(&mut self, next: &Mark) -> Result<(), AuditError> {
         self.put(MARK, &next.to_bytes())
     }
 
-    /// Says that what was announced is there.
+    /// Marks the announced batch as complete.
     pub(super) fn confirm(&mut self) -> Result<(), AuditError> {
         let next = self.known[MARK..].to_vec();
         self.put(0, &next)
     }
 
-    /// Takes back what was announced.
+    /// Withdraws the announced batch.
     pub(super) fn withdraw(&mut self) -> Result<(), AuditError> {
         let done = self.known[..MARK].to_vec();
         self.put(MARK, &done)

@@ -34,12 +34,12 @@ impl PublicKey {
         VerifyingKey::from_bytes(&bytes).map(Self).map_err(|_| ParseKeyError)
     }
 
-    /// Whether the secret half made this signature of the message.
+    /// Returns true if the signature, in hexadecimal digits, is this key's for the message.
     pub(super) fn has_signed(&self, message: &[u8], digits: &[u8]) -> bool {
         from_hex::<SIGNATURE>(digits).is_some_and(|signature| self.signed(message, &signature))
     }
 
-    /// Whether the secret half made this signature, in bytes, of the message.
+    /// Returns true if the signature, in bytes, is this key's for the message.
     pub(super) fn signed(&self, message: &[u8], signature: &[u8; SIGNATURE]) -> bool {
         self.0.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
     }

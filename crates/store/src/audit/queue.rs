@@ -1,4 +1,4 @@
-//! What waits to be written, and the thread that writes it: all there is at once, synced once.
+//! Queue of events, and the thread that writes them: all waiting events become one batch with one sync.
 
 use super::Receipt;
 use super::anchor::Anchors;
@@ -10,10 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Who waits for a record.
+/// Callback that receives the outcome of a record.
 pub(super) type Done = Box<dyn FnOnce(Result<Receipt, AuditError>) + Send>;
 
-/// What waits to be written.
+/// Queue of events to be written.
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     something: Condvar,
@@ -26,9 +26,9 @@ struct Waiting {
     submitted: Vec<Submitted>,
     bytes: usize,
     is_closed: bool,
-    /// What went wrong, and when. It is tried anew after a while.
+    /// Last failure and its time. Writing is retried after [`REST`].
     failure: Option<(Arc<AuditError>, Instant)>,
-    /// Whether somebody can't go on before a record of these is on the disk.
+    /// True if a caller waits for one of these records to be on disk.
     is_urgent: bool,
     writer_sleeps: bool,
 }
@@ -38,13 +38,13 @@ struct Submitted {
     done: Done,
 }
 
-/// One batch is no larger than this, but for its last record: it is what a crash may leave.
+/// Maximum size of a batch without its last record. A crash may leave that much.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// So long others are waited for whom nobody waits for, unless there are so many already: each batch costs a signature and
-/// a way to the disk.
+/// Time for which events are gathered if no caller waits for one and the queue is short. Each batch costs a signature
+/// and a disk sync.
 const GATHERING_TIME: Duration = Duration::from_millis(4);
-/// After a failure nothing is taken for so long.
+/// Time after a failure in which no events are accepted.
 const REST: Duration = Duration::from_secs(1);
 
 const ENOUGH: usize = 1024;
@@ -76,7 +76,7 @@ impl Queue {
         done(Err(refusal));
     }
 
-    /// What has kept the last records from being written, if that was no longer ago than `within`.
+    /// Returns the last write failure if it is no older than `within`.
     pub(super) fn failing(&self, within: Duration) -> Option<Arc<AuditError>> {
         self.failure().filter(|(_, at)| at.elapsed() <= within).map(|(error, _)| error)
     }
@@ -86,7 +86,7 @@ impl Queue {
         self.something.notify_one();
     }
 
-    /// Is the thread that writes.
+    /// Main loop of the writer thread.
     pub(super) fn write_until_closed(
         &self,
         mut tail: Tail,
@@ -96,7 +96,7 @@ impl Queue {
         let _end = Ending(self);
         while let Some(batch) = self.next_batch() {
             let outcome = match self.failure() {
-                // What there is of a batch that was given up is cleared away, as after a crash.
+                // The rest of an abandoned batch is cleared away, as after a crash.
                 Some(failure) if failure.1.elapsed() >= REST => open_again().and_then(|opened| {
                     tail = opened;
                     self.lock().failure = None;
@@ -127,7 +127,7 @@ impl Queue {
         let _ = tail.sync_head();
     }
 
-    /// Waits for something to write; nothing when there is nothing and won't be.
+    /// Waits for the next batch; `None` when the queue is empty and closed.
     fn next_batch(&self) -> Option<Vec<Submitted>> {
         let mut waiting = self.lock();
         while waiting.submitted.is_empty() {
@@ -184,19 +184,19 @@ impl fmt::Debug for Queue {
 // === impl Waiting ===
 
 impl Waiting {
-    /// Whether nobody else is waited for.
+    /// Returns true if the batch must be written without waiting for more events.
     fn must_be_written(&self, queue: &Queue) -> bool {
         let is_enough = self.submitted.len() >= ENOUGH.min(queue.most / 2) || self.bytes >= ENOUGH_BYTES;
         is_enough || self.is_urgent || self.is_closed
     }
 
-    /// Whether the thread that writes has something to do now which it had not before.
+    /// Returns true if the sleeping writer thread must be woken.
     fn wakes_writer(&mut self, queue: &Queue) -> bool {
         let has_news = self.submitted.len() == 1 || self.must_be_written(queue);
         has_news && std::mem::take(&mut self.writer_sleeps)
     }
 
-    /// Why nothing more is taken, if nothing is.
+    /// Returns the reason why no more events are accepted, if there is one.
     fn refusal(&self, queue: &Queue) -> Option<AuditError> {
         if let Some((source, _)) = self.failure.as_ref().filter(|(_, at)| at.elapsed() < REST) {
             return Some(AuditError::Failed { source: Arc::clone(source) });
@@ -209,7 +209,7 @@ impl Waiting {
     }
 }
 
-/// Writes a batch, with what there is to record of anchors, and tells the anchors.
+/// Writes a batch, with the pending events of anchors, and delivers the new end to the anchors.
 fn write(tail: &mut Tail, anchors: &mut Anchors, batch: &[Submitted]) -> Result<Vec<Receipt>, AuditError> {
     let of_anchors = anchors.take_events();
     let receipts = tail.write(batch.iter().map(|submitted| &submitted.event).chain(&of_anchors))?;
@@ -217,12 +217,12 @@ fn write(tail: &mut Tail, anchors: &mut Anchors, batch: &[Submitted]) -> Result<
     Ok(receipts)
 }
 
-/// Whoever waits must not go on as if nothing were, nor the others not be told.
+/// Reports the outcome to the waiting caller. A panic in its callback must not keep the others from being notified.
 fn tell(done: Done, outcome: Result<Receipt, AuditError>) {
     let _ = catch_unwind(AssertUnwindSafe(|| done(outcome)));
 }
 
-/// However the thread ends, nobody waits for it afterwards.
+/// Notifies all waiting callers when the thread ends, for whatever reason.
 struct Ending<'a>(&'a Queue);
 
 impl Drop for Ending<'_> {

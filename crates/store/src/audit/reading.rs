@@ -5,11 +5,11 @@ use super::record::Record;
 use super::snapshot::Snapshot;
 use std::path::Path;
 
-/// Shows every record with its line, in order; their hashes and signatures are checked on the way. Nothing is shown
-/// that was never acknowledged.
+/// Passes every record with its line to `see`, in order; hashes and signatures are checked on the way. Records that
+/// were never acknowledged are not passed.
 ///
 /// # Errors
-/// [`AuditError`] when the log can't be read, or is damaged: what comes before that has been shown.
+/// [`AuditError`] when the log can't be read, or is damaged: the records before the fault have been passed.
 pub fn each(folder: &Path, see: &mut dyn FnMut(&Record<'_>, &[u8])) -> Result<(), AuditError> {
     let snapshot = Snapshot::take(folder)?;
     snapshot.each(&mut |record, seen| {

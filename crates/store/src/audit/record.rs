@@ -6,8 +6,9 @@
 //!                                                         └─ hash: SHA-256 of these bytes ─┘
 //! ```
 //!
-//! What follows the event has a fixed length, so nobody has to understand JSON to check a line. A record's content
-//! goes into its hash as a hash only: so a record can be left out of an export, and what follows can still be checked.
+//! The fields after the event have a fixed length, so a line can be checked without a JSON parser. A record's hash
+//! covers only the hash of its content. So a record can be left out of an export, and the following ones can still be
+//! checked.
 
 use super::event::is_kind;
 use super::hash::{DIGITS, Hash};
@@ -19,9 +20,9 @@ use std::str::from_utf8;
 pub struct Record<'a> {
     /// Its number, counted from 1 through the whole log.
     pub sequence: u64,
-    /// When what it tells of was submitted (RFC 3339, UTC).
+    /// Time at which the event was submitted (RFC 3339, UTC).
     pub time: &'a str,
-    /// What kind of event it tells of.
+    /// Kind of the event.
     pub kind: &'a str,
     /// The run it belongs to.
     pub run: Option<&'a str>,
@@ -44,9 +45,9 @@ pub(super) struct Links {
 /// Why a line is no record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineFault {
-    /// It doesn't have the form of one.
+    /// The line doesn't have the form of a record.
     Malformed,
-    /// It has, but it is not what was hashed.
+    /// The line has the form of a record, but not its hash.
     Changed,
 }
 
@@ -56,7 +57,7 @@ const PREVIOUS: &[u8] = b"\",\"previous\":\"";
 const HASH: &[u8] = b"\",\"hash\":\"";
 const END: &[u8] = b"\"}";
 
-/// How much of a line's end is fixed.
+/// Length of a line's fixed end.
 const LINKS_LENGTH: usize = CONTENT.len() + PREVIOUS.len() + HASH.len() + END.len() + 3 * DIGITS;
 
 /// The bytes that a hash is of: from the content's name to the last digit of the previous hash.

@@ -4,16 +4,16 @@ use super::record::LONGEST_LINE;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take};
 
-/// One line of a segment.
+/// A line of a segment.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     /// Without the newline.
     pub(super) bytes: &'a [u8],
-    /// Whether there was a newline.
+    /// True if the line ends with a newline.
     pub(super) is_whole: bool,
     /// Counted from 1, from where reading began.
     pub(super) number: u64,
-    /// Where in the file it ends.
+    /// Offset of its end in the file.
     pub(super) end: u64,
 }
 
@@ -50,7 +50,7 @@ impl Lines<File> {
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines of so many bytes.
+    /// Returns the lines of the first `bytes` bytes.
     pub(super) fn of(source: R, bytes: u64) -> Self {
         let source = BufReader::with_capacity(256 << 10, source.take(bytes));
         Self { source, line: Vec::new(), number: 0, end: 0 }

@@ -1,4 +1,4 @@
-//! A log at one moment, to be read while others go on writing: what is there doesn't change any more.
+//! A snapshot of a log, for reading while other processes go on writing: its records don't change any more.
 
 use super::error::{AuditError, Fault};
 use super::folder::{Folder, HEAD, KEY, LOCK, Locked, PUBLIC_KEY};
@@ -15,19 +15,19 @@ pub(super) struct Snapshot {
     pub(super) folder: Folder,
     pub(super) key: PublicKey,
     pub(super) head: Head,
-    /// How much there is of each segment.
+    /// Size of each segment, in bytes.
     sizes: Vec<u64>,
-    /// Held only where nobody has cleared up after a crash yet.
+    /// Lock that is held only if the log still contains what a crash left.
     unsettled: Option<Locked>,
 }
 
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Takes a look while nobody writes.
+    /// Takes a snapshot while no process writes.
     ///
     /// # Errors
-    /// [`AuditError::Damaged`] also where a file is missing, or is there and shouldn't be.
+    /// [`AuditError::Damaged`] also where a file is missing, or an unexpected file exists.
     pub(super) fn take(path: &Path) -> Result<Self, AuditError> {
         let folder = Folder::of_log(path)?;
         let lock = folder.lock_file()?;
@@ -50,12 +50,12 @@ impl Snapshot {
         Ok(Self { folder, key, head, sizes, unsettled: (!is_settled).then_some(locked) })
     }
 
-    /// Whether somebody was writing, or is thought to have been.
+    /// Returns true if a process was writing, or may have been.
     pub(super) fn is_unsettled(&self) -> bool {
         self.unsettled.is_some()
     }
 
-    /// Shows every record up to the last checkpoint and tells what follows that.
+    /// Passes every record up to the last checkpoint to `see`; returns the end, and what follows it.
     pub(super) fn each(&self, see: &mut See<'_>) -> Result<(Place, Option<Rest>), AuditError> {
         if !self.is_unsettled() {
             return walk(&self.folder, self.key, Place::BEGIN, &self.sizes, see)?.judged(&self.head);

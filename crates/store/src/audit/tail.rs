@@ -1,4 +1,4 @@
-//! The end of a log, where it grows. Several processes may each have one of these; who holds the lock may write.
+//! The end of a log, where it grows. Several processes may each have one of these; the holder of the lock may write.
 
 use super::AuditError;
 use super::Receipt;
@@ -29,11 +29,11 @@ pub(super) struct Tail {
     segment_bytes: u64,
     /// The batch that is being written.
     text: Vec<u8>,
-    /// Whether there may be something of it on the disk, and not all.
+    /// True if a part of the batch may be on disk, but not all.
     is_storing: bool,
 }
 
-/// Where the next batch goes.
+/// Position of the next batch.
 struct End {
     /// The last checkpoint. All before it is there for good.
     place: Place,
@@ -41,14 +41,14 @@ struct End {
     file: File,
     segment: u64,
     begin: u64,
-    /// Whether a crash has left something there, which the next batch is written over.
+    /// True if a crash has left a rest there, which the next batch overwrites.
     is_torn: bool,
 }
 
 // === impl Tail ===
 
 impl Tail {
-    /// Opens a log, which is made if there is none, and clears up after a crash.
+    /// Opens a log, which is created if it doesn't exist, and clears up after a crash.
     pub(super) fn open(path: &Path, segment_bytes: u64) -> Result<Self, AuditError> {
         let folder = Folder::open_or_create(path)?;
         let key = Arc::new(folder.secret_key()?);
@@ -77,12 +77,12 @@ impl Tail {
         self.public_key
     }
 
-    /// Where the log ends.
+    /// Returns the end of the log.
     pub(super) fn position(&self) -> Position {
         self.end.place.position
     }
 
-    /// Signs checkpoints for other places.
+    /// Returns a signer of checkpoints for anchors.
     pub(super) fn signer(&self) -> Result<Signer, AuditError> {
         let name = segment::name(1);
         let mut lines = segment::Lines::of(self.folder.open_to_read(&name)?, u64::MAX);
@@ -94,7 +94,7 @@ impl Tail {
         Ok(Signer { log, key: Arc::clone(&self.key) })
     }
 
-    /// Writes events, all or none of them, and gives a receipt for each once they are on the disk.
+    /// Writes events, all or none of them, and returns a receipt for each once they are on disk.
     pub(super) fn write<'e>(
         &mut self,
         events: impl Iterator<Item = &'e Event>,
@@ -109,12 +109,12 @@ impl Tail {
         receipts
     }
 
-    /// Makes also the head last. Without this the log is whole, but a power cut may make it forget how long it was.
+    /// Syncs the head, too. Without this the log is whole, but a power failure may lose its recorded length.
     pub(super) fn sync_head(&self) -> Result<(), AuditError> {
         self.head.sync()
     }
 
-    /// Goes to where the log ends now: others may have written since.
+    /// Moves to the present end of the log: other processes may have written since.
     fn catch_up(&mut self) -> Result<(), AuditError> {
         let path = || self.folder.path().join(segment::name(self.end.segment));
         let metadata = self.end.file.metadata().map_err(|error| AuditError::io("read", &path(), error))?;
@@ -126,7 +126,8 @@ impl Tail {
         self.clear_up(found.rest_begins_at)
     }
 
-    /// Moves aside what a crash has left, and records that. Whoever is killed meanwhile leaves the next one to go on.
+    /// Moves the rest of a crashed batch aside and records that. If this process is killed meanwhile, the next one goes
+    /// on.
     fn clear_up(&mut self, rest_begins_at: Option<u64>) -> Result<(), AuditError> {
         let head = self.head.read(&self.public_key)?;
         let is_clear = head.next == head.done && head.done.position == self.end.place.position;
@@ -178,7 +179,8 @@ impl Tail {
         Ok(receipts)
     }
 
-    /// Where the next batch goes: whether that is a new segment, which, and where in it.
+    /// Returns the position of the next batch: whether it begins a new segment, the segment's number, and the offset in
+    /// it.
     fn next_place(&self) -> (bool, u64, u64) {
         match self.end.begin >= self.segment_bytes && !self.end.is_torn {
             true => (true, self.end.segment + 1, 0),
@@ -186,18 +188,18 @@ impl Tail {
         }
     }
 
-    /// Puts the batch on the disk.
+    /// Writes the batch to disk.
     fn store(&mut self, is_new: bool, segment: u64, begin: u64) -> Result<(), AuditError> {
         let name = segment::name(segment);
         let failed = |error| AuditError::io("write", &self.folder.path().join(&name), error);
         if is_new {
             self.end.file = self.folder.create(&name)?;
             self.folder.sync()?;
-            // From time to time is often enough.
+            // Syncing the head now and then is enough.
             self.head.sync()?;
         }
         let file = &self.end.file;
-        // What a crash has left may be longer than what is written over it.
+        // The rest of a crashed batch may be longer than the new batch.
         if file.metadata().map_err(failed)?.len() > begin {
             file.set_len(begin).map_err(failed)?;
         }
@@ -206,8 +208,8 @@ impl Tail {
         file.sync_data().map_err(failed)
     }
 
-    /// Removes what there is of a batch that nobody will be told of. If it can't be, the next one to open the log finds
-    /// and records it.
+    /// Removes what is on disk of a batch that failed. If it can't be removed, the next process that opens the log
+    /// finds and records it.
     fn take_back(&mut self) {
         let (is_new, segment, begin) = self.next_place();
         let is_gone = match is_new {
@@ -215,7 +217,7 @@ impl Tail {
             false => self.end.file.set_len(begin).and_then(|()| self.end.file.sync_data()),
         };
         if is_gone.is_ok() {
-            // Announced for nothing is announced all the same.
+            // An announcement that can't be withdrawn does no harm.
             let _ = self.head.withdraw();
         }
     }
@@ -228,13 +230,13 @@ impl Tail {
     }
 }
 
-/// The end that was found, and where in its segment begins what a crash has left.
+/// The end that was found, and the offset in its segment at which the rest of a crashed batch begins.
 struct Found {
     end: End,
     rest_begins_at: Option<u64>,
 }
 
-/// Finds the end by what the head says, and by what was written since.
+/// Finds the end from the head, and from what was written since.
 fn find_end(folder: &Folder, key: PublicKey, head: &Head) -> Result<Found, AuditError> {
     let Mark { segment, end, ref line, position } = head.done;
     let last = folder.last_segment()?;
@@ -253,7 +255,7 @@ fn find_end(folder: &Folder, key: PublicKey, head: &Head) -> Result<Found, Audit
     let (place, rest) = walk(folder, key, from, &sizes, &mut |_, _| Ok(()))?.judged(head)?;
     let mut segment = last;
     if place.segment < last && rest.is_none() {
-        // It was to be begun. Whoever needs it makes it again.
+        // The crash came while this segment was begun. It is created again when it is needed.
         let path = folder.path().join(segment::name(last));
         std::fs::remove_file(&path).map_err(|error| AuditError::io("remove", &path, error))?;
         segment = place.segment;
@@ -272,7 +274,7 @@ fn size_of(folder: &Folder, segment: u64) -> Result<u64, AuditError> {
         .map_err(|error| AuditError::io("read", &folder.path().join(&name), error))
 }
 
-/// The line that ends there, without its newline; nothing when no line ends there.
+/// Returns the line that ends there, without its newline; empty when no line ends there.
 fn line_before(folder: &Folder, segment: u64, end: u64) -> Result<Vec<u8>, AuditError> {
     // Longer than a checkpoint.
     const WINDOW: u64 = 1024;

@@ -1,6 +1,7 @@
-//! What a crash has left of a batch. None of it was acknowledged; all the same it is kept, and a record tells of it.
+//! Torn tails: what a crash has left of a batch. Nothing of it was acknowledged; it is kept nevertheless, and a record
+//! reports it.
 //!
-//! Its file is named after the record that tells of it, so one that is not told of yet is known by its name.
+//! Its file is named after the record that reports it, so a tail without a record is known by its name.
 
 use super::error::{AuditError, Fault};
 use super::event::Event;
@@ -26,7 +27,7 @@ pub(super) struct TornTail {
     pub(super) sha256: String,
 }
 
-/// Copies the end of a segment into a file, which the record of that number is to tell of.
+/// Copies the end of a segment into a file, which the record of that number will report.
 pub(super) fn move_aside(
     folder: &Folder,
     (source, begin): (&mut File, u64),
@@ -37,7 +38,7 @@ pub(super) fn move_aside(
     source.seek(SeekFrom::Start(begin)).map_err(failed)?;
     let content = digest(&mut *source).map_err(failed)?;
     let known = tails(folder, sequence)?;
-    // Whoever did this before was killed before the record was there.
+    // An earlier process was killed before it wrote the record.
     if known.iter().any(|tail| (tail.bytes, &tail.sha256) == (content.0, &content.1)) {
         return Ok(());
     }
@@ -51,14 +52,14 @@ pub(super) fn move_aside(
     sync_directory(&path)
 }
 
-/// The events for what the record of that number, and those after it, are to tell of.
+/// Returns the events for torn tails that the record of that number, and those after it, will report.
 pub(super) fn untold(folder: &Folder, sequence: u64) -> Result<Vec<Event>, AuditError> {
     let tails = tails(folder, sequence)?;
     // It is an object, and short.
     Ok(tails.iter().filter_map(|tail| Event::of_log(KIND, None, tail).ok()).collect())
 }
 
-/// What is there that belongs to the record of that number.
+/// Returns the torn tails that belong to the record with that number.
 fn tails(folder: &Folder, sequence: u64) -> Result<Vec<TornTail>, AuditError> {
     let prefix = format!("{sequence}.");
     let names = folder.names(TORN)?;
@@ -73,7 +74,7 @@ fn tail(folder: &Folder, name: &str) -> Result<TornTail, AuditError> {
     Ok(TornTail { file: name.to_owned(), bytes, sha256 })
 }
 
-/// Whether a file is a copy that was not finished.
+/// Returns true if the file is an unfinished copy.
 pub(super) fn is_partial(name: &str) -> bool {
     name.ends_with(PARTIAL)
 }
@@ -87,7 +88,7 @@ pub(super) fn clear(folder: &Folder) -> Result<(), AuditError> {
     Ok(())
 }
 
-/// Checks that what is there is what the records tell of. `open` is the record that may be missing yet.
+/// Checks that the files are those that the records report. `open` is the record that may not exist yet.
 pub(super) fn check(folder: &Folder, told: &[TornTail], open: Option<u64>) -> Result<(), AuditError> {
     let file = |name: &str| format!("{TORN}/{name}");
     let names = folder.names(TORN)?;

@@ -1,8 +1,8 @@
-//! Whether a log is as it was written: no record edited, removed, added, moved or doubled, at whatever place.
+//! Verification of a log: no record was edited, removed, added, moved or duplicated, at any position.
 //!
-//! The log alone can't show that it was replaced by an older copy of itself, or by one that was signed with another key or
-//! with a stolen copy of this one, cut copies included. What is kept elsewhere can ([`Demands`]): the key, a record's hash,
-//! and the checkpoints in anchors.
+//! The log alone can't show that it was replaced by an older copy of itself, or by one that was signed with another key
+//! or with a stolen copy of this one, truncated copies included. Facts kept elsewhere can ([`Demands`]): the key, a
+//! record's hash, and the checkpoints in anchors.
 
 use super::anchor::{Comparison, Evidence, Vouched};
 use super::checkpoint;
@@ -19,7 +19,7 @@ use super::torn::{self, TornTail};
 use super::walk::Seen;
 use std::path::Path;
 
-/// What is known of a log from elsewhere.
+/// Facts about a log that are known from elsewhere.
 #[derive(Debug, Clone, Default)]
 pub struct Demands {
     /// The key that signs it.
@@ -35,20 +35,20 @@ pub struct Demands {
 pub struct Anchor {
     /// Its number.
     pub sequence: u64,
-    /// Its hash, which stands for everything before it, too.
+    /// Its hash, which covers everything before it, too.
     pub hash: Hash,
 }
 
-/// What was found.
+/// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Everything is as it was written.
     Intact(Box<Extent>),
-    /// Something isn't; this was seen first.
+    /// A record or file isn't; this is the first fault.
     Broken(Finding),
 }
 
-/// What a log, or an export of one, holds.
+/// Contents of a log, or of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extent {
     /// The key that signs it.
@@ -59,20 +59,21 @@ pub struct Extent {
     pub own_records: u64,
     /// The records that an export has left out.
     pub omitted: u64,
-    /// The last record, for others to keep.
+    /// The last record, to be kept elsewhere.
     pub last: Anchor,
-    /// How many times a crash has left something of a batch that was never acknowledged.
+    /// Number of times that a crash has left a partial batch that was never acknowledged.
     pub torn_tails: u64,
-    /// Whether a crash has left such a thing that nobody has moved aside yet. The next one to open the log does.
+    /// True if a crash has left a partial batch that is still in place. The next process that opens the log moves it
+    /// aside.
     pub has_leftover: bool,
-    /// How far anchors vouch for it; `None` where none was read.
+    /// Part that anchors confirm; `None` if none was read.
     pub vouched: Option<Vouched>,
 }
 
-/// Looks at a whole log, also while others write to it.
+/// Verifies a whole log, also while other processes write to it.
 ///
 /// # Errors
-/// [`AuditError`] when it can't be read. What is wrong with it is a [`Verdict`].
+/// [`AuditError`] when it can't be read. A fault in it is a [`Verdict`].
 pub fn verify(folder: &Path, demands: &Demands) -> Result<Verdict, AuditError> {
     verdict(inspect(folder, demands))
 }
@@ -120,11 +121,11 @@ fn must_be_marked_right(mark: &Mark, record: &Record<'_>, seen: Seen<'_>) -> Res
     }
 }
 
-/// Counts what is seen.
+/// Counts the records.
 #[derive(Debug)]
 pub(super) struct Count {
     pub(super) extent: Extent,
-    /// With what anchors hold, where any was read.
+    /// Comparison with the anchors, if any was read.
     pub(super) comparison: Option<Comparison>,
 }
 
@@ -147,7 +148,7 @@ impl Count {
         Self { extent, comparison }
     }
 
-    /// Takes a record into account, which must be the one that is expected there.
+    /// Counts a record, which must be the expected one.
     pub(super) fn see(
         &mut self,
         record: &Record<'_>,
@@ -161,7 +162,7 @@ impl Count {
         self.reach(Anchor { sequence: record.sequence, hash: record.hash }, file, demands)
     }
 
-    /// Takes a record into account of which only the hash is known.
+    /// Counts a record of which only the hash is known.
     pub(super) fn reach(&mut self, anchor: Anchor, file: &str, demands: &Demands) -> Result<(), AuditError> {
         self.extent.last = anchor;
         if let Some(comparison) = &mut self.comparison {
@@ -185,7 +186,7 @@ impl Demands {
         }
     }
 
-    /// All records that are expected must have been seen.
+    /// Checks that all demanded records were seen.
     pub(super) fn met_by(&self, extent: &Extent, first: u64, file: &str) -> Result<(), AuditError> {
         let seen = first..=extent.last.sequence;
         match self.anchors.iter().find(|anchor| !seen.contains(&anchor.sequence)) {
@@ -195,7 +196,7 @@ impl Demands {
     }
 }
 
-/// Whether a record is one that a reader of the log is not interested in: it only signs.
+/// Returns true if a record only signs others and carries no event.
 pub fn is_checkpoint(record: &Record<'_>) -> bool {
     record.kind == checkpoint::KIND
 }

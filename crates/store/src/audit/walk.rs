@@ -13,12 +13,12 @@ use super::segment::{self, Lines};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) segment: u64,
-    /// Where its line ends.
+    /// Offset of the end of its line.
     pub(super) end: u64,
     pub(super) position: Position,
 }
 
-/// Where a record stands.
+/// Position of a record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub(super) segment: u64,
@@ -27,32 +27,32 @@ pub(super) struct Seen<'a> {
     pub(super) line: &'a [u8],
 }
 
-/// Is shown every record that follows on the one before.
+/// Callback for every record that follows on the one before.
 pub(super) type See<'a> = dyn FnMut(&Record<'_>, Seen<'_>) -> Result<(), AuditError> + 'a;
 
-/// How far the chain is sound.
+/// Sound part of the chain.
 #[derive(Debug)]
 pub(super) struct Walked {
     /// The last checkpoint.
     pub(super) good: Place,
-    /// What follows it, if anything does.
+    /// Rest after the sound part, if there is any.
     pub(super) rest: Option<Rest>,
     /// The last segment that there is.
     last: u64,
 }
 
-/// What no checkpoint stands for.
+/// Lines that no checkpoint covers.
 #[derive(Debug)]
 pub(super) struct Rest {
-    /// The first thing that is wrong with it.
+    /// First fault in it.
     pub(super) finding: Finding,
     pub(super) segment: u64,
     pub(super) begin: u64,
-    /// Whether it may be what a crash has left of a batch: nothing signed follows.
+    /// True if the rest may be what a crash has left of a batch: nothing signed follows.
     is_at_end: bool,
 }
 
-/// Walks through the segments from `from` on; `sizes` says how much of each there is to look at.
+/// Walks through the segments from `from` on; `sizes` has the number of bytes to read of each.
 pub(super) fn walk(
     folder: &Folder,
     key: PublicKey,
@@ -74,7 +74,7 @@ pub(super) fn walk(
                 .next_line()
                 .map_err(|error| AuditError::io("read", &folder.path().join(&name), error))?;
             let Some(line) = line else { break None };
-            // Whoever doesn't begin at a segment's begin doesn't know the number.
+            // The line number is unknown unless reading began at the segment's start.
             let number_of_line = Some(line.number).filter(|_| begin == 0);
             let about = |fault| Finding {
                 file: name.clone(),
@@ -107,9 +107,9 @@ pub(super) fn walk(
     Ok(walked)
 }
 
-/// Whether any of the lines is a checkpoint of a later place.
+/// Returns true if any of the lines is a checkpoint of a later position.
 fn has_genuine(lines: &mut Lines<std::fs::File>, key: &PublicKey, after: Position) -> bool {
-    // What can't be read is not known to be nobody's.
+    // An unreadable line might be a checkpoint.
     while let Some(line) = lines.next_line().transpose() {
         let Ok(line) = line else { return true };
         let record = Record::parse(line.bytes).ok().filter(|record| record.sequence > after.sequence);
@@ -130,7 +130,7 @@ impl Place {
 // === impl Walked ===
 
 impl Walked {
-    /// What a crash has left of a batch that was never acknowledged, if anything.
+    /// Returns the end of the log, and what a crash has left of an unacknowledged batch, if anything.
     ///
     /// # Errors
     /// [`AuditError::Damaged`] for everything else that is not as it should be.
@@ -152,7 +152,7 @@ impl Walked {
                 sequence: Some(reached.sequence + 1),
                 fault: Fault::Cut { signed },
             }),
-            // An empty segment is one that was to be begun.
+            // A crash may leave a segment that was just begun, and is empty.
             _ if self.good.segment < self.last && !head.excuses_rest_after(reached) => {
                 damaged(Finding::about(segment::name(self.last), Fault::Foreign))
             }

@@ -1,10 +1,10 @@
-//! What kind of failure each engine's errors are: of those that may pass, whatever they hindered may be tried again.
+//! Classification of each engine's errors: after a passing failure, the operation may be retried.
 
 use super::{Failing, Failure};
 use std::error::Error;
 use std::io;
 
-/// PostgreSQL's codes of what may be otherwise later have five characters, of which two are the class.
+/// PostgreSQL's classes of passing errors: the first two of the five characters of an error code.
 const PASSING: [&str; 7] = [
     "08", // connection
     "25", // read-only, among others
@@ -15,7 +15,7 @@ const PASSING: [&str; 7] = [
     "58", // the system around it
 ];
 
-/// Returns true for an error of a database whose file is not what SQLite has written.
+/// Returns true if the error means that the database file is damaged, or not SQLite's.
 pub(super) fn is_damage(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     let code = error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);

@@ -17,22 +17,22 @@ pub(super) struct Postgres {
     line: Arc<Line>,
 }
 
-/// One transaction.
+/// A transaction.
 #[derive(Debug)]
 pub(crate) struct Turn {
     transaction: sqlx::Transaction<'static, sqlx::Postgres>,
     line: Arc<Line>,
 }
 
-/// Whether the server says anything. While it doesn't, one asks now and then, and all others are told at once that it
-/// doesn't: they would wait in vain, and their clients with them.
+/// Tracks whether the server responds. While it doesn't, one caller probes it now and then, and all others fail at once
+/// instead of waiting in vain.
 #[derive(Debug, Default)]
 struct Line {
-    /// When it is to be asked again, if it is silent.
+    /// Time of the next probe, if the server doesn't respond.
     silent_until: Mutex<Option<Instant>>,
 }
 
-/// Statements that change the schema, by number, name and text; each may be carried out twice.
+/// Migrations of the schema: number, name and SQL. Each may be executed twice.
 const STEPS: &[(i64, &str, &str)] = &[
     (1, "jobs", include_str!("../../migrations/postgres/0001_jobs.sql")),
     (2, "memory", include_str!("../../migrations/postgres/0002_memory.sql")),
@@ -51,9 +51,9 @@ const STEPS: &[(i64, &str, &str)] = &[
 
 const MOST_CONNECTIONS: u32 = 10;
 
-/// A commit is on the disk when it is said to be, whatever the server's default is. And nobody who stands still, or whose
-/// machine is gone, keeps the others waiting for what it has locked. A statement is planned once: each finds what it looks for by
-/// an index that is made for it, whatever its arguments are.
+/// Session settings. A commit is on disk when the server acknowledges it, whatever the server's default is. An idle or
+/// lost client can't hold locks for long. Statements are planned once, because each uses an index that fits all its
+/// arguments.
 const SESSION: [(&str, &str); 6] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("synchronous_commit", "on"),
@@ -63,17 +63,17 @@ const SESSION: [(&str, &str); 6] = [
     ("tcp_user_timeout", "20s"),
 ];
 
-/// A server that says nothing for so long is not there.
+/// Timeout after which the server counts as unresponsive.
 const SILENCE: Duration = Duration::from_secs(6);
 
-/// The same for one that was not there before, and how often it is asked.
+/// Timeout for a probe of a server that didn't respond before, and the interval between probes.
 const STILL_SILENT: Duration = Duration::from_secs(1);
 const BETWEEN: Duration = Duration::from_secs(1);
 
-/// A connection that served somebody so shortly before is there still, or its server has gone just now.
+/// Idle time up to which a pooled connection is used without a ping.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// So long is waited for a connection.
+/// Timeout for acquiring a connection from the pool.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 // === impl Postgres ===
@@ -84,7 +84,7 @@ impl Postgres {
         let options: PgConnectOptions = url.parse().map_err(failed)?;
         let options = options.application_name("belljar").options(SESSION);
         let pool = PgPoolOptions::new().max_connections(MOST_CONNECTIONS).acquire_timeout(PATIENCE);
-        // A round trip for each connection that is taken would be one too many.
+        // A ping for each acquired connection would cost one more round trip.
         let pool = pool.test_before_acquire(false).before_acquire(|connection, metadata| {
             Box::pin(async move {
                 if metadata.idle_for > FRESH {
@@ -118,7 +118,7 @@ impl Postgres {
         Ok(rows.into_iter().map(Row::Postgres).collect())
     }
 
-    /// Carries out a statement that is a transaction of its own; the rows that it returns.
+    /// Executes a statement that is a transaction of its own; returns its rows.
     pub(super) async fn write(
         &self,
         sql: &'static str,
@@ -130,7 +130,7 @@ impl Postgres {
         Ok(rows.into_iter().map(Row::Postgres).collect())
     }
 
-    /// The same; the number of rows that it has changed.
+    /// Executes a statement that is a transaction of its own; returns the number of changed rows.
     pub(super) async fn execute(&self, sql: &'static str, values: Vec<Value>) -> Result<u64, DatabaseError> {
         let mut connection = self.connection().await?;
         let done = self.line.hear(bound(sql, values).execute(&mut *connection)).await;
@@ -142,7 +142,7 @@ impl Postgres {
         self.pool.close().await;
     }
 
-    /// One of its own: whoever has none has not written anything.
+    /// Acquires a connection. If this fails, nothing was written.
     async fn connection(&self) -> Result<PoolConnection<sqlx::Postgres>, DatabaseError> {
         let connection = self.line.hear(self.pool.acquire()).await;
         connection.map_err(|error| DatabaseError::of("connect to the database", error))
@@ -180,24 +180,24 @@ impl Turn {
 // === impl Line ===
 
 impl Line {
-    /// What the server says, if it says anything.
+    /// Returns the server's answer, or an error if the server doesn't respond in time.
     async fn hear<T>(&self, asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
         let silent = || sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
         let patience = self.patience().ok_or_else(silent)?;
         let heard = tokio::time::timeout(patience, asked).await;
-        // Whoever waits for a connection in vain has not heard anything either.
+        // A timeout of the pool also means that the server didn't respond.
         let is_silent = matches!(heard, Err(_) | Ok(Err(sqlx::Error::PoolTimedOut)));
         *self.silent_until() = is_silent.then(|| Instant::now() + BETWEEN);
         heard.unwrap_or_else(|_| Err(silent()))
     }
 
-    /// How long whoever asks now waits for an answer; nothing if that is known to be in vain.
+    /// Returns the timeout for a request that starts now; `None` if the server is known not to respond.
     fn patience(&self) -> Option<Duration> {
         let now = Instant::now();
         match &mut *self.silent_until() {
             None => Some(SILENCE),
             Some(until) if *until > now => None,
-            // Nobody else does meanwhile.
+            // No other caller probes meanwhile.
             Some(until) => {
                 *until = now + STILL_SILENT + BETWEEN;
                 Some(STILL_SILENT)
@@ -206,7 +206,7 @@ impl Line {
     }
 
     fn silent_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        // Nothing in there is ever half done.
+        // No update can be left half done, so a poisoned lock is harmless.
         self.silent_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

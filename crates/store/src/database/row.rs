@@ -21,7 +21,7 @@ pub(crate) enum Row {
     Postgres(PgRow),
 }
 
-/// One that outlives its statement.
+/// A row that outlives its statement.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(super) names: Arc<[String]>,
@@ -121,7 +121,7 @@ impl Row {
         u64::try_from(self.integer(column)?).map_err(|error| unreadable(error.into()))
     }
 
-    /// The same for one that is small.
+    /// Returns an integer that must fit into a `u32`.
     pub(crate) fn small(&self, column: &'static str) -> Result<u32, DatabaseError> {
         u32::try_from(self.integer(column)?).map_err(|error| unreadable(error.into()))
     }
@@ -135,7 +135,7 @@ impl Row {
         self.optional_integer(column)?.map(|_| self.time(column)).transpose()
     }
 
-    /// What a text reads as.
+    /// Returns the parsed text of a column.
     pub(crate) fn parsed<T, E>(
         &self,
         column: &'static str,
@@ -147,7 +147,7 @@ impl Row {
         parse(&self.text(column)?).map_err(|error| unreadable(error.into()))
     }
 
-    /// The same for one that may not be there.
+    /// Returns the parsed text of a column; `None` for NULL.
     pub(crate) fn optionally_parsed<T, E>(
         &self,
         column: &'static str,
@@ -182,7 +182,7 @@ impl Kept {
     }
 }
 
-/// Nothing that this program has written: a row that it can't read.
+/// Error for a row that this program can't read, because it didn't write it.
 pub(crate) fn unreadable(source: Box<dyn std::error::Error + Send + Sync>) -> DatabaseError {
     DatabaseError { doing: "read a row of the database", kind: Failing::Refused, source }
 }

@@ -1,12 +1,12 @@
 //! SQLite, in a file of the state directory.
 //!
-//! One connection writes, others read. Who writes takes turns, and turns that come close after each other are committed
-//! together: one wait for the disk for all of them. A statement of a turn is carried out where it is asked for, as it works on
-//! pages in memory; what waits for the disk is done by threads of their own.
+//! One connection writes, others read. Writers take turns. Turns that follow each other closely are committed together,
+//! with one disk sync for all. The statements of a turn run on the calling thread, as they only work on pages in
+//! memory. Disk syncs run on threads of their own.
 //!
 //! ```text
 //! begin ─► (BEGIN) SAVEPOINT ─► statements ─► RELEASE ──┐   the committer
-//! begin ─────────► SAVEPOINT ─► statements ─► RELEASE ──┼─► COMMIT ─► all of them are told
+//! begin ─────────► SAVEPOINT ─► statements ─► RELEASE ──┼─► COMMIT ─► all of them are notified
 //! begin ─────────► SAVEPOINT ─► dropped: ROLLBACK TO    │      └─► the log is long: checkpoint, by a thread of its own
 //! ```
 
@@ -44,7 +44,7 @@ pub(crate) struct Turn {
     committer: Committer,
 }
 
-/// Statements that change the schema, in order: name and text. Each may be carried out twice.
+/// Migrations of the schema, in order: name and SQL. Each may be executed twice.
 pub(super) type Steps = &'static [(&'static str, &'static str)];
 
 pub(super) const JOBS: Steps = &[
@@ -65,10 +65,10 @@ pub(super) const JOBS: Steps = &[
 pub(super) const TELEMETRY: Steps =
     &[("telemetry", include_str!("../../migrations/telemetry/0001_telemetry.sql"))];
 
-/// Another process may write, too.
+/// Timeout while another process writes.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// So often it is looked whether it still does.
+/// Poll interval while another process writes.
 const STILL_BUSY: Duration = Duration::from_millis(5);
 
 /// Statements that a connection keeps prepared.
@@ -92,7 +92,7 @@ impl Sqlite {
         let migrated = steps.to_latest(&mut connection);
         migrated.map_err(|error| DatabaseError::of("bring the database up to date", error))?;
         belljar_failpoint::reached("migrate.after");
-        // Whoever waits for another process does so without holding a thread.
+        // A caller that waits for another process must not block a thread.
         let patient = connection.busy_timeout(Duration::ZERO);
         patient.map_err(|error| DatabaseError::of("open the database", error))?;
         checkpoint::watch(&connection);
@@ -130,7 +130,7 @@ impl Sqlite {
             let mut batch = batch;
             batch.close();
         });
-        // What is committed is on the disk already.
+        // Committed data is on disk already.
         let _ = closed.await;
         self.readers.close();
     }
@@ -159,7 +159,7 @@ impl Turn {
             Ok(Err(error)) => {
                 Err(DatabaseError { doing: DOING, kind: Failing::Unavailable, source: Box::new(error) })
             }
-            // Its other end is gone only with the thread that commits.
+            // The sender is dropped only if the committer thread has ended.
             Err(gone) => Err(DatabaseError { doing: DOING, kind: Failing::InDoubt, source: gone.into() }),
         }
     }
@@ -167,15 +167,17 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // To commit it, or to undo it.
+        // The committer commits it, or undoes it.
         self.committer.wake();
     }
 }
 
-/// Makes an empty file if there is none, and returns its path without links. What SQLite makes beside it has the same mode and owner.
+/// Creates an empty file if there is none, and returns its path without links. Files that SQLite creates beside it have
+/// the same mode and owner.
 ///
 /// # Errors
-/// [`UntrustedFileError`] as the source if another user or a sandbox could write the database, or put files of SQLite's beside it.
+/// [`UntrustedFileError`] as the source if another user or a sandbox could write the database, or put files of SQLite's
+/// beside it.
 fn trusted(path: &Path) -> std::io::Result<PathBuf> {
     trusted_file::create_new(path)?;
     trusted_file::check(path)?;
@@ -193,7 +195,7 @@ fn trusted(path: &Path) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// A connection that writes, and whose commits are on the disk when they are said to be.
+/// Opens a connection for writing, whose commits are on disk when they are acknowledged.
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(
         path,

@@ -1,4 +1,5 @@
-//! The key by which a deployment signs the files of its grants. It is made when it is first needed, and stays in the state directory.
+//! The key that a deployment signs its grant files with. It is created when it is first needed, and stays in the state
+//! directory.
 
 use crate::digest::hex;
 use crate::random::random;
@@ -10,18 +11,18 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The key. It has no form in which it could be shown.
+/// The key. It has no form in which it could be printed.
 pub struct GrantKey(SigningKey);
 
-/// The key can't be had.
+/// The key can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantKeyError {
-    /// Its file can't be read or made.
+    /// Its file can't be read or created.
     #[error("can't use the key of grants {}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Underlying error.
         #[source]
         source: io::Error,
     },
@@ -37,7 +38,7 @@ const FILE: &str = "grants.key";
 const SEED: usize = 32;
 const SIGNATURE: usize = 64;
 
-/// What is signed begins with this, so that no signature of something else is one of a grant.
+/// Prefix of signed messages, so that a signature of something else is never valid for a grant.
 const WHAT: &str = "belljar execution grant 1\n";
 
 // === impl GrantKey ===
@@ -73,7 +74,7 @@ impl GrantKey {
         }
     }
 
-    /// The signature of what a grant allows, in hexadecimal. Whether it is revoked is not in its file.
+    /// Returns the signature of a grant's permissions, in hexadecimal. Revocation is not part of the file.
     pub fn sign(&self, grant: &ExecutionGrant) -> String {
         hex(&self.0.sign(&message(grant)).to_bytes())
     }
@@ -107,7 +108,7 @@ fn message(grant: &ExecutionGrant) -> Vec<u8> {
     [WHAT, &document].concat().into_bytes()
 }
 
-/// Makes the file whole, or leaves one that somebody else has made meanwhile.
+/// Creates the complete file, or keeps one that another process has created meanwhile.
 fn create(state: &Path, path: &Path) -> io::Result<()> {
     let seed = random::<SEED>()?;
     let draft = state.join(format!(".{FILE}.{}", hex(&random::<8>()?)));

@@ -1,4 +1,5 @@
-//! The secret of a grant: `bjg_` and 32 random bytes in hexadecimal. It has no form in which it would be shown by accident.
+//! The secret of a grant: `bjg_` and 32 random bytes in hexadecimal. It has no form in which it could be printed by
+//! accident.
 
 use crate::digest::{hex, sha256};
 use crate::random::random;
@@ -21,7 +22,7 @@ impl GrantSecret {
         sha256(self.0.as_bytes())
     }
 
-    /// The secret, to hand it to the holder of the grant, and for nothing else.
+    /// Returns the secret. It must be passed only to the holder of the grant.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,36 +1,36 @@
-//! Telling somebody of jobs, who is not asked to come and look: how far that is, so that it goes on after a crash.
+//! Callbacks: progress of status deliveries to clients that don't poll, so that deliveries go on after a crash.
 //!
-//! What is told are the events of a job that tell of its state, in order. The one who is told acknowledges each; the last
-//! acknowledges the result.
+//! The events that carry a job's state are delivered in order. The receiver acknowledges each event; acknowledging the
+//! last one acknowledges the result.
 
 use super::Jobs;
 use crate::database::{DatabaseError, Row, unreadable, values};
 use belljar_contract::id::JobId;
 use jiff::Timestamp;
 
-/// Somebody is to be told of a job.
+/// A callback for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Callback {
     /// The job.
     pub job_id: JobId,
-    /// Where to.
+    /// URL that events are sent to.
     pub url: String,
-    /// The last event that they have acknowledged.
+    /// Last event that the receiver has acknowledged.
     pub told: u64,
 }
 
-/// What the one who was told has answered.
+/// Answer of the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
-    /// They have it.
+    /// The receiver has accepted the event.
     Event,
-    /// They have the last one, and with it the result.
+    /// The receiver has accepted the last event, and with it the result.
     Result,
-    /// They don't want to hear of it any more.
+    /// The receiver wants no more events.
     NoMore,
 }
 
-/// Nobody's, or those of somebody whom nobody knows.
+/// Selects a callback without an owner, or whose owner is no longer a registered instance.
 const ORPHANED: &str = "SELECT job FROM callbacks WHERE state = 'pending' \
     AND (owner IS NULL OR owner NOT IN (SELECT instance FROM instances)) LIMIT 1";
 
@@ -53,7 +53,7 @@ const ACKNOWLEDGED: &str =
 // === impl Jobs ===
 
 impl Jobs {
-    /// Takes the callbacks that nobody sees to any more, for that instance.
+    /// Assigns all callbacks without a live owner to that instance, and returns them.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be taken.
@@ -71,7 +71,7 @@ impl Jobs {
         .await
     }
 
-    /// The callbacks that an instance sees to.
+    /// Returns the pending callbacks of an instance.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -79,18 +79,18 @@ impl Jobs {
         self.database.fetch(OWN, values![instance]).await?.iter().map(read).collect()
     }
 
-    /// Notes that it was tried in vain to tell somebody.
+    /// Records a failed delivery attempt.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be noted.
+    /// [`DatabaseError`] when it can't be recorded.
     pub async fn note_callback_tried(&self, job_id: &JobId, instance: &str) -> Result<(), DatabaseError> {
         self.write("callback_tried", TRIED, values![job_id.key(), instance]).await.map(drop)
     }
 
-    /// Notes what they have acknowledged. Whether it was this instance's to note.
+    /// Records what the receiver has acknowledged; returns true if the callback still belonged to this instance.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be noted: they will be told once more.
+    /// [`DatabaseError`] when it can't be recorded: the event will be delivered again.
     pub async fn note_callback_heard(
         &self,
         job_id: &JobId,

@@ -1,4 +1,4 @@
-//! Taking jobs, to carry them out: each by one owner at a time.
+//! Claiming jobs: each has one owner at a time.
 
 use super::draft::Draft;
 use super::error::ClaimError;
@@ -12,12 +12,12 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A job that is somebody's to carry out.
+/// A claimed job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
     /// The job.
     pub job: JobRecord,
-    /// What is to be done.
+    /// Assignment to carry out.
     pub assignment: Assignment,
 }
 
@@ -42,7 +42,7 @@ enum Taken {
 /// Number of waiting jobs that are read at once to look for one that fits.
 const LOOKED_AT: i64 = 32;
 
-/// Jobs that wait behind that turn and number, in their order. Nothing is locked.
+/// Selects waiting jobs after that turn and number, in their order, without locking.
 const WAITING_BEHIND: Sql = Sql::of_each(
     concat!(
         "SELECT assignment, ",
@@ -58,7 +58,7 @@ const WAITING_BEHIND: Sql = Sql::of_each(
     ),
 );
 
-/// That job, if it still waits.
+/// Selects the given job if it still waits.
 const THIS: Sql = Sql::of_each(
     concat!(
         "SELECT assignment, ",
@@ -72,7 +72,7 @@ const THIS: Sql = Sql::of_each(
     ),
 );
 
-/// Whoever comes at the same time gets the next one. SQLite would sort all that wait.
+/// Selects the next job. A concurrent claimer gets the one after it. SQLite would sort all waiting jobs.
 const NEXT: Sql = Sql::of_each(
     concat!(
         "SELECT assignment, ",
@@ -86,8 +86,8 @@ const NEXT: Sql = Sql::of_each(
     ),
 );
 
-/// The turn that is on is this one, unless it was past already. A task whose last turn is past needs no row: its next is the one
-/// after that which is on.
+/// Stores the present turn, unless a later one is stored already. A task whose last turn is past needs no row: its next
+/// turn is the one after the present turn.
 const TURN_IS_ON: &str = "INSERT INTO turns (task_id, turn) VALUES ('', $1) ON CONFLICT (task_id) DO UPDATE SET turn = \
     CASE WHEN turns.turn >= excluded.turn THEN turns.turn ELSE excluded.turn END";
 const FORGET_PAST: &str = "DELETE FROM turns WHERE task_id <> '' AND turn < $1";
@@ -95,7 +95,7 @@ const FORGET_PAST: &str = "DELETE FROM turns WHERE task_id <> '' AND turn < $1";
 // === impl Claimed ===
 
 impl Claimed {
-    /// The number of the claim.
+    /// Returns the fencing token of the claim.
     pub fn fence(&self) -> Fence {
         self.job.life.fence
     }
@@ -104,10 +104,11 @@ impl Claimed {
 // === impl Jobs ===
 
 impl Jobs {
-    /// Takes the job whose turn it is, for that instance. One that can't be read is over with that.
+    /// Claims the next job in turn for that instance. A job that can't be read is ended.
     ///
     /// # Errors
-    /// [`ClaimError`]; nothing was taken, unless that is in doubt: what an instance has is told by [`Jobs::owned_by`].
+    /// [`ClaimError`]; nothing was claimed, unless that is in doubt: [`Jobs::owned_by`] returns the jobs of an
+    /// instance.
     pub async fn claim(&self, instance: &str, now: Timestamp) -> Result<Option<Claimed>, ClaimError> {
         let (jobs, instance) = (self.clone(), instance.to_owned());
         self.to_the_end(async move {
@@ -131,7 +132,7 @@ impl Jobs {
     ) -> Result<Option<Claimed>, ClaimError> {
         let (jobs, instance) = (self.clone(), instance.to_owned());
         self.to_the_end(async move {
-            // A job that doesn't fit is locked for no longer than it takes to find that out, and only once.
+            // A job that doesn't fit is locked only while that is checked, and only once.
             if !jobs.passes_over.load(Ordering::Relaxed) {
                 match jobs.take(&instance, (NEXT, values![]), Some(&*fits), now).await? {
                     Taken::Job(claimed) => return Ok(Some(*claimed)),
@@ -165,7 +166,7 @@ impl Jobs {
                 behind = (job.turn, job.number);
                 let is_taken = match assignment(&row.text("assignment")?) {
                     Ok(assignment) => fits.runs(&assignment) || fits.gives_up(&job, &assignment, &others),
-                    // One that can't be read is over with that, at whichever instance.
+                    // A job that can't be read is ended by any instance that finds it.
                     Err(_) => true,
                 };
                 passes_over |= !is_taken;
@@ -207,7 +208,7 @@ impl Jobs {
         draft.also(TURN_IS_ON, values![turn]).await?;
         draft.also(FORGET_PAST, values![turn]).await?;
         if let Err(error) = &assignment {
-            // Others wait behind it.
+            // Ending it lets the jobs behind it be claimed.
             ending::refuse(&mut draft, &error.source.to_string(), now)?;
         }
         let job = draft.write("claim").await?;

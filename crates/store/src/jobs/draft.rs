@@ -1,4 +1,5 @@
-//! What a job becomes: its row is locked, what happens to it is gathered, and all of it is written together, or nothing.
+//! Drafts of job changes: a job's row is locked, its changes are gathered, and all of them are written together or not
+//! at all.
 
 use super::error::ChangeError;
 use super::record::{JobRecord, Outcome};
@@ -10,14 +11,15 @@ use belljar_contract::worker::event::Happening;
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// A job that nobody else changes until this is written, or dropped: then nothing has changed.
+/// A locked job with gathered changes. No other transaction changes the job until this is written or dropped; dropping
+/// discards the changes.
 #[derive(Debug)]
 pub(super) struct Draft {
     transaction: Transaction,
     pub(super) job: JobRecord,
     happened: Vec<Entry>,
     outcome: Option<String>,
-    /// Nobody acts for it from then on.
+    /// Time from which on no agent acts for the job.
     released_at: Option<Timestamp>,
 }
 
@@ -34,7 +36,7 @@ const SAVE: &str = "UPDATE jobs SET state = $2, attempt = $3, owner = $4, fence 
     run_id = $8, started_at_ms = $9, ended_at_ms = $10, deadline_ms = $11, outcome_sha256 = $12, acknowledged_at_ms = $13, \
     outcome = coalesce($14, outcome) WHERE number = $1";
 
-/// All of them by one statement, for each is a round trip where there is a server.
+/// Adds all events with one statement, because each statement is a round trip to a server.
 const ADD_EVENTS: Sql = Sql::of_each(
     "INSERT INTO job_events (job, id, at_ms, kind, event) \
      SELECT $1, value ->> 'id', value ->> 'at_ms', value ->> 'kind', value ->> 'event' FROM json_each($2)",
@@ -57,7 +59,7 @@ impl Draft {
         Self { transaction, job, happened: Vec::new(), outcome: None, released_at: None }
     }
 
-    /// Something has happened to it.
+    /// Adds an event.
     pub(super) fn add(&mut self, at: Timestamp, happening: &Happening) -> Result<(), DatabaseError> {
         self.job.events += 1;
         let event = serde_json::to_string(happening).map_err(|error| unreadable(error.into()))?;
@@ -66,7 +68,7 @@ impl Draft {
         Ok(())
     }
 
-    /// It is in another state than before.
+    /// Adds an event for the job's new state.
     pub(super) fn add_status(
         &mut self,
         at: Timestamp,
@@ -76,13 +78,13 @@ impl Draft {
         self.add(at, &Happening::Status { status, attempt, failure_code })
     }
 
-    /// It is nobody's any more, and neither is anything that was given out for it.
+    /// Releases the job from its owner, and revokes the tokens that were issued for it.
     pub(super) fn release(&mut self, now: Timestamp) {
         (self.job.owner, self.job.deadline) = (None, None);
         self.released_at = Some(now);
     }
 
-    /// It is over, in the state that its life is in: it is nobody's any more, and this has come of it.
+    /// Ends the job in the state that its life is in: releases it and stores the outcome.
     pub(super) fn conclude(
         &mut self,
         outcome: &Outcome,
@@ -96,7 +98,7 @@ impl Draft {
         self.add_status(now, failure_code)
     }
 
-    /// Writes something else with it.
+    /// Executes another statement in the same transaction.
     pub(super) async fn also(
         &mut self,
         sql: impl Into<Sql>,
@@ -105,7 +107,7 @@ impl Draft {
         self.transaction.execute(sql, values).await.map(drop)
     }
 
-    /// Writes all of it. When this is back without an error, it is on the disk.
+    /// Writes all of it. It is on disk when this returns without an error.
     pub(super) async fn write(self, name: &'static str) -> Result<JobRecord, DatabaseError> {
         let Self { mut transaction, job, happened, outcome, released_at } = self;
         let values = values![

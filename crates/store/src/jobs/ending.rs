@@ -1,4 +1,4 @@
-//! How jobs end: by their owner, by somebody who cancels them, or because their owner is gone.
+//! Ends of jobs: reported by the owner, cancelled by a client, or because the owner is gone.
 
 use super::Jobs;
 use super::draft::Draft;
@@ -16,34 +16,34 @@ use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Change, Ending, Fence, Input};
 use jiff::Timestamp;
 
-/// How a job has ended.
+/// Final report on a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// What its owner has not told before.
+    /// Events that the owner has not reported before.
     pub untold: Told,
-    /// How.
+    /// Outcome of the job.
     pub ending: Ending,
-    /// What came of it.
+    /// Outcome of the job.
     pub outcome: JobOutcome,
-    /// What is recorded of its agent with that, once: nothing where nothing is earned.
+    /// Trust event that is recorded for the job's agent, once; `None` if the job earns nothing.
     pub trust: Option<TrustEvent>,
 }
 
-/// The end of a job is on the disk.
+/// The recorded end of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// Since just now.
+    /// The end was recorded now.
     Now(JobRecord),
-    /// It was already.
+    /// The job had ended before.
     Before(JobRecord),
 }
 
-/// Why an owner leaves a job.
+/// Reason why an owner leaves a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// It died, or was stopped, and nobody knows how far the job was.
+    /// The owner died or was stopped; how far the job came is unknown.
     Gone,
-    /// It has not begun with it.
+    /// The owner has not started the job.
     Unbegun,
 }
 
@@ -57,11 +57,11 @@ const GONE: &str = "the node died or was stopped under the job, and it may not b
 // === impl Jobs ===
 
 impl Jobs {
-    /// Records that a job is over, by its owner, and before that what they have not told yet. To record the same once more
-    /// changes nothing.
+    /// Records the end of a job for its owner, after the events that the owner has not reported yet. Repeating the same
+    /// report changes nothing.
     ///
     /// # Errors
-    /// [`ChangeError`] when it isn't theirs any more, or has ended otherwise.
+    /// [`ChangeError`] when the job has another owner by now, or has ended otherwise.
     pub async fn end(
         &self,
         job_id: &JobId,
@@ -94,8 +94,8 @@ impl Jobs {
         .await
     }
 
-    /// Asks for a job to be stopped. One that nobody has begun is over with that; any other is ended by its owner. To ask
-    /// once more changes nothing, and neither does it for a job that is over.
+    /// Requests cancellation of a job. A job that has not begun ends at once; any other is ended by its owner.
+    /// Repeating the request changes nothing, nor does requesting it for a job that is over.
     ///
     /// # Errors
     /// [`ChangeError`] when there is no such job.
@@ -115,10 +115,10 @@ impl Jobs {
         .await
     }
 
-    /// Records that an owner has left a job: it waits for another, or is over.
+    /// Records that an owner has left a job: it waits for another owner, or is over.
     ///
     /// # Errors
-    /// [`ChangeError`] when it isn't theirs any more.
+    /// [`ChangeError`] when the job has another owner by now.
     pub async fn leave(
         &self,
         job_id: &JobId,
@@ -150,7 +150,7 @@ impl Jobs {
         .await
     }
 
-    /// Records that somebody has the result of a job, which is kept for them no longer.
+    /// Records that the client has the result of a job; retention for acknowledged jobs applies from then on.
     ///
     /// # Errors
     /// [`ChangeError`] when there is no such job, or it isn't over, or the digest is that of another outcome.
@@ -179,7 +179,7 @@ impl Jobs {
     }
 }
 
-/// Ends a job that was claimed and can't be carried out by anybody.
+/// Ends a claimed job that no instance can carry out.
 pub(super) fn refuse(draft: &mut Draft, why: &str, now: Timestamp) -> Result<(), DatabaseError> {
     let refused = draft.job.life.apply(Input::End(draft.job.life.fence, Ending::Failed));
     refused.map_err(|refused| unreadable(refused.into()))?;
@@ -195,7 +195,7 @@ fn conclude_without_owner(draft: &mut Draft, why: &str, now: Timestamp) -> Resul
     conclude_as(draft, code, why, now)
 }
 
-/// Nothing has come of it but a failure.
+/// Ends a job with a failure and no other result.
 fn conclude_as(
     draft: &mut Draft,
     code: FailureCode,

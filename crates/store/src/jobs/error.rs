@@ -1,4 +1,4 @@
-//! Why something of a job could not be recorded.
+//! Errors of recording jobs and their changes.
 
 use crate::database::{DatabaseError, Failing};
 use belljar_contract::id::JobId;
@@ -7,41 +7,41 @@ use belljar_policy::lifecycle::Refused;
 /// A job was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// There is a job of that id, and it is to do something else.
+    /// Another job has that id.
     #[error("there is another job with the id {job_id}")]
     OtherJob {
         /// The id.
         job_id: JobId,
     },
-    /// The idempotency key was used for something else.
+    /// The idempotency key was used for another request.
     #[error("the idempotency key was used for another request")]
     OtherRequest,
-    /// As many wait as may.
+    /// The maximum number of jobs waits already.
     #[error("{waiting} jobs wait already")]
     Full {
-        /// How many.
+        /// Number of waiting jobs.
         waiting: u64,
     },
-    /// The database takes nothing.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
-/// No job was taken.
+/// No job was claimed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    /// Others take the instance for dead, and what was its own is not any more.
+    /// Other instances consider this instance dead, and it has lost its jobs.
     #[error("the instance {instance} was given up")]
     GivenUp {
         /// The instance.
         instance: String,
     },
-    /// The database gives nothing.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
-/// Something could not happen to a job.
+/// A job was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// There is no such job.
@@ -50,19 +50,19 @@ pub enum ChangeError {
         /// Its id.
         job_id: JobId,
     },
-    /// It can't happen to this one.
+    /// The job's state doesn't allow the change.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// It isn't over.
+    /// The job isn't over.
     #[error("the job {job_id} is not over")]
     NotOver {
         /// Its id.
         job_id: JobId,
     },
-    /// It has ended with another outcome than the one that is told now.
+    /// The job has ended with another outcome than the one that is reported now.
     #[error("the job has ended with another outcome")]
     OtherOutcome,
-    /// The database takes nothing.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
@@ -70,7 +70,7 @@ pub enum ChangeError {
 // === impl ChangeError ===
 
 impl ChangeError {
-    /// Whether it may be done, or be known, later.
+    /// Returns true if a retry may succeed, or may tell whether the change was made.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Database(error) if error.kind != Failing::Refused)
     }

@@ -1,4 +1,4 @@
-//! What happens to jobs, in the order in which it did.
+//! Events of jobs, in the order in which they occurred.
 
 use super::Jobs;
 use super::draft::Draft;
@@ -9,23 +9,23 @@ use belljar_contract::worker::event::{Happening, JobEvent};
 use belljar_policy::lifecycle::{Change, Fence, Input, Refused};
 use jiff::Timestamp;
 
-/// What the owner of a job tells of it.
+/// News about a job from its owner.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Told {
-    /// That the runner works on it. To say so once more changes nothing.
+    /// Start of the runner. Reporting the same start again changes nothing.
     pub started: Option<Started>,
-    /// What has happened since, in that order.
+    /// Events since the last report, in order.
     pub happenings: Vec<(Timestamp, Happening)>,
 }
 
-/// The runner works on a job.
+/// Start of the runner on a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
-    /// In which run.
+    /// Run that was started.
     pub run_id: RunId,
-    /// Since when.
+    /// Time of the start.
     pub at: Timestamp,
-    /// When it will be ended, if it goes on for so long.
+    /// Time at which the job is ended if it still runs.
     pub deadline: Timestamp,
 }
 
@@ -46,10 +46,10 @@ fn read(row: &Row) -> Result<JobEvent, DatabaseError> {
 // === impl Jobs ===
 
 impl Jobs {
-    /// Records what the owner of a job tells of it.
+    /// Records the owner's news about a job.
     ///
     /// # Errors
-    /// [`ChangeError`] when there is no such job, or it isn't theirs any more.
+    /// [`ChangeError`] when there is no such job, or it has another owner by now.
     pub async fn tell(&self, job_id: &JobId, fence: Fence, told: Told) -> Result<(), ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
@@ -61,7 +61,7 @@ impl Jobs {
         .await
     }
 
-    /// A job's events after the one with that id, at most so many.
+    /// Returns a job's events after the one with that id, up to a maximum number.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -75,7 +75,7 @@ impl Jobs {
         rows.iter().map(read).collect()
     }
 
-    /// The same of those alone that tell of what a job has printed.
+    /// Returns only the events that carry a job's output.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -89,7 +89,7 @@ impl Jobs {
         rows.iter().map(read).collect()
     }
 
-    /// The same of those alone that tell of a job's state.
+    /// Returns only the events that carry a job's state.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -102,7 +102,7 @@ impl Jobs {
 // === impl Told ===
 
 impl Told {
-    /// Has it happen.
+    /// Adds the news to the draft.
     pub(super) fn record(self, draft: &mut Draft, fence: Fence) -> Result<(), ChangeError> {
         if let Some(Started { run_id, at, deadline }) = self.started
             && draft.job.life.apply(Input::Start(fence))? == Change::Changed

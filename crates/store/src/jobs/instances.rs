@@ -1,7 +1,8 @@
-//! Who carries out jobs: one instance for each process, which is known to live by its beat.
+//! Instances that carry out jobs: one for each process, with a heartbeat that shows that it is alive.
 //!
-//! A beat is a number that grows. Whoever looks after others remembers when it has last seen each of them grow, by a clock
-//! that nobody can set, so that no clock that is wrong takes a job away from anybody, or leaves one with the dead.
+//! A heartbeat is a counter. A process that watches others remembers when it last saw each counter grow. It uses a
+//! monotonic clock that can't be set, so a wrong clock neither takes a job from a live instance nor leaves one with a
+//! dead instance.
 
 use super::Jobs;
 use super::record::{JobRecord, columns};
@@ -11,17 +12,17 @@ use jiff::Timestamp;
 /// A process that carries out jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
-    /// Its id, which no other process ever has.
+    /// Its id, which is never reused.
     pub id: String,
-    /// The node that it is of. A node has one that lives, at most.
+    /// Its node. A node has one live instance at most.
     pub node: String,
-    /// How often it has been heard of.
+    /// Heartbeat counter.
     pub beat: u64,
-    /// What it can run, as it has announced it; `None` for an instance that has announced nothing.
+    /// Capabilities that it has announced; `None` if it has announced none.
     pub abilities: Option<String>,
 }
 
-/// An instance that has jobs, or is to have some.
+/// An instance as the owner of jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// The instance.
@@ -36,24 +37,24 @@ const ALL: &str = "SELECT i.instance AS instance, node, beat, abilities FROM ins
     LEFT JOIN instance_abilities a ON a.instance = i.instance ORDER BY i.instance";
 const ANNOUNCE: &str = "INSERT INTO instance_abilities (instance, abilities) VALUES ($1, $2) \
     ON CONFLICT (instance) DO UPDATE SET abilities = excluded.abilities";
-/// Whoever forgets an instance waits for a claim of it that is under way, and sees what it took.
+/// Locks an instance. A process that removes the instance waits for a claim in progress, and then sees the claimed job.
 const LOCK: Sql = Sql::of_each(
     "SELECT instance FROM instances WHERE instance = $1",
     "SELECT instance FROM instances WHERE instance = $1 FOR UPDATE",
 );
 const FORGET: &str = "DELETE FROM instances WHERE instance = $1 \
     AND NOT EXISTS (SELECT 1 FROM jobs WHERE owner = $1)";
-/// Callbacks that it saw to are seen to by another.
+/// Releases the instance's callbacks for other instances.
 const ORPHAN: &str = "UPDATE callbacks SET owner = NULL WHERE owner = $1";
 const OWNED: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE owner = $1 ORDER BY number");
 
 // === impl Jobs ===
 
 impl Jobs {
-    /// Makes an instance known, which must be before it takes a job.
+    /// Registers an instance, which is required before it claims a job.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be.
+    /// [`DatabaseError`] when it can't be registered.
     pub async fn register(&self, owner: &Owner, now: Timestamp) -> Result<(), DatabaseError> {
         let values = values![owner.instance.clone(), owner.node.clone(), now.as_millisecond()];
         self.write("register", REGISTER, values).await.map(drop)
@@ -67,16 +68,16 @@ impl Jobs {
         self.write("announce", ANNOUNCE, values![instance, abilities]).await.map(drop)
     }
 
-    /// Says that an instance lives. Whether it is known: one that was given up is not any more, and neither are its jobs
-    /// its own.
+    /// Sends an instance's heartbeat; returns true if the instance is registered. One that was given up is not any
+    /// more, and has lost its jobs.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be said.
+    /// [`DatabaseError`] when it can't be recorded.
     pub async fn beat(&self, instance: &str) -> Result<bool, DatabaseError> {
         Ok(self.write("beat", BEAT, values![instance]).await? > 0)
     }
 
-    /// All that are known.
+    /// Returns all registered instances.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -93,7 +94,7 @@ impl Jobs {
         rows.iter().map(read).collect()
     }
 
-    /// The jobs that an instance has.
+    /// Returns the jobs that an instance owns.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -102,10 +103,10 @@ impl Jobs {
         rows.iter().map(JobRecord::read).collect()
     }
 
-    /// Forgets an instance that has no jobs any more. Whether it did.
+    /// Deletes an instance that has no jobs any more; returns true if it was deleted.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't.
+    /// [`DatabaseError`] when it can't be deleted.
     pub async fn forget(&self, instance: &str) -> Result<bool, DatabaseError> {
         let (database, instance) = (self.database.clone(), instance.to_owned());
         self.to_the_end(async move {

@@ -1,4 +1,4 @@
-//! Looking at jobs.
+//! Queries for jobs.
 
 use super::Jobs;
 use super::record::{JobRecord, columns};
@@ -8,27 +8,27 @@ use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::JobOutcome;
 use belljar_contract::worker::state::JobState;
 
-/// Which jobs.
+/// Filter for jobs.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Those of a task.
+    /// Only jobs of this task.
     pub task_id: Option<TaskId>,
-    /// Those in a state.
+    /// Only jobs in this state.
     pub state: Option<JobState>,
-    /// Those accepted before the one with that number.
+    /// Only jobs accepted before the one with this number.
     pub before: Option<u64>,
 }
 
-/// Some jobs, the last accepted first.
+/// A page of jobs, the last accepted first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     /// The jobs.
     pub jobs: Vec<JobRecord>,
-    /// What [`Filter::before`] is for the next ones; nothing if there are none.
+    /// Value of [`Filter::before`] for the next page; `None` on the last page.
     pub next: Option<u64>,
 }
 
-/// One statement for each kind of filter, so that each uses the index that is made for it.
+/// SQL for each kind of filter, so that each uses the index that is made for it.
 macro_rules! page {
     ($condition:literal) => {
         concat!(
@@ -41,7 +41,7 @@ macro_rules! page {
     };
 }
 
-/// And one that counts them.
+/// SQL that counts the jobs of a filter.
 macro_rules! count {
     ($condition:literal) => {
         concat!("SELECT count(*) AS jobs FROM jobs WHERE number < $1", $condition)
@@ -61,7 +61,7 @@ const HOW_MANY_OF_TASK_IN_STATE: &str = count!(" AND task_id = $2 AND state = $3
 // === impl Filter ===
 
 impl Filter {
-    /// What its statements take: which jobs are older, the task, the state.
+    /// Returns the arguments of the statements: upper bound of the number, task, state.
     fn values(&self) -> (i64, Option<&str>, Option<&'static str>) {
         let before = self.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
         (before, self.task_id.as_ref().map(TaskId::as_str), self.state.map(JobState::as_str))
@@ -71,7 +71,7 @@ impl Filter {
 // === impl Jobs ===
 
 impl Jobs {
-    /// A job.
+    /// Returns a job.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be read.
@@ -79,7 +79,7 @@ impl Jobs {
         JobRecord::find(&self.database, job_id).await
     }
 
-    /// What a job was asked to do, and what came of it.
+    /// Returns a job's assignment and outcome.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be read.
@@ -90,12 +90,12 @@ impl Jobs {
         job.documents(&self.database).await
     }
 
-    /// Some jobs, at most so many.
+    /// Returns a page of jobs.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
     pub async fn page(&self, filter: &Filter, most: u32) -> Result<Page, DatabaseError> {
-        // One more tells whether there are more.
+        // One more row is fetched, which shows whether there are more.
         let mut jobs = self.slice(filter, 0, most.saturating_add(1)).await?;
         let has_more = jobs.len() > most as usize;
         jobs.truncate(most as usize);
@@ -103,7 +103,7 @@ impl Jobs {
         Ok(Page { jobs, next })
     }
 
-    /// At most so many jobs behind the first `offset` ones, the last accepted first.
+    /// Returns at most `most` jobs after the first `offset` ones, the last accepted first.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -126,7 +126,7 @@ impl Jobs {
         rows.iter().map(JobRecord::read).collect()
     }
 
-    /// How many jobs there are of those.
+    /// Returns the number of jobs that match the filter.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be counted.

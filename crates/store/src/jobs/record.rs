@@ -1,4 +1,4 @@
-//! A job's row.
+//! Rows of jobs.
 
 use super::error::ChangeError;
 use crate::database::{Database, DatabaseError, Row, Sql, Transaction, unreadable, values};
@@ -10,39 +10,39 @@ use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Fence, Lifecycle};
 use jiff::Timestamp;
 
-/// A job, without what it is to do and what came of it.
+/// A job without its assignment and its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobRecord {
-    /// Its place among the jobs that were accepted.
+    /// Its number in the order of acceptance.
     pub number: u64,
     /// Its id, as it was submitted.
     pub job_id: JobId,
     /// The task it belongs to.
     pub task_id: TaskId,
-    /// How far it is.
+    /// State of the job.
     pub life: Lifecycle,
     /// The instance that carries it out.
     pub owner: Option<String>,
-    /// How many events it has had.
+    /// Number of its events.
     pub events: u64,
     /// The run that is, or was, the last attempt.
     pub run_id: Option<RunId>,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub accepted_at: Timestamp,
-    /// When the last attempt began.
+    /// Start of the last attempt.
     pub started_at: Option<Timestamp>,
-    /// When it was over.
+    /// End of the job.
     pub ended_at: Option<Timestamp>,
-    /// When it will be ended, if it goes on for so long.
+    /// Time at which it is ended if it still runs.
     pub deadline: Option<Timestamp>,
     /// The SHA-256 of its outcome as it is kept.
     pub outcome_sha256: Option<String>,
-    /// When somebody said that they have the result.
+    /// Time at which a client acknowledged the result.
     pub acknowledged_at: Option<Timestamp>,
     pub(super) turn: i64,
 }
 
-/// What came of a job, as it is kept.
+/// Outcome of a job, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     pub(super) text: String,
@@ -98,7 +98,7 @@ impl JobRecord {
         })
     }
 
-    /// The job of that id, which nobody else changes until the transaction is over.
+    /// Locks the job with that id. No other transaction changes it until this one is over.
     pub(super) async fn lock(transaction: &mut Transaction, job_id: &JobId) -> Result<Self, ChangeError> {
         let rows = transaction.fetch(LOCKED_BY_ID, values![job_id.key()]).await?;
         let row = rows.first().ok_or_else(|| ChangeError::Unknown { job_id: job_id.clone() })?;
@@ -110,7 +110,7 @@ impl JobRecord {
         database.fetch(BY_ID, values![job_id.key()]).await?.first().map(Self::read).transpose()
     }
 
-    /// What it was asked to do, and what came of it.
+    /// Returns the job's assignment and outcome.
     pub(super) async fn documents(
         &self,
         database: &Database,
@@ -121,7 +121,7 @@ impl JobRecord {
         Ok((assignment(&row.text("assignment")?)?, outcome.map_err(|error| unreadable(error.into()))?))
     }
 
-    /// The same as the Worker API tells it.
+    /// Returns the summary that the Worker API reports.
     pub fn summary(&self) -> JobSummary {
         JobSummary {
             task_id: self.task_id.clone(),
@@ -144,10 +144,10 @@ impl JobRecord {
 // === impl Outcome ===
 
 impl Outcome {
-    /// An outcome, written down.
+    /// Serialises an outcome.
     ///
     /// # Errors
-    /// That it can't be, which is a fault of ours.
+    /// The outcome can't be serialised, which is a fault of this program.
     pub fn new(outcome: &JobOutcome) -> Result<Self, serde_json::Error> {
         let text = serde_json::to_string(outcome)?;
         let sha256 = sha256(text.as_bytes());

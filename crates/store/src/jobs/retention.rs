@@ -1,16 +1,16 @@
-//! What is kept, and for how long: a result until somebody has it, and then for a while.
+//! Retention of jobs: a result is kept until its client acknowledges it, and for some time after that.
 
 use super::Jobs;
 use crate::database::{DatabaseError, values};
 use belljar_contract::id::JobId;
 use jiff::Timestamp;
 
-/// Before which time what is removed.
+/// Times before which jobs are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Jobs whose result was acknowledged before.
+    /// Jobs whose result was acknowledged before this time.
     pub acknowledged_before: Timestamp,
-    /// Jobs that ended before, and whose result nobody has asked for.
+    /// Jobs that ended before this time, although no client acknowledged the result.
     pub ended_before: Timestamp,
 }
 
@@ -28,7 +28,7 @@ const ARTIFACT: &str = "SELECT size_bytes FROM artifacts WHERE sha256 = $2 \
 // === impl Jobs ===
 
 impl Jobs {
-    /// Removes some jobs that need not be kept any longer; how many. None when there are no more.
+    /// Deletes some jobs whose retention is over; returns their number, and 0 when there are no more.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be removed.
@@ -38,18 +38,18 @@ impl Jobs {
         self.write("expire", EXPIRED, values).await
     }
 
-    /// Whether a job that is kept has left a file with that content, or a task keeps one.
+    /// Returns true if a stored job or a task refers to that content.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be looked at.
+    /// [`DatabaseError`] when it can't be read.
     pub async fn is_referenced(&self, sha256: &str) -> Result<bool, DatabaseError> {
         Ok(!self.database.fetch(REFERENCED, values![sha256]).await?.is_empty())
     }
 
-    /// The size of a file with that content which the job has left; nothing if it has left none.
+    /// Returns the size of a file with that content which the job has left; `None` if it has left none.
     ///
     /// # Errors
-    /// [`DatabaseError`] when it can't be looked at.
+    /// [`DatabaseError`] when it can't be read.
     pub async fn artifact_size(&self, job_id: &JobId, sha256: &str) -> Result<Option<u64>, DatabaseError> {
         let rows = self.database.fetch(ARTIFACT, values![job_id.key(), sha256]).await?;
         rows.first().map(|row| row.count("size_bytes")).transpose()

@@ -1,12 +1,13 @@
-//! How many more jobs may wait: counted now and then, as counting takes the longer the more there are.
+//! Estimate of how many more jobs may wait. Jobs are counted only now and then, because counting gets slower with their
+//! number.
 //!
-//! Near the bound each job is counted for. Far from it, a count is good for a while, and for half of what it has found to be
-//! free: others may be adding jobs to the same database meanwhile.
+//! Near the limit, the jobs are counted for each submission. Otherwise a count is valid for one second and for half of
+//! the free places that it found, because other nodes may add jobs to the same database.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is known of it.
+/// Cached count.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     counted: Mutex<Option<Counted>>,
@@ -24,7 +25,7 @@ const GOOD: Duration = Duration::from_secs(1);
 // === impl Room ===
 
 impl Room {
-    /// Takes room for a job, if there is known to be some.
+    /// Takes a free place for a job, if one is known.
     pub(super) fn take(&self) -> bool {
         let mut counted = self.locked();
         match &mut *counted {
@@ -36,13 +37,13 @@ impl Room {
         }
     }
 
-    /// So many wait, of so many that may.
+    /// Stores a count of waiting jobs and their maximum number.
     pub(super) fn counted(&self, waiting: u64, most: u64) {
         *self.locked() = Some(Counted { at: Instant::now(), left: most.saturating_sub(waiting) / 2 });
     }
 
     fn locked(&self) -> MutexGuard<'_, Option<Counted>> {
-        // Nothing in there is ever half done.
+        // No update can be left half done, so a poisoned lock is harmless.
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

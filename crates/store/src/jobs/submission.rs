@@ -12,35 +12,36 @@ use belljar_contract::worker::event::Happening;
 use belljar_contract::worker::state::JobState;
 use jiff::Timestamp;
 
-/// A job that somebody wants to be carried out.
+/// A job that a client submits.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// What is to be done.
+    /// Assignment as submitted.
     pub assignment: Assignment,
-    /// The same, with what was looked up for it; that is what will be carried out. It is the same job all the same.
+    /// Assignment with resolved references; this one is carried out. The job's identity is that of the submitted
+    /// assignment.
     pub resolved: Option<Assignment>,
-    /// What the client calls its request, so that it may send it again.
+    /// Idempotency key of the request, so that the client may retry it.
     pub idempotency_key: Option<String>,
-    /// As many jobs may wait.
+    /// Maximum number of waiting jobs.
     pub most_waiting: u64,
-    /// Where its status and its result are sent to, and the instance that sees to that.
+    /// URL that status and result are sent to, and the instance that delivers them.
     pub callback: Option<(String, String)>,
-    /// The event by which the agent is hired with its first job, if nothing is recorded of it yet.
+    /// Event that hires the agent with its first job, if it has no events yet.
     pub hired: Option<TrustEvent>,
-    /// When it came.
+    /// Time of the request.
     pub now: Timestamp,
 }
 
 /// A job that is accepted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Submitted {
-    /// Just now.
+    /// The job was accepted now.
     New(JobRecord),
-    /// Before: the same was submitted already.
+    /// The same job was submitted before.
     Known(JobRecord),
 }
 
-/// A task's next turn is the one after its last, or after the one that is on. Two who ask for it at once get two.
+/// SQL for a task's next turn: the one after its last, or after the present one. Two concurrent requests get two turns.
 macro_rules! next_turn {
     ($task:literal, $where:literal) => {
         concat!(
@@ -54,7 +55,7 @@ macro_rules! next_turn {
     };
 }
 
-/// Nothing is returned when somebody else was first.
+/// Inserts a job. Returns no row if a concurrent request was first.
 macro_rules! add {
     ($turn:literal) => {
         concat!(
@@ -68,7 +69,7 @@ macro_rules! add {
     };
 }
 
-/// SQLite would look each up by its state, and then for its owner.
+/// Counts waiting jobs. SQLite would look each up by its state, and then for its owner, without the given index.
 const WAITING: Sql = Sql::of_each(
     "SELECT count(*) AS waiting FROM jobs INDEXED BY jobs_waiting WHERE state = 'accepted' AND owner IS NULL",
     "SELECT count(*) AS waiting FROM jobs WHERE state = 'accepted' AND owner IS NULL",
@@ -91,8 +92,8 @@ const ADD_EVENT: &str =
 const ADD_CALLBACK: &str = "INSERT INTO callbacks (job, url, told, attempts, owner, state) \
     VALUES ($1, $2, 0, 0, $3, 'pending')";
 
-/// All of that by one statement, where each is a round trip; for a job that is new. For any other it returns nothing, and has
-/// done nothing but, if two are the first at once, take a turn too many.
+/// Accepts a new job with one statement, which saves round trips. For any other job it returns no row and changes
+/// nothing; only if two concurrent requests are the first, it uses up one turn too many.
 const ADD_AT_ONCE: &str = concat!(
     "WITH next AS (",
     next_turn!("$9", "WHERE NOT EXISTS (SELECT FROM jobs WHERE job_key = $2 OR idempotency_key = $4)"),
@@ -106,15 +107,16 @@ const ADD_AT_ONCE: &str = concat!(
 // === impl Jobs ===
 
 impl Jobs {
-    /// Accepts a job. When this is back, the job is on the disk. A client that hangs up must not leave in doubt what becomes of
-    /// this: whoever calls it carries it out to its end.
+    /// Accepts a job. The job is on disk when this returns. The caller must run this future to its end, even if the
+    /// client disconnects: otherwise the outcome is in doubt.
     ///
     /// # Errors
-    /// [`SubmitError`]; the job was not accepted, unless the database says that it is in doubt: to submit it again tells.
+    /// [`SubmitError`]; the job was not accepted, unless the database reports that the outcome is in doubt: submitting
+    /// it again resolves that.
     pub async fn submit(&self, submission: Submission) -> Result<Submitted, SubmitError> {
         let job = Row::of(&submission)?;
         let has_room = self.room.take();
-        // On a file it would save nothing.
+        // With SQLite there are no round trips to save.
         if has_room && submission.hired.is_none() && self.database.kind() == Kind::Postgres {
             let values = job.at_once(&submission);
             if let Some(added) = self.database.write_returning(WRITE, ADD_AT_ONCE, values).await? {
@@ -124,7 +126,7 @@ impl Jobs {
         self.submit_by_steps(&submission, job, has_room).await
     }
 
-    /// The same one after the other, which tells why a job is not accepted.
+    /// Accepts a job step by step, which determines the reason why a job is not accepted.
     async fn submit_by_steps(
         &self,
         submission: &Submission,
@@ -158,7 +160,7 @@ impl Jobs {
             let values = values![added.number, url.as_str(), instance.as_str()];
             transaction.execute(ADD_CALLBACK, values).await?;
         }
-        // An agent is hired by a job that is accepted, and by no other.
+        // Only an accepted job hires its agent.
         if let Some(event) = &submission.hired {
             transaction.execute(RECORD_FIRST, columns_of(event)?).await?;
         }
@@ -167,14 +169,14 @@ impl Jobs {
     }
 }
 
-/// What a submission looks like in the database.
+/// Column values of a submission.
 struct Row {
     text: String,
     sha256: String,
     event: String,
 }
 
-/// What both ways are called.
+/// Name of the write, for both variants.
 const WRITE: &str = "submit";
 
 // === impl Row ===
@@ -186,11 +188,11 @@ impl Row {
         };
         let asked = written(&submission.assignment)?;
         let text = submission.resolved.as_ref().map(written).transpose()?.unwrap_or_else(|| asked.clone());
-        // What can't be read back must not be accepted.
+        // An assignment that can't be read back must not be accepted.
         super::record::assignment(&text)?;
         let status = Happening::Status { status: JobState::Accepted, attempt: 0, failure_code: None };
         let event = serde_json::to_string(&status).map_err(|error| unreadable(error.into()))?;
-        // However its ids are written, it is the same job.
+        // The identity of a job doesn't depend on the case of its ids.
         let canonical = submission.assignment.with_canonical_ids().as_ref().map(written).transpose()?;
         let sha256 = sha256(canonical.as_ref().unwrap_or(&asked).as_bytes());
         Ok(Self { text, sha256, event })
@@ -219,7 +221,7 @@ impl Row {
     }
 }
 
-/// The job that was submitted by this id or key before, if it is the same.
+/// Returns the job that was submitted before with this id or key, if it is the same.
 async fn known(
     transaction: &mut Transaction,
     submission: &Submission,
@@ -237,7 +239,7 @@ fn check_same(row: &database::Row, submission: &Submission, sha256: &str) -> Res
     let job_id = &submission.assignment.job_id;
     let is_same = row.text("assignment_sha256")? == sha256;
     match row.text("job_key")? == job_id.key() {
-        // It may be sent again with a key, or without.
+        // A request may be repeated with or without its key.
         true if is_same => Ok(()),
         true => Err(SubmitError::OtherJob { job_id: job_id.clone() }),
         false => Err(SubmitError::OtherRequest),

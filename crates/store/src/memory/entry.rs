@@ -1,4 +1,4 @@
-//! A note, and how much one may be.
+//! Notes, and their limits.
 
 use super::MemoryError;
 use crate::database::{DatabaseError, Row};
@@ -6,11 +6,11 @@ use belljar_contract::text::is_hidden;
 use jiff::Timestamp;
 use std::fmt;
 
-/// What a note is found by: printable text on one line.
+/// Key of a note: printable text on one line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemoryKey(String);
 
-/// What a note is about: text on one line. How long it may be, [`Limits`] say.
+/// Summary of a note: text on one line. [`Limits`] gives its maximum length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary(String);
 
@@ -19,7 +19,7 @@ pub struct Summary(String);
 #[error("not text on one line without hidden characters")]
 pub struct ParseMemoryKeyError;
 
-/// Something to be noted down.
+/// A note to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     pub(super) key: MemoryKey,
@@ -27,37 +27,37 @@ pub struct Note {
     pub(super) summary: Option<Summary>,
 }
 
-/// What is noted, without the content.
+/// A note without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryEntry {
-    /// What it is found by.
+    /// Key of the note.
     pub key: MemoryKey,
-    /// What it is about.
+    /// Summary of the note.
     pub summary: Option<String>,
-    /// How much it is: the content, its key and its summary.
+    /// Size of content, key and summary, in bytes.
     pub size_bytes: u64,
-    /// When something was first noted under that key.
+    /// Time at which that key was first written.
     pub created_at: Timestamp,
-    /// When this was.
+    /// Time of the last write.
     pub updated_at: Timestamp,
 }
 
-/// How much a job may note.
+/// Limits for the notes of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many notes.
+    /// Maximum number of notes.
     pub entries: u64,
-    /// How many bytes a content may have.
+    /// Maximum length of a content, in bytes.
     pub entry_bytes: u64,
-    /// How many bytes all may have together, with their keys and summaries.
+    /// Maximum total size with keys and summaries, in bytes.
     pub total_bytes: u64,
-    /// How many bytes a key may have.
+    /// Maximum length of a key, in bytes.
     pub key_bytes: u64,
-    /// How many bytes a summary may have.
+    /// Maximum length of a summary, in bytes.
     pub summary_bytes: u64,
 }
 
-/// One of [`Limits`].
+/// Names one of [`Limits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// [`Limits::entries`].
@@ -123,7 +123,7 @@ fn on_one_line(text: &str) -> Result<String, ParseMemoryKeyError> {
 // === impl Note ===
 
 impl Note {
-    /// A note. The content may be any text but that it has no NUL, which one of the databases can't keep.
+    /// Creates a note. The content may be any text without NUL, which one of the databases can't store.
     ///
     /// # Errors
     /// [`ParseMemoryKeyError`] for a content with a NUL.
@@ -167,14 +167,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What a note is by itself.
+    /// Checks the limits of a single note.
     pub(super) fn check(&self, note: &Note) -> Result<(), MemoryError> {
         within(Limit::KeyBytes, note.key.0.len() as u64, self.key_bytes)?;
         within(Limit::SummaryBytes, note.summary_bytes() as u64, self.summary_bytes)?;
         within(Limit::EntryBytes, note.content.len() as u64, self.entry_bytes)
     }
 
-    /// What all of them are with it.
+    /// Checks the limits of all notes together.
     pub(super) fn check_all(&self, entries: u64, bytes: u64) -> Result<(), MemoryError> {
         within(Limit::Entries, entries, self.entries)?;
         within(Limit::TotalBytes, bytes, self.total_bytes)

@@ -1,15 +1,15 @@
-//! Notes by what is in them. A job has few, so they are looked at here: both engines find the same, in the same order.
+//! Full-text search of notes. A job has few, so they are searched here: both engines find the same, in the same order.
 
 use super::entry::MemoryEntry;
 use std::cmp::Reverse;
 
-/// What is looked for: words, each once, whatever their case.
+/// Search words, without duplicates, compared regardless of case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     words: Vec<String>,
 }
 
-/// There is nothing to look for, or too much.
+/// The query has no words, or too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("from one word to {MOST_WORDS} are looked for")]
 pub struct ParseQueryError;
@@ -19,36 +19,36 @@ pub struct ParseQueryError;
 pub struct Found {
     /// The note.
     pub entry: MemoryEntry,
-    /// How many of the words are in it.
+    /// Number of the words that were found.
     pub words: usize,
-    /// Where: in its key, its summary, its content, in this order.
+    /// Parts that contain words: key, summary, content, in this order.
     pub places: Vec<Place>,
-    /// What stands around the first of them in its content, on one line; its beginning, if there is none.
+    /// Text around the first match in the content, on one line; the content's beginning if it has no match.
     pub snippet: String,
 }
 
 /// A part of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// What it is found by.
+    /// Key of the note.
     Key,
-    /// What it is about.
+    /// Summary of the note.
     Summary,
-    /// What it says.
+    /// Content of the note.
     Content,
 }
 
-/// As many words are looked for.
+/// Maximum number of words in a query.
 pub const MOST_WORDS: usize = 16;
 
-/// As many characters are shown before and after what was found.
+/// Number of characters shown before and after a match.
 const BEFORE: usize = 80;
 const AFTER: usize = 160;
 
 // === impl Query ===
 
 impl Query {
-    /// Reads what is looked for.
+    /// Parses a query.
     ///
     /// # Errors
     /// [`ParseQueryError`].
@@ -62,8 +62,8 @@ impl Query {
         if words.is_empty() || words.len() > MOST_WORDS { Err(ParseQueryError) } else { Ok(Self { words }) }
     }
 
-    /// Those notes that have a word in them. First those with most of the words; of those the ones where they stand in keys, then in
-    /// summaries, then in contents; then those that are newest, and of one moment by their keys.
+    /// Returns the notes that contain any of the words. Notes with more of the words come first; then matches in keys,
+    /// in summaries, in contents; then newer notes; then by key.
     pub(super) fn ranked(&self, notes: Vec<(MemoryEntry, String)>) -> Vec<Found> {
         let mut found: Vec<(usize, Found)> =
             notes.into_iter().filter_map(|(entry, content)| self.found(entry, &content)).collect();
@@ -95,7 +95,7 @@ impl Query {
     }
 }
 
-/// What stands around the character of that number, on one line.
+/// Returns the text around the character with that number, on one line.
 fn snippet(content: &str, at: usize) -> String {
     let from = at.saturating_sub(BEFORE);
     let mut rest = content.chars().skip(from);
@@ -105,7 +105,7 @@ fn snippet(content: &str, at: usize) -> String {
     format!("{before}{line}{after}")
 }
 
-/// A text in one case, character by character, so that each stands where it stood.
+/// Folds the case of a text character by character, so that each keeps its position.
 fn folded(text: &str) -> String {
     let fold = |one: char| {
         let mut lower = one.to_lowercase();
@@ -126,7 +126,7 @@ impl Place {
         }
     }
 
-    /// More than those of all places below it together.
+    /// Returns a weight that is greater than the sum of all lower ones.
     const fn weight(self) -> usize {
         match self {
             Self::Key => 4,

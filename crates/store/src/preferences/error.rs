@@ -1,4 +1,4 @@
-//! Why a preference is not written, and how much there may be.
+//! Errors of writing preferences, and their limits.
 
 use crate::database::DatabaseError;
 use crate::edit::VersionConflict;
@@ -10,61 +10,61 @@ use std::fmt;
 /// A preference is not written.
 #[derive(Debug, thiserror::Error)]
 pub enum PreferenceError {
-    /// There is one already.
+    /// The preference exists already.
     #[error("there is a preference {key} of {scope} already")]
     Exists {
-        /// Whose.
+        /// Scope of the preference.
         scope: Scope,
-        /// About what.
+        /// Key of the preference.
         key: Key,
     },
-    /// There is none.
+    /// The preference doesn't exist.
     #[error("there is no preference {key} of {scope}")]
     Missing {
-        /// Whose.
+        /// Scope of the preference.
         scope: Scope,
-        /// About what.
+        /// Key of the preference.
         key: Key,
     },
-    /// It was changed meanwhile.
+    /// The preference was changed meanwhile.
     #[error(transparent)]
     Version(#[from] VersionConflict),
-    /// The value isn't what it is said to be.
+    /// The value doesn't have the declared type.
     #[error("the value is no {value_type}")]
     OtherType {
-        /// What it is said to be.
+        /// Declared type.
         value_type: ValueType,
     },
-    /// The value is nested too deep to be read again.
+    /// The value is nested too deep to be read back.
     #[error("the value is nested too deep")]
     Unwritable,
-    /// It is too much.
+    /// A limit would be exceeded.
     #[error("{limit} would be {would_be}, and may be {most}")]
     TooMuch {
-        /// Of what.
+        /// The limit.
         limit: Limit,
-        /// How much it would be.
+        /// Amount that would be reached.
         would_be: u64,
-        /// How much it may be.
+        /// Maximum amount.
         most: u64,
     },
-    /// The database does not do what it should.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }
 
-/// How much there may be of a scope.
+/// Limits for each scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many preferences.
+    /// Maximum number of preferences.
     pub entries: u64,
-    /// How many bytes a value may have, as JSON.
+    /// Maximum length of a value as JSON, in bytes.
     pub value_bytes: u64,
-    /// How many characters all values may have together, as JSON.
+    /// Maximum total length of all values as JSON, in characters.
     pub total_characters: u64,
 }
 
-/// One of [`Limits`].
+/// Names one of [`Limits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// [`Limits::entries`].

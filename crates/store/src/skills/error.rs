@@ -1,4 +1,4 @@
-//! Why a skill is not kept, or not changed.
+//! Errors of storing and changing skills.
 
 use super::LONGEST_CONTENT;
 use crate::database::DatabaseError;
@@ -7,40 +7,40 @@ use belljar_contract::id::SkillId;
 use belljar_contract::label::Label;
 use belljar_policy::skill::Rejection;
 
-/// A skill is not kept, or not changed.
+/// A skill is not stored, or not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SkillError {
-    /// There is none of that id, or none that they see.
+    /// There is no skill with that id, or none that is visible to the caller.
     #[error("there is no skill {id}")]
     Missing {
         /// The id.
         id: SkillId,
     },
-    /// There is one of that id already, or one of that name in the same scope.
+    /// The id is taken, or the scope has a skill of that name.
     #[error("there is a skill {name} already")]
     Exists {
         /// The name.
         name: Label,
     },
-    /// It was changed meanwhile.
+    /// The skill was changed meanwhile.
     #[error(transparent)]
     Version(#[from] VersionConflict),
-    /// It has something in it that it must not.
+    /// The content scan has found something forbidden.
     #[error(transparent)]
     Rejected(#[from] Rejection),
-    /// It is too large.
+    /// The content is too large.
     #[error("{size_bytes} bytes are too many: a skill has at most {LONGEST_CONTENT}")]
     TooLarge {
-        /// How large it is.
+        /// Size of the content.
         size_bytes: u64,
     },
-    /// The scope has enough.
+    /// The scope has the maximum number of skills.
     #[error("that scope has {most} skills, and no more may be there")]
     TooMany {
-        /// How many there may be.
+        /// Maximum number.
         most: u64,
     },
-    /// The database does not do what it should.
+    /// The database has failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
 }

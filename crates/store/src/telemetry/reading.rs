@@ -1,4 +1,4 @@
-//! Looking at what is kept.
+//! Queries for telemetry.
 
 use super::{Telemetry, text};
 use crate::database::{DatabaseError, Row, unreadable, values};
@@ -7,31 +7,31 @@ use belljar_contract::worker::telemetry::{Container, ContainerKind, ContainerSta
 use jiff::Timestamp;
 use std::error::Error;
 
-/// Which sandboxes.
+/// Filter for sandboxes.
 #[derive(Debug, Clone, Default)]
 pub struct ContainerFilter {
-    /// Of a kind.
+    /// Only containers of this kind.
     pub kind: Option<ContainerKind>,
-    /// In a status.
+    /// Only containers with this status.
     pub status: Option<ContainerStatus>,
-    /// Of a task.
+    /// Only containers of this task.
     pub task_id: Option<TaskId>,
-    /// Of a job.
+    /// Only containers of this job.
     pub job_id: Option<JobId>,
-    /// Made before the one with that number.
+    /// Only containers created before the one with this number.
     pub before: Option<u64>,
 }
 
-/// Which log events of a service.
+/// Filter for the log events of a service.
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
-    /// Whose.
+    /// Service that reported them.
     pub service: String,
-    /// From then on.
+    /// Only events at or after this time.
     pub since: Option<Timestamp>,
-    /// Before then.
+    /// Only events before this time.
     pub until: Option<Timestamp>,
-    /// After the one with that number.
+    /// Only events after the one with this number.
     pub after: u64,
 }
 
@@ -42,7 +42,8 @@ macro_rules! columns {
     };
 }
 
-/// What isn't asked for is empty. One statement for those of a job, which there are few of, and one for all.
+/// SQL for each kind of filter; an empty argument matches all rows. Queries for one job use a statement of their own,
+/// because a job has few rows.
 const ALL: &str = concat!(
     columns!(),
     "WHERE number < $1 AND ($2 = '' OR kind = $2) AND ($3 = '' OR status = $3) ORDER BY number DESC LIMIT $4"
@@ -62,7 +63,7 @@ const LOGS: &str = "SELECT log_id, occurred_at, source_name, level, message, fie
     WHERE source_kind = 'service' AND source_name = $1 AND log_id > $2 AND occurred_at >= $3 AND occurred_at < $4 \
     ORDER BY log_id LIMIT $5";
 
-/// Before any time that is kept, and after any.
+/// Bounds before and after every stored time.
 const FIRST: &str = "";
 const LAST: &str = "~";
 
@@ -120,7 +121,8 @@ fn named<T>(text: &str, of_name: impl Fn(&str) -> Option<T>) -> Result<T, Databa
 // === impl Telemetry ===
 
 impl Telemetry {
-    /// Some sandboxes, the last made first, at most so many; and what [`ContainerFilter::before`] is for the next ones.
+    /// Returns a page of sandboxes, the last created first, and the value of [`ContainerFilter::before`] for the next
+    /// page.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
@@ -150,7 +152,7 @@ impl Telemetry {
         Ok((shown.iter().map(container).collect::<Result<_, _>>()?, next))
     }
 
-    /// A sandbox.
+    /// Returns a sandbox.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be read.
@@ -159,7 +161,7 @@ impl Telemetry {
         rows.first().map(container).transpose()
     }
 
-    /// Some of what a service has logged, each with its number, at most so many.
+    /// Returns log events of a service with their numbers, up to a maximum number.
     ///
     /// # Errors
     /// [`DatabaseError`] when they can't be read.

@@ -1,13 +1,13 @@
-//! Whose a token is.
+//! Holders of tokens.
 
 use crate::database::{DatabaseError, Row, unreadable};
 use belljar_contract::id::{AgentId, JobId, ProjectId, SessionId, TaskId, UserId};
 use std::fmt;
 
-/// Whose a token is, and what they act for.
+/// Holder of a token, and the objects that it acts for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// What kind of agent.
+    /// Kind of holder.
     pub kind: HolderKind,
     /// The task.
     pub task_id: Option<TaskId>,
@@ -17,26 +17,26 @@ pub struct Holder {
     pub project_id: Option<ProjectId>,
     /// The session.
     pub session: Option<SessionId>,
-    /// The person on whose behalf they act.
+    /// User that the holder acts for.
     pub user: Option<UserId>,
-    /// As which agent they call, if as one with a name.
+    /// Agent identity that calls are made as, if it has a name.
     pub agent_id: Option<AgentId>,
 }
 
-/// What kind of agent holds a token.
+/// Kind of a token's holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HolderKind {
-    /// One in a sandbox.
+    /// An agent in a sandbox.
     Sandbox,
     /// The project manager.
     ProjectManager,
     /// A project analyst.
     ProjectAnalyst,
-    /// A person who runs the system, or a program of theirs.
+    /// An operator of the system, or a client of the operator.
     Operator,
 }
 
-/// Nobody of that kind is like that.
+/// The fields of a holder don't fit its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a token of the kind {kind} {must}")]
 pub struct IncompleteHolder {
@@ -47,7 +47,7 @@ pub struct IncompleteHolder {
 // === impl Holder ===
 
 impl Holder {
-    /// One that acts for nobody and nothing yet.
+    /// Creates a holder of that kind without any bindings.
     pub fn new(kind: HolderKind) -> Self {
         Self {
             kind,
@@ -60,7 +60,7 @@ impl Holder {
         }
     }
 
-    /// Whether somebody of that kind can be like that: an agent in a sandbox is bound to its job, an analyst to a person, and the
+    /// Checks that the fields fit the kind: an agent in a sandbox is bound to its job, an analyst to a person, and the
     /// manager to none.
     pub(super) fn check(&self) -> Result<(), IncompleteHolder> {
         let (has_task, has_job, has_user) =

@@ -1,20 +1,21 @@
-//! The secret of a token: `bjt_` and 32 random bytes in hexadecimal. It has no form in which it would be shown by accident.
+//! The secret of a token: `bjt_` and 32 random bytes in hexadecimal. It has no form in which it could be printed by
+//! accident.
 
 use crate::digest::{hex, sha256};
 use crate::random::random;
 use rustix::io::Errno;
 
-/// The secret of a token. Whoever has it is let in.
+/// Secret of a token. Any caller that presents it is authenticated.
 pub struct TokenSecret(String);
 
-/// What is kept of a token. It lets nobody in.
+/// Stored digest of a token. It doesn't authenticate a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TokenDigest(String);
 
 const PREFIX: &str = "bjt_";
 const BYTES: usize = 32;
 
-/// As much of a digest tells tokens apart in records.
+/// Number of digits of a digest that identify a token in records.
 const ID_DIGITS: usize = 16;
 
 // === impl TokenSecret ===
@@ -24,7 +25,7 @@ impl TokenSecret {
         Ok(Self(format!("{PREFIX}{}", hex(&random::<BYTES>()?))))
     }
 
-    /// Something that somebody shows, if it looks like one.
+    /// Parses a presented token; `None` if it is not formed like one.
     pub(super) fn parse(shown: &str) -> Option<Self> {
         let digits = shown.strip_prefix(PREFIX)?;
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -32,17 +33,17 @@ impl TokenSecret {
         is_token.then(|| Self(shown.to_owned()))
     }
 
-    /// What is kept of it.
+    /// Returns the stored digest as text.
     pub(super) fn sha256(&self) -> String {
         sha256(self.0.as_bytes())
     }
 
-    /// What is kept of it.
+    /// Returns the stored digest.
     pub fn digest(&self) -> TokenDigest {
         TokenDigest(self.sha256())
     }
 
-    /// The secret, to hand it to whoever it was made for, and for nothing else.
+    /// Returns the secret. It must be passed only to the holder that it was issued for.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -51,12 +52,12 @@ impl TokenSecret {
 // === impl TokenDigest ===
 
 impl TokenDigest {
-    /// That of something that somebody shows, if it looks like a token.
+    /// Returns the digest of a presented token; `None` if it is not formed like one.
     pub fn of(shown: &str) -> Option<Self> {
         TokenSecret::parse(shown).map(|secret| Self(secret.sha256()))
     }
 
-    /// What the token is called in records.
+    /// Returns the token's id in records.
     pub fn id(&self) -> &str {
         &self.0[..ID_DIGITS]
     }

@@ -1,4 +1,4 @@
-//! Anchors: what an attacker with the log's key can do to a log, and what a checkpoint elsewhere shows of it.
+//! Anchors: attacks on a log with the log's key, and how a checkpoint elsewhere reveals them.
 
 use crate::forger::{lines, member, write};
 use crate::log::{Place, event, intact};
@@ -15,7 +15,7 @@ use std::time::Duration;
 const MARK: usize = 1024;
 
 fn anchored_at(target: Target) -> AnchorSettings {
-    // Only the end of a process delivers.
+    // Checkpoints are delivered only at the end of the process.
     AnchorSettings {
         every_records: 1_000_000,
         every: Duration::from_secs(3_600),
@@ -31,7 +31,7 @@ fn open(folder: &Path, anchors: Vec<AnchorSettings>) -> AuditLog {
     AuditLog::open_with(folder, Settings { anchors, ..Settings::default() }).unwrap()
 }
 
-/// Opens the log, appends records that say these numbers, and ends.
+/// Opens the log, appends records with these numbers, and closes it.
 fn append(folder: &Path, anchors: &[AnchorSettings], numbers: std::ops::Range<u32>) {
     let log = open(folder, anchors.to_vec());
     for number in numbers {
@@ -56,7 +56,7 @@ fn against(folder: &Path, files: &[&Path]) -> Result<Vouched, String> {
     }
 }
 
-/// Cuts so many submitted records from the log's end and makes `head` anew from what is left of the log alone.
+/// Cuts that many submitted records from the log's end and makes a new `head` from the rest of the log.
 fn cut(folder: &Path, records: usize) {
     let file = folder.join("00000001.jsonl");
     let whole = lines(&file);
@@ -114,7 +114,7 @@ fn log_rewritten_with_its_own_key_is_found_at_the_first_anchored_record_that_dif
     copy(&folder, &stolen);
     append(&folder, &anchor, 5..8);
     let anchored_to = intact(&folder).last.sequence;
-    // The copy has the key, and goes on with other records, further than the log did.
+    // The copy has the key, and continues with other records, further than the log did.
     append(&stolen, &[], 100..120);
     intact(&stolen);
     let found = against(&stolen, &[&notes]).unwrap_err();
@@ -159,7 +159,7 @@ fn records_after_the_last_checkpoint_elsewhere_are_told_apart() {
     append(&folder, &[], 4..6);
     let vouched = against(&folder, &[&notes]).unwrap();
     assert_eq!((vouched.sequence, intact(&folder).last.sequence), (anchored_to, anchored_to + 4));
-    // What a process without anchors has written is delivered by the next one that has.
+    // Records of a process without anchors are delivered by the next process that has anchors.
     open(&folder, vec![file_anchor(&notes)]).close();
     assert_eq!(against(&folder, &[&notes]).unwrap().sequence, anchored_to + 4);
 }
@@ -186,7 +186,7 @@ fn checkpoints_are_delivered_while_the_log_is_written_after_so_many_records_or_s
     }
 }
 
-/// Replaces what the status file of the only anchor says of a member.
+/// Replaces a member in the status file of the only anchor.
 fn forge(folder: &Path, member: &str, value: &str) {
     let statuses = folder.with_file_name("audit-anchors");
     let file = std::fs::read_dir(statuses).unwrap().next().unwrap().unwrap().path();
@@ -203,7 +203,7 @@ fn forged_status_does_not_keep_checkpoints_from_an_anchor() {
     let delivered = || std::fs::read_to_string(&notes).unwrap().matches("belljar-audit/").count() / 2;
     append(&folder, &anchor, 0..2);
     assert_eq!(delivered(), 1);
-    // Control: what is delivered and true isn't delivered again, and nothing is missing.
+    // Control: a delivered checkpoint isn't delivered again, and nothing is missing.
     let log = open(&folder, anchor.to_vec());
     assert_eq!(log.missing_from_log(), []);
     log.close();
@@ -290,7 +290,7 @@ fn syslog_daemon_gets_a_message_that_is_evidence() {
     let fields: Vec<&str> = message.splitn(8, ' ').collect();
     assert_eq!((fields[0], fields[3], fields[5], fields[6]), ("<85>1", "belljar", "audit-checkpoint", "-"));
     assert!(message.is_ascii() && !message.contains('\n'), "{message}");
-    // As a daemon writes it, among lines of others.
+    // In the format of a syslog daemon, among other lines.
     let kept = place.beside("syslog");
     std::fs::write(&kept, format!("Jan 31 12:00:00 host kernel: other\nJan 31 12:00:01 host {message}\n"))
         .unwrap();
@@ -318,7 +318,7 @@ fn notes_that_are_torn_forged_or_of_other_logs_neither_vouch_nor_hide_genuine_on
         vouched.other_logs.values().copied().collect::<Vec<_>>(),
         [intact(&other.path()).last.sequence]
     );
-    // An anchor with nothing of this log vouches for nothing.
+    // An anchor without checkpoints of this log confirms nothing.
     let vouched = against(&place.path(), &[&theirs]).unwrap();
     assert_eq!((vouched.checkpoints, vouched.sequence), (0, 0));
 }
@@ -343,7 +343,7 @@ fn file_in_the_state_directory_is_no_anchor() {
     let settings = Settings { anchors: vec![file_anchor(&inside)], ..Settings::default() };
     let refused = AuditLog::open_with(&place.path(), settings).unwrap_err();
     assert!(matches!(refused, AuditError::Anchor { .. }), "{refused}");
-    // The head of a log is named by its hash, so the anchor needs nothing of the records.
+    // The head of a log has its hash, so the anchor needs none of the records.
     append(&place.path(), &[file_anchor(&place.beside("out.notes"))], 0..1);
     let text = std::fs::read_to_string(place.beside("out.notes")).unwrap();
     let first = lines(&place.path().join("00000001.jsonl"))[0].clone();

@@ -143,10 +143,10 @@ on_both_engines! {
         assert_eq!(listed[1].scope, asked.scope);
         let (kind, event) = desk.recorded().swap_remove(1);
         assert_eq!((kind.as_str(), &event["scope"]), ("approval_asked", &json!({ "workspace": "/srv/one" })));
-        // The control: each is used by the very call that it was asked for.
+        // The control: each approval is used by the very call that it was asked for.
         assert!(desk.is_used(&scoped('a', "/srv/one"), now()).await);
         assert!(desk.is_used(&call('a'), now()).await);
-        // What is removed takes its scope along.
+        // Purging an approval removes its scope.
         while desk.approvals.purge(after(SignedDuration::from_hours(1))).await.unwrap() > 0 {}
     }
 
@@ -155,7 +155,7 @@ on_both_engines! {
         let first = desk.ask(call('a')).await;
         assert_eq!((first.status, &first.decision, first.used_at), (ApprovalStatus::Pending, &None, None));
         assert_eq!(first.arguments, json!({ "text": "\0 a" }));
-        // Another attempt of the same job is no other caller.
+        // Another attempt of the same job is the same caller.
         assert_eq!(desk.ask(call('a')).await.id, first.id);
         let others = [
             call('b'),
@@ -192,7 +192,7 @@ on_both_engines! {
         for other in [call('b'), CallKey { subject: subject("other"), ..call('a') }] {
             assert!(!desk.is_used(&other, now()).await, "{other:?}");
         }
-        // The control: the very call is let through.
+        // The control: the same call is allowed.
         assert!(desk.is_used(&call('a'), now()).await);
         assert!(!desk.is_used(&call('a'), now()).await);
         let used = desk.approvals.find(&asked.id, now()).await.unwrap().unwrap();
@@ -284,7 +284,7 @@ on_both_engines! {
         let cut = with_arguments(call('a'), json!({ "text": "cut… (9 bytes)" }));
         let refused = desk.approvals.ask(cut.clone(), now(), None).await.unwrap_err();
         assert!(matches!(refused, ApprovalError::NotWhole { .. }), "{refused}");
-        // As an earlier version has kept it; how that is read depends on no engine.
+        // Stored as by an earlier version; reading it doesn't depend on the engine.
         let Location::File(file) = &world.location else { return };
         let asked = desk.ask(call('a')).await;
         let connection = rusqlite::Connection::open(file).unwrap();
@@ -345,7 +345,7 @@ on_both_engines! {
         desk.approve(&approved.id).await;
         let Desk { approvals, audit, folder } = desk;
         drop((approvals, audit));
-        // A log in which nothing may wait takes nothing.
+        // A log with no space in its queue rejects all records.
         let full = Settings { most_waiting: 0, ..Settings::default() };
         let audit = Arc::new(AuditLog::open_with(folder.path(), full).unwrap());
         let approvals = Approvals::new(world.database.clone(), audit);

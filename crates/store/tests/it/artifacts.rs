@@ -1,4 +1,4 @@
-//! Contents in a folder and in a bucket: what comes back is what was put there.
+//! Contents in a folder and in a bucket: they are read back unchanged.
 
 use belljar_store::artifacts::{Artifacts, ArtifactsError, Content};
 use belljar_testkit::s3::S3;
@@ -50,7 +50,7 @@ async fn a_bucket_gives_what_came_by_way_of_the_folder_also_when_that_is_empty_b
     let open = |url: &str| Artifacts::in_bucket(url, s3.environment(), folder.path()).unwrap();
     let artifacts = open(&format!("{}/a/prefix", s3.bucket("tests")));
     kept_and_removed(&artifacts, folder.path(), b"content").await;
-    // So large that it goes in parts.
+    // Large enough for a multipart upload.
     let large: Vec<u8> = (0..25_000_000_u32).map(|number| (number % 251) as u8).collect();
     let sha256 = stored(folder.path(), &large);
     artifacts.keep(&sha256).await.unwrap();
@@ -85,10 +85,10 @@ async fn what_is_in_memory_is_kept_once_and_no_larger_than_it_may_be() {
     let inode = path.metadata().unwrap().ino();
     make_old(&path);
     assert_eq!(artifacts.keep_bytes("content".into(), 7).await.unwrap(), content);
-    // It is the same file, and young again.
+    // It is the same file with a renewed modification time.
     assert_eq!(path.metadata().unwrap().ino(), inode);
     assert!(age(&path) < Duration::from_secs(50_000));
-    // One of which a part is gone is put there anew.
+    // A content that has lost a part is stored anew.
     std::fs::write(&path, "cont").unwrap();
     artifacts.keep_bytes("content".into(), 7).await.unwrap();
     assert_eq!(read(&artifacts, content.sha256()).await.unwrap(), b"content");

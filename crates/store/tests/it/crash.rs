@@ -1,4 +1,4 @@
-//! Processes that append, alone and together, and are killed at any moment.
+//! Processes append, alone and concurrently, and are killed at any moment.
 
 use crate::log::{Place, intact, run};
 use belljar_store::audit::{AuditLog, Event, Receipt, Settings, reading};
@@ -10,14 +10,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What a child is told: the log's folder, what its records say, how many it is to append.
+/// Variables for the child process: the log's folder, the text of its records, and their number.
 const FOLDER: &str = "BELLJAR_TEST_AUDIT_FOLDER";
 const NAME: &str = "BELLJAR_TEST_AUDIT_NAME";
 const MANY: &str = "BELLJAR_TEST_AUDIT_MANY";
 
 const SEGMENT: u64 = 200 << 10;
 
-/// Started as a child it appends until it is killed, and says what is acknowledged; as a test it is that child once.
+/// Child process that appends until it is killed, and prints what is acknowledged. As a test, it does that once.
 #[test]
 fn a_process_appends_what_it_is_told_and_says_what_is_acknowledged() {
     if let Some(folder) = std::env::var_os(FOLDER) {
@@ -54,7 +54,7 @@ fn append(folder: &Path, name: &str, many: u64) {
     log.close();
 }
 
-/// What was acknowledged: the text by its record.
+/// Acknowledged records: texts by sequence number.
 type Told = BTreeMap<u64, (String, String)>;
 
 /// A child.
@@ -92,7 +92,7 @@ impl Appending {
         self.child.kill().unwrap();
     }
 
-    /// Waits for its end and tells what it said was acknowledged.
+    /// Waits for its end and returns what it has printed as acknowledged.
     fn end(mut self) -> Told {
         self.child.wait().unwrap();
         self.reader.join().unwrap();
@@ -107,7 +107,7 @@ impl Appending {
     }
 }
 
-/// Everything that was acknowledged is there, once, where it was said to be.
+/// Checks that every acknowledged record is there, once, at its reported position.
 #[track_caller]
 fn assert_all_there(folder: &Path, told: &Told, at_most: usize) {
     let mut there = BTreeMap::new();
@@ -143,10 +143,10 @@ fn killed_at_any_moment_everything_acknowledged_is_there_and_verifies() {
         std::thread::sleep(delay);
         child.kill();
         told.append(&mut child.end());
-        // Nobody has opened it since.
+        // The log was not opened since.
         let found = intact(&folder);
         let now = found.torn_tails + u64::from(found.has_leftover);
-        // One that was killed before it had opened the log has left things as they were.
+        // A child that was killed before it had opened the log has changed nothing.
         assert!(now == torn || now == torn + 1, "{now} behind {torn}");
         torn = now;
     }

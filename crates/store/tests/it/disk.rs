@@ -57,10 +57,10 @@ fn on_a_full_disk_nothing_is_acknowledged_that_is_not_there_and_with_room_it_goe
     };
     assert!(matches!(refused, AuditError::Io { action: "write", .. }), "{refused}");
     assert!(acknowledged > 30);
-    // Also what would fit, and also when there is room again.
+    // Even a record that would fit is rejected, and even when there is space again.
     assert!(matches!(log.append(event(1)), Err(AuditError::Failed { .. })));
     assert_eq!(intact(&folder).records, acknowledged);
-    // A while later it is tried, in vain.
+    // Some time later writing is retried, in vain.
     std::thread::sleep(Duration::from_millis(1_100));
     assert!(matches!(log.append(long), Err(AuditError::Io { .. })));
     let found = intact(&folder);

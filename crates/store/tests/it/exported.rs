@@ -1,4 +1,4 @@
-//! Exports: checked by somebody who has neither the log nor its key.
+//! Exports: checked by a verifier that has neither the log nor its key.
 
 use crate::forger::{begin, lines, member, sealed, write};
 use crate::log::{Place, intact, run};
@@ -116,7 +116,7 @@ fn lines_of_an_export_that_are_moved_doubled_left_out_or_made_anew_are_found() {
             spoiled(&file, &Demands::default());
         }
     }
-    // A record is said to be of no interest.
+    // A record is marked as omitted.
     let mut omitted = whole.clone();
     let line = &whole[3];
     let (content, previous, hash) = (member(line, "content"), member(line, "previous"), member(line, "hash"));

@@ -1,4 +1,4 @@
-//! Somebody who knows the format, has every right on the files, and doesn't have the key. The format is written down a
+//! An attacker who knows the format, has all permissions on the files, and lacks the key. The format is implemented a
 //! second time here, from `docs/audit.md`.
 
 use sha2::{Digest, Sha256};
@@ -15,18 +15,18 @@ pub(crate) fn member<'l>(line: &'l str, name: &str) -> &'l str {
     rest.split_once('"').unwrap().0
 }
 
-/// A line with right hashes, whatever stands in it.
+/// Returns a line with correct hashes for any content.
 pub(crate) fn sealed(begin: &str, previous: &str) -> String {
     let links = format!(",\"content\":\"{}\",\"previous\":\"{previous}", hex(begin.as_bytes()));
     format!("{begin}{links}\",\"hash\":\"{}\"}}", hex(links.as_bytes()))
 }
 
-/// The part of a line that says what happened.
+/// Returns the part of a line with the event.
 pub(crate) fn begin(line: &str) -> &str {
     line.rsplit_once(",\"content\":\"").unwrap().0
 }
 
-/// The same records, each chained to the one before it, numbered anew.
+/// Returns the same records, each chained to the one before it and renumbered.
 pub(crate) fn chained_anew(lines: &[String]) -> Vec<String> {
     let mut previous = "0".repeat(64);
     let mut chained = Vec::new();

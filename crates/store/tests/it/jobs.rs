@@ -1,4 +1,4 @@
-//! What holds of jobs, whichever engine keeps them: each case runs on SQLite and on PostgreSQL.
+//! Properties of jobs on either engine: each case runs on SQLite and on PostgreSQL.
 
 mod accepted;
 mod carried_out;

@@ -27,7 +27,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// A closed log with so many records, in segments of that size.
+    /// Creates a closed log with that many records, in segments of that size.
     pub(crate) fn with_records(records: u32, segment_bytes: u64) -> Self {
         let place = Self::new();
         let log = AuditLog::open_with(&place.path(), settings(segment_bytes)).unwrap();
@@ -47,7 +47,7 @@ pub(crate) fn run(number: u32) -> RunId {
     RunId::parse(&format!("0192f0c1-7d3e-7c4a-9b1e-{number:012x}")).unwrap()
 }
 
-/// An event that says its number; of one of two runs.
+/// Returns an event with that number, of one of two runs.
 pub(crate) fn event(number: u32) -> Event {
     Event::new("test", Some(&run(number % 2)), &json!({ "number": number })).unwrap()
 }
@@ -60,7 +60,7 @@ pub(crate) fn intact(folder: &Path) -> Extent {
     }
 }
 
-/// What is wrong with a log, as text.
+/// Returns the fault of a log as text.
 #[track_caller]
 pub(crate) fn broken(folder: &Path) -> String {
     match verify(folder, &Demands::default()).unwrap() {

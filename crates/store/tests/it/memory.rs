@@ -1,4 +1,4 @@
-//! What an agent notes down for its job, on both engines.
+//! Notes of an agent for its job, on both engines.
 
 use crate::jobs::on_both_engines;
 use crate::jobs::world::{OWNER, World, assignment, assignment_of, now, outcome, report, task_id};
@@ -32,7 +32,7 @@ async fn keys(memory: &Memory, of: &Of) -> Vec<String> {
     page.entries.iter().map(|entry| entry.key.to_string()).collect()
 }
 
-/// The limit that a note would go past, by how much it would be.
+/// Returns the limit that a note would exceed, and the amount that would be reached.
 async fn refused(memory: &Memory, of: &Of, note: Note) -> (Limit, u64) {
     match memory.add(of, note, now()).await.unwrap_err() {
         MemoryError::TooMuch { limit, would_be, .. } => (limit, would_be),
@@ -80,7 +80,7 @@ on_both_engines! {
         };
         let expected = ["both", "deploy", "told", "later", "sooner-a", "sooner-b"];
         assert_eq!(found("Deploy DATABASE").await, expected);
-        // No character of a pattern means anything else than itself.
+        // Pattern characters have no special meaning.
         assert_eq!((found("deploy_").await, found("%").await), (vec!["later".to_owned()], vec!["none".to_owned()]));
         assert!(found("'").await.is_empty());
         let first = memory.search(&of, &Query::parse("database how").unwrap()).await.unwrap();
@@ -113,7 +113,7 @@ on_both_engines! {
         memory.add(&of, note("a", "0123456789"), now()).await.unwrap();
         memory.add(&of, note("b", "0123456789"), now()).await.unwrap();
         assert_eq!(refused(&memory, &of, note("c", "01234567")).await, (Limit::TotalBytes, 31));
-        // What is replaced doesn't count.
+        // Replaced notes don't count.
         memory.add(&of, note("b", "0123456789"), now()).await.unwrap();
         memory.add(&of, note("c", ""), now()).await.unwrap();
         memory.add(&of, note("d", ""), now()).await.unwrap();
@@ -170,7 +170,7 @@ on_both_engines! {
         let retention = Retention { acknowledged_before: Timestamp::UNIX_EPOCH, ended_before: later };
         assert_eq!(world.jobs.expire(retention).await.unwrap(), 1);
         assert!(matches!(memory.list(&of, None, 1).await, Err(MemoryError::UnknownJob { .. })));
-        // A job of the same number, which SQLite gives again, finds nothing.
+        // SQLite reuses the number of a deleted job; the new job finds no notes of the old one.
         world.accepted(&wanted).await;
         assert_eq!(keys(&memory, &of).await, Vec::<String>::new());
         assert!(world.jobs.claim(OWNER, now()).await.unwrap().is_some());

@@ -1,5 +1,6 @@
-//! Jobs, leases and callbacks, simulated: nodes that die, sleep, wake and start again, orchestrators that ask twice, change
-//! their mind and answer into nothing, and a clock that jumps. What happens next is chance, and the same for the same seed.
+//! A simulation of jobs, leases and callbacks: nodes that die, pause, resume and restart, orchestrators that repeat and
+//! cancel requests and whose answers get lost, and a clock that jumps. The course is random, and the same for the same
+//! seed.
 //!
 //! A seed that fails is printed; `BELLJAR_SIMULATION_SEED=N` runs it alone.
 
@@ -18,15 +19,15 @@ use orchestrator::Orchestrator;
 use std::io::Write;
 use std::path::Path;
 
-/// As many seeds as are tried, and what happens in each.
+/// Number of seeds, and of steps for each.
 const SEEDS: u64 = 250;
 const STEPS: usize = 90;
 const STEPS_BETWEEN_CHECKS: usize = 10;
 
-/// When faults are over, everything ends within so many rounds.
+/// Maximum number of rounds until all jobs end once faults have stopped.
 const ROUNDS: usize = 25;
 
-/// Everything that there is.
+/// State of the simulation.
 struct World {
     chance: Random,
     jobs: Jobs,
@@ -36,7 +37,7 @@ struct World {
     checker: Checker,
 }
 
-/// Says which seed it was if it fails.
+/// Prints the seed if the test fails.
 struct Told(u64);
 
 impl Drop for Told {
@@ -64,7 +65,7 @@ fn whatever_happens_each_job_ends_once_and_is_told_of_in_order() {
     println!(
         "{many} seeds: {ended} jobs ended once each, {begun_again} of them begun again after their node was lost"
     );
-    // Or nothing of it would mean anything.
+    // Otherwise the test would prove nothing.
     assert!(
         one.is_some() || (ended as u64 > 4 * many && begun_again as u64 > many / 5),
         "{ended} {begun_again}"
@@ -79,7 +80,7 @@ fn the_same_seed_is_the_same_story() {
 }
 
 fn run(seed: u64) -> Checker {
-    // In memory: what a disk does is tried elsewhere.
+    // In memory, because disk failures are tested elsewhere.
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -111,11 +112,11 @@ impl World {
         Self { chance, jobs, now, nodes, orchestrator, checker: Checker::default() }
     }
 
-    /// Lets one thing happen.
+    /// Performs one random action.
     async fn step(&mut self) {
         let Self { chance, jobs, now, nodes, orchestrator, checker } = self;
         *now = match chance.below(40) {
-            // Somebody sets the clock.
+            // The wall clock is set.
             0 => *now + SignedDuration::from_hours(24),
             1 => *now - SignedDuration::from_hours(24),
             _ => *now + SignedDuration::from_millis(20),
@@ -143,7 +144,7 @@ impl World {
         }
     }
 
-    /// Everybody lives, nobody forgets, and nothing new comes: then everything ends, and everybody hears of it.
+    /// All nodes run, no fault occurs, and no job is added: then all jobs end, and the orchestrator hears of every end.
     async fn come_to_rest(&mut self) {
         for node in &mut self.nodes {
             node.revive(&self.jobs, &mut self.chance, self.now).await;

@@ -22,7 +22,7 @@ fn skill(number: &str, name: &str, scope: &str) -> NewSkill {
     NewSkill { id: id(number), name, scope, content: format!("# {number}") }
 }
 
-/// Whoever is this person, in this project.
+/// Scopes of this user in this project.
 fn of(user: &str, project: &str) -> Scopes {
     Scopes { user: UserId::parse(user).ok(), project: ProjectId::parse(project).ok(), ..Scopes::default() }
 }

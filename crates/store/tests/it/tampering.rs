@@ -1,4 +1,5 @@
-//! Whatever is done to a log, it is found. Each attempt begins with a log that verifies and ends with one that does again.
+//! Every modification of a log is detected. Each attempt begins with a log that verifies and ends with one that does
+//! again.
 
 use crate::forger::{begin, chained_anew, lines, member, sealed, write};
 use crate::log::{Place, broken, event, intact, settings};
@@ -9,7 +10,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Every file of a log.
+/// Returns every file of a log.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -22,7 +23,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Changes one byte where it is: writing a file anew waits for the disk.
+/// Changes one byte in place, because writing a file anew waits for the disk.
 pub(crate) fn put(file: &Path, at: usize, byte: u8) {
     File::options().write(true).open(file).unwrap().write_all_at(&[byte], at as u64).unwrap();
 }
@@ -95,7 +96,7 @@ fn any_file_removed_or_added_is_found_by_its_name() {
         std::fs::remove_file(&file).unwrap();
         let name = file.strip_prefix(&folder).unwrap().display().to_string();
         let found = broken(&folder);
-        // Without the last segment it is the one before that ends too early.
+        // Without the last segment the one before it ends too early.
         assert!(found.starts_with(&name) || found.contains("cut"), "{name}: {found}");
         std::fs::write(&file, &sound).unwrap();
     }
@@ -138,7 +139,7 @@ fn any_line_removed_doubled_or_swapped_is_found_where_it_was() {
                 let found = broken(&folder);
                 let is_at_line = found.contains(&format!("{number:08}.jsonl, line {}", at + 1))
                     || found.contains(&format!("{number:08}.jsonl, line {}", at + 2));
-                // What is missing at the end is missed at the begin of what follows.
+                // A record that is missing at the end is detected at the beginning of the next segment.
                 let is_at_end = at + 1 == sound.len() || attempt.len() < sound.len() && at + 2 == sound.len();
                 assert!(is_at_line || is_at_end, "segment {number}, line {}: {found}", at + 1);
             }
@@ -189,7 +190,7 @@ fn whoever_makes_the_chain_anew_without_the_key_is_found() {
     removed.drain(2..4);
     write(&file, &chained_anew(&removed));
     assert!(broken(&folder).contains("signature"));
-    // One more, chained as it should be, at the end.
+    // One more record at the end, correctly chained.
     let number = sound.len() + 1;
     let added = begin(&sound[4]).replace("\"sequence\":5", &format!("\"sequence\":{number}"));
     let added = sealed(&added, member(sound.last().unwrap(), "hash"));

@@ -1,4 +1,4 @@
-//! What a node tells of itself is kept for a while, and in order.
+//! Telemetry of a node is kept for a while, and in order.
 
 use belljar_contract::id::RunId;
 use belljar_contract::worker::telemetry::{ContainerKind, ContainerStatus};

@@ -1,4 +1,4 @@
-//! Text that wants to be more than text, and many records.
+//! Text that could be misinterpreted, and many records.
 
 use crate::log::{Place, intact, run};
 use belljar_store::audit::{AuditError, AuditLog, Event, Settings, reading};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
-/// What a model's name, a path or an error may hold.
+/// Texts that a model's name, a path or an error may contain.
 fn hostile() -> Vec<String> {
     let record = "{\"sequence\":4,\"time\":\"2026-01-01T00:00:00.000000Z\",\"kind\":\"test\",\"event\":{}}";
     let links = format!("\",\"content\":\"{0}\",\"previous\":\"{0}\",\"hash\":\"{0}\"}}\n", "0".repeat(64));
@@ -32,7 +32,7 @@ fn text_stays_inside_its_record_whatever_it_says() {
     let raw = std::fs::read(place.path().join("00000001.jsonl")).unwrap();
     let lines = raw.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let lines: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
-    // Its beginning and each one's checkpoint are the log's.
+    // The log itself has added its beginning and a checkpoint for each.
     assert_eq!(lines.len(), 2 + 2 * hostile().len());
     let seen = lines.iter().filter(|line| line["kind"] == "test");
     let seen: Vec<&str> = seen.map(|line| line["event"]["text"].as_str().unwrap()).collect();
@@ -97,7 +97,7 @@ fn nobody_who_submits_waits_and_what_is_too_much_is_refused_at_once() {
     let place = Place::new();
     let log =
         AuditLog::open_with(&place.path(), Settings { most_waiting: 10, ..Settings::default() }).unwrap();
-    // Somebody else holds the lock, so nothing is written.
+    // Another process holds the lock, so nothing is written.
     let lock = std::fs::File::open(place.path().join("lock")).unwrap();
     lock.lock().unwrap();
     let (told, outcomes) = mpsc::channel();
@@ -107,7 +107,7 @@ fn nobody_who_submits_waits_and_what_is_too_much_is_refused_at_once() {
             told.send((number, outcome)).unwrap();
         });
     };
-    // One batch is taken and waits for the lock; ten more wait for that.
+    // One batch is taken and waits for the lock; ten more events wait behind it.
     (0..30).for_each(submit);
     let refused: Vec<_> = outcomes.try_iter().collect();
     assert!(

@@ -25,7 +25,7 @@ async fn issued(tokens: &Tokens, holder: Holder) -> TokenSecret {
     tokens.issue(holder, now(), in_an_hour()).await.unwrap().0
 }
 
-/// Why a token lets nobody in; nothing if it does.
+/// Returns the reason why a token is rejected; `None` if it is accepted.
 async fn denied(tokens: &Tokens, shown: &str, at: Timestamp) -> Option<TokenDenied> {
     match tokens.find(shown, at).await {
         Ok(_) => None,
@@ -87,7 +87,7 @@ on_both_engines! {
         let sandbox = Holder { agent_id, ..of(&job) };
         let refused = tokens.issue(sandbox, now(), in_an_hour()).await.map(drop).unwrap_err();
         assert!(refused.to_string().contains("calls as its job says"), "{refused}");
-        // With the token goes whose it was.
+        // With the token, its holder's data is deleted.
         let later = now() + SignedDuration::from_hours(2);
         assert_eq!(tokens.purge(later).await.unwrap(), 2);
     }

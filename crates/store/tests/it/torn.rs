@@ -1,4 +1,4 @@
-//! What a crash leaves of a batch, at every byte where it can come: the very states of the files that it passes through.
+//! Rests of a batch after a crash at every byte where it can occur: the very states that the files pass through.
 
 use crate::log::{Place, broken, event, intact};
 use belljar_store::audit::AuditLog;
@@ -35,7 +35,7 @@ impl Batch {
         [&self.before.1[..MARK], &self.after.1[MARK..]].concat()
     }
 
-    /// The files when so many bytes of the batch are there.
+    /// Writes the files as they are when that many bytes of the batch are written.
     fn leave(&self, bytes: usize) {
         std::fs::write(&self.segment, &self.after.0[..self.before.0.len() + bytes]).unwrap();
         std::fs::write(&self.head, self.announced()).unwrap();
@@ -46,7 +46,7 @@ impl Batch {
     }
 }
 
-/// Leaves a log as a crash does after so many bytes of a batch.
+/// Leaves a log as after a crash within a batch, after that many bytes.
 pub(crate) fn tear(place: &Place, bytes: usize) {
     Batch::on(place).leave(bytes);
 }
@@ -78,7 +78,7 @@ fn cut_off_at_any_byte_a_batch_leaves_a_log_that_verifies_and_is_moved_aside_and
 fn a_batch_that_was_written_whole_stays_whether_or_not_its_head_was() {
     let place = Place::with_records(2, 1 << 20);
     let batch = Batch::on(&place);
-    // The process was killed before it said so; or the power went, and the head is of long ago.
+    // The process was killed before it confirmed the batch; or the power failed, and the head is old.
     for head in [batch.announced(), batch.before.1.clone()] {
         std::fs::write(&batch.head, head).unwrap();
         assert_eq!(intact(&place.path()).records, 3);
@@ -151,7 +151,7 @@ fn a_record_that_was_acknowledged_is_never_taken_for_what_a_crash_has_left() {
     let place = Place::with_records(4, 1 << 20);
     let segment = place.path().join("00000001.jsonl");
     let batch = Batch::on(&place);
-    // The head is of before the last batch, as after a power cut; and a byte of that batch has changed.
+    // The head is older than the last batch, as after a power failure; and a byte of that batch has changed.
     std::fs::write(&batch.head, &batch.before.1).unwrap();
     let mut changed = batch.after.0.clone();
     changed[batch.before.0.len() + 30] ^= 1;

@@ -1,4 +1,4 @@
-//! What is recorded of agents, on both engines.
+//! Trust events of agents, on both engines.
 
 use crate::jobs::on_both_engines;
 use crate::jobs::world::{World, now};
@@ -61,7 +61,7 @@ async fn who_fills_what_is_recorded_of_them_keeps_no_failure_and_nobodys_word_fr
     let events = TrustEvents::new(database);
     let done = || TrustEventKind::TaskCompleted { category: None, difficulty: None, quality: None };
     events.record(&event("a", done())).await.unwrap();
-    // As many as may be of its work, without the hour that it takes to record them one by one.
+    // Fills the record directly, because recording the events one by one takes an hour.
     let fill = "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) \
                 INSERT INTO trust_events (agent_id, event_id, at_ms, event) \
                 SELECT 'a', 'filled-' || i, at_ms, event FROM n, (SELECT at_ms, event FROM trust_events LIMIT 1)";
@@ -71,6 +71,6 @@ async fn who_fills_what_is_recorded_of_them_keeps_no_failure_and_nobodys_word_fr
     for kind in [TrustEventKind::TaskFailed { category: None }, TrustEventKind::SecurityIncident] {
         assert_eq!(events.record(&event("a", kind)).await.unwrap(), Recorded::Now);
     }
-    // The control: somebody else is not concerned.
+    // The control: another agent is not affected.
     assert_eq!(events.record(&event("b", done())).await.unwrap(), Recorded::Now);
 }

@@ -1,6 +1,7 @@
-//! `with-servers COMMAND...`: runs tests that share one Docker engine, one PostgreSQL and one LiteLLM. Where there can be none, they say so
-//! themselves. `with-servers --postgres COMMAND...` has PostgreSQL alone: one Docker engine at a time is on what these tests keep, and two
-//! such commands would wait for it. Without a command it makes what these and the clients of models take, as far as that isn't there.
+//! `with-servers COMMAND...`: runs tests that share one Docker engine, one PostgreSQL and one LiteLLM. Tests report by
+//! themselves if one is not available. `with-servers --postgres COMMAND...` starts only PostgreSQL: the folder of these
+//! tests allows one Docker engine at a time, and two such commands would wait for each other. Without a command it
+//! installs what these servers and the clients of models need, as far as it is missing.
 
 #![forbid(unsafe_code)]
 #![expect(
@@ -53,7 +54,7 @@ fn run(
     for folder in &folders {
         std::fs::create_dir(folder)?;
     }
-    // The server's user, who is not this one, must get through to its own.
+    // The server's user is another one, and needs access to its own folder.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
     let [engine, litellm, postgres] = &folders;
     let mut command = Command::new(program);
@@ -62,7 +63,7 @@ fn run(
         command.env(SHARED_ENGINE, engine).env(SHARED_LITELLM, litellm);
     }
     let mut child = command.spawn()?;
-    // The tests that need none begin meanwhile.
+    // Tests that need no server begin meanwhile.
     let servers = thread::scope(|scope| {
         let postgres = scope.spawn(|| Postgres::start_shared(postgres));
         let others = (!is_postgres_alone).then(|| {
@@ -72,11 +73,11 @@ fn run(
     });
     let status = child.wait()?;
     drop(servers);
-    // One that was killed has no code.
+    // A killed program has no exit code.
     Ok(status.code().and_then(|code| code.try_into().ok()).unwrap_or(1))
 }
 
-/// What can't be made isn't: the tests that need it say why.
+/// Installs all parts. Failures are only printed, because the tests that need a part report why it is missing.
 fn make() {
     let parts: [(&str, Make); 5] = [
         ("programs of MCP", mcp::install),

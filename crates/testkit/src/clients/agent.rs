@@ -1,5 +1,5 @@
-//! What each coding agent needs to do one task by itself, with a model at a URL of ours: its arguments, its environment,
-//! the files that it reads in its home. And what a model must say for it to edit a file.
+//! Requirements of each coding agent for doing one task by itself, with a model at a URL of ours: its arguments, its
+//! environment, and the files that it reads in its home. Also the answers of a model that make it edit a file.
 
 mod claude_code;
 mod codex;
@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 pub struct Agent {
     /// Its name.
     pub name: &'static str,
-    /// In whose dialect it speaks with its model.
+    /// Dialect of its model's API.
     pub dialect: Dialect,
-    /// Its program, a native one, below the folder of the agents.
+    /// Path of its native program below the folder of the agents.
     program: &'static str,
     start: fn(&Task<'_>) -> Start,
     edit: fn(&Edit<'_>) -> Vec<ToolCall>,
     register: fn(&mut Start, &McpServer<'_>),
-    /// The call of a tool of a server of MCP, by the names of both.
+    /// Makes the call of an MCP server's tool from the names of both.
     call: fn(&str, &str, Value) -> ToolCall,
 }
 
@@ -32,46 +32,46 @@ pub struct McpServer<'a> {
     pub name: &'a str,
     /// The program and its arguments.
     pub command: &'a [&'a str],
-    /// What must be in its environment.
+    /// Required environment.
     pub environment: &'a [(&'a str, &'a str)],
 }
 
-/// What it is to do, and with which model.
+/// Task of the agent, and its model.
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
-    /// Where the model is: `http://HOST:PORT`, without a path.
+    /// URL of the model: `http://HOST:PORT`, without a path.
     pub base_url: &'a str,
     /// The model's name.
     pub model: &'a str,
-    /// What it sends for a key, as it must send one.
+    /// API key that it sends, as it must send one.
     pub key: &'a str,
-    /// What it is told.
+    /// Prompt.
     pub prompt: &'a str,
 }
 
-/// How it is started, in the directory that it works in.
+/// Command for starting it in its working directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// What follows the program.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// What must be in its environment besides `HOME` and `PATH`.
+    /// Required environment besides `HOME` and `PATH`.
     pub environment: Vec<(&'static str, String)>,
     /// Files in its home that are there before it starts: path and content.
     pub home: Vec<(&'static str, String)>,
 }
 
-/// A change of a file that a model wants.
+/// A change of a file that a model requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Edit<'a> {
     /// The file, by its whole path as the agent sees it.
     pub file: &'a Path,
     /// A line of it.
     pub old: &'a str,
-    /// What is to stand in its place.
+    /// Replacement text.
     pub new: &'a str,
 }
 
-/// All that are had here.
+/// All agents that are available here.
 pub const AGENTS: [Agent; 3] = [claude_code::AGENT, opencode::AGENT, codex::AGENT];
 
 // === impl Agent ===
@@ -89,19 +89,19 @@ impl Agent {
         }
     }
 
-    /// How it is started for a task, with nobody to ask and nothing forbidden to it.
+    /// Returns how it is started for a task, without questions to a person and with all permissions.
     pub fn start(&self, task: &Task<'_>) -> Start {
         (self.start)(task)
     }
 
-    /// The same, with the tools of a server of MCP besides its own.
+    /// Returns how it is started with the tools of an MCP server besides its own.
     pub fn start_with(&self, task: &Task<'_>, server: &McpServer<'_>) -> Start {
         let mut start = self.start(task);
         (self.register)(&mut start, server);
         start
     }
 
-    /// The call of a tool of such a server, as its model makes it.
+    /// Returns the call of such a server's tool, as its model makes it.
     pub fn call(&self, (server, tool): (&str, &str), arguments: Value) -> ToolCall {
         (self.call)(server, tool, arguments)
     }

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Such a server.
+/// An HTTPS server for git repositories.
 #[derive(Debug)]
 pub struct HttpsServer {
     address: Ipv4Addr,
@@ -21,7 +21,7 @@ pub struct HttpsServer {
 // === impl HttpsServer ===
 
 impl HttpsServer {
-    /// Serves the repositories below a folder at an address, for whoever knows the password, under these names.
+    /// Serves the repositories below a folder at an address, for clients with the password, under these names.
     ///
     /// # Errors
     /// Why it can't be had here.
@@ -34,7 +34,7 @@ impl HttpsServer {
         Self::start_beside(world, root, (address, names), (password, None))
     }
 
-    /// The same beside a forge, whose interface is below `/api/`.
+    /// Serves the repositories beside a forge, whose interface is below `/api/`.
     ///
     /// # Errors
     /// Why it can't be had here.
@@ -68,7 +68,7 @@ impl HttpsServer {
         }
     }
 
-    /// Where it is.
+    /// Returns the address that it listens at.
     pub fn address(&self) -> Ipv4Addr {
         self.address
     }
@@ -83,7 +83,7 @@ impl HttpsServer {
         self.folder.join("authority.pem")
     }
 
-    /// What it was asked, a line for each request.
+    /// Returns all requests, a line each.
     pub fn requests(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.folder.join("access.log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
@@ -121,7 +121,7 @@ fn configuration(
     )
 }
 
-/// An authority, and what it says of the server.
+/// Creates a certificate authority, and its certificate for the server.
 fn certify(folder: &Path, names: &[&str]) {
     let write = |name: &str, content: &str| std::fs::write(folder.join(name), content).expect("a file");
     let mut authority = CertificateParams::new(Vec::new()).expect("parameters");

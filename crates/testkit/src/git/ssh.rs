@@ -1,4 +1,4 @@
-//! `sshd`, with a key of its own and one for whoever may come in.
+//! `sshd`, with a host key of its own and one client key that it accepts.
 
 use super::{Running, free_port, program};
 use crate::wait;
@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Such a server.
+/// An SSH server for git repositories.
 #[derive(Debug)]
 pub struct SshServer {
     address: Ipv4Addr,
@@ -19,7 +19,7 @@ pub struct SshServer {
 // === impl SshServer ===
 
 impl SshServer {
-    /// Lets whoever has its key run git's programs as the user who runs this.
+    /// Lets clients with its key run git's programs as the user of the test.
     ///
     /// # Errors
     /// Why it can't be had here.
@@ -58,7 +58,7 @@ impl SshServer {
         }
     }
 
-    /// Where it is.
+    /// Returns the address that it listens at.
     pub fn address(&self) -> Ipv4Addr {
         self.address
     }
@@ -68,7 +68,7 @@ impl SshServer {
         self.port
     }
 
-    /// How ssh is called by whoever may come in, and knows the server by that name.
+    /// Returns the ssh command of an accepted client that knows the server by that name.
     pub fn command(&self, name: &str) -> String {
         let key = std::fs::read_to_string(self.folder.join("host.pub")).expect("a key");
         let known = format!("[{name}]:{} {key}", self.port);
@@ -86,7 +86,7 @@ impl SshServer {
         self.folder.join("user")
     }
 
-    /// What it has noted.
+    /// Returns its log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(Path::new(&self.folder).join("log")).unwrap_or_default()
     }

@@ -1,10 +1,10 @@
-//! What the server is told to answer, and how badly to deliver it.
+//! Scripted answers, and faults in their delivery.
 
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// One answer: what it says, and how it is sent. It takes the shape that the request asks for.
+/// An answer: its content, and how it is sent. It takes the form that the request asks for.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub(super) content: Content,
@@ -13,35 +13,35 @@ pub struct Answer {
 
 #[derive(Debug, Clone)]
 pub(super) enum Content {
-    /// What a model says.
+    /// Reply of a model.
     Reply(Reply),
     /// An error in the dialect of the request.
     Error { status: u16, message: String, retry_after: Option<u32> },
-    /// An error that tells the request back, credentials and all.
+    /// An error that echoes the request, credentials included.
     Echo { status: u16 },
     /// A status, header lines and a body of the test's own.
     Own { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
     /// Bytes in place of any HTTP.
     Raw(Vec<u8>),
-    /// Nothing: the connection ends.
+    /// No answer: the connection ends.
     HangUp,
 }
 
-/// What a model says.
+/// Reply of a model.
 #[derive(Debug, Clone)]
 pub(super) struct Reply {
     pub(super) parts: Vec<Part>,
     pub(super) usage: Usage,
-    /// In dollars, as LiteLLM tells it.
+    /// Cost in dollars, as LiteLLM reports it.
     pub(super) cost: Option<f64>,
 }
 
-/// How many tokens a call took.
+/// Number of tokens of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Those of the prompt.
+    /// Tokens of the prompt.
     pub input: u64,
-    /// Those of the answer.
+    /// Tokens of the answer.
     pub output: u64,
 }
 
@@ -51,14 +51,14 @@ pub(super) enum Part {
     Tool(ToolCall),
 }
 
-/// A tool that the model wants to be called.
+/// A tool call that the model requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
     /// Its name.
     pub name: String,
-    /// What it is called with: an object, or a text for a tool that takes one.
+    /// Arguments: an object, or a text for a tool that takes one.
     pub arguments: Value,
-    /// The group of tools that it is in, where tools come in groups: only the dialect of OpenAI's responses knows such.
+    /// Group of the tool, if tools are grouped: only the dialect of OpenAI's responses has groups.
     pub namespace: Option<String>,
 }
 
@@ -76,7 +76,7 @@ pub(super) enum Pieces {
     },
 }
 
-/// How an answer is sent.
+/// Delivery of an answer.
 #[derive(Debug, Clone)]
 pub(super) struct Delivery {
     pub(super) delay: Duration,
@@ -93,27 +93,27 @@ pub(super) enum Pace {
     EachEvent,
     /// Each event this long after the one before it.
     Every(Duration),
-    /// As many events at once as fit in a buffer.
+    /// Send as many events at once as fit in a buffer.
     Burst,
-    /// Every byte of the body this long after the one before it.
+    /// Pause before every byte of the body.
     EachByte(Duration),
 }
 
-/// What goes wrong on the way.
+/// Fault in the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryFlaw {
-    /// The connection ends after so many bytes of the body, frames included.
+    /// The connection ends after that many bytes of the body, frames included.
     CutAfterBytes(usize),
     /// The connection ends in the middle of this event.
     CutInEvent(usize),
-    /// Nothing more comes after so many events, and the connection stays.
+    /// After that many events nothing more is sent, and the connection stays open.
     SilentAfter(usize),
 }
 
 // === impl Answer ===
 
 impl Answer {
-    /// A text. It is streamed word by word.
+    /// Answers with a text. It is streamed word by word.
     pub fn text(text: &str) -> Self {
         Self::of(Part::Text(Pieces::Of(text.split_inclusive(' ').map(str::to_owned).collect())))
     }
@@ -139,7 +139,7 @@ impl Answer {
         Self::of(Part::Tool(call))
     }
 
-    /// And a call of a tool.
+    /// Adds a call of a tool.
     #[must_use]
     pub fn and_tool(mut self, call: ToolCall) -> Self {
         if let Content::Reply(reply) = &mut self.content {
@@ -148,14 +148,14 @@ impl Answer {
         self
     }
 
-    /// An error with this status, in the dialect of the request. A 429 says when to come again.
+    /// Answers with this status, in the dialect of the request. A 429 has a `Retry-After`.
     pub fn error(status: u16) -> Self {
         let message = format!("the scripted server was told to answer {status}");
         let retry_after = (status == 429).then_some(1);
         Self::with(Content::Error { status, message, retry_after })
     }
 
-    /// A 429 that says when to come again.
+    /// Answers with a 429 and a `Retry-After`.
     pub fn rate_limited(retry_after_seconds: u32) -> Self {
         let message = "slow down".to_owned();
         Self::with(Content::Error { status: 429, message, retry_after: Some(retry_after_seconds) })
@@ -166,7 +166,7 @@ impl Answer {
         Self::with(Content::Echo { status })
     }
 
-    /// This and nothing else.
+    /// Answers with exactly this.
     pub fn own(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Self {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Self::with(Content::Own { status, headers: headers.collect(), body: body.into() })
@@ -182,7 +182,7 @@ impl Answer {
         Self::with(Content::HangUp)
     }
 
-    /// How many tokens it says that it took.
+    /// Sets the reported number of tokens.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         if let Content::Reply(reply) = &mut self.content {
@@ -191,7 +191,7 @@ impl Answer {
         self
     }
 
-    /// What it says that it cost, in dollars: in a header of a whole answer, in the last chunk of a streamed one.
+    /// Sets the reported cost, in dollars: in a header of a whole answer, in the last chunk of a streamed one.
     #[must_use]
     pub fn with_cost(mut self, dollars: f64) -> Self {
         if let Content::Reply(reply) = &mut self.content {
@@ -228,7 +228,7 @@ impl Answer {
         self
     }
 
-    /// The connection ends after so many bytes of its body, frames of chunks included.
+    /// Ends the connection after that many bytes of its body, frames of chunks included.
     #[must_use]
     pub fn cut_after_bytes(mut self, bytes: usize) -> Self {
         self.delivery.flaw = Some(DeliveryFlaw::CutAfterBytes(bytes));
@@ -242,7 +242,7 @@ impl Answer {
         self
     }
 
-    /// After so many events nothing more comes, and the connection stays.
+    /// Sends nothing more after that many events, and keeps the connection open.
     #[must_use]
     pub fn silent_after(mut self, events: usize) -> Self {
         self.delivery.flaw = Some(DeliveryFlaw::SilentAfter(events));
@@ -256,14 +256,14 @@ impl Answer {
         self
     }
 
-    /// It is one of HTTP/1.0, which the end of the connection ends.
+    /// Makes it an answer of HTTP/1.0, which ends with the connection.
     #[must_use]
     pub fn of_version_1_0(mut self) -> Self {
         self.delivery.is_of_version_1_0 = true;
         self
     }
 
-    /// The connection ends after it, and it doesn't say so.
+    /// Ends the connection after the answer, without announcing it.
     #[must_use]
     pub fn then_closes(mut self) -> Self {
         self.delivery.closes = true;
@@ -303,7 +303,7 @@ impl ToolCall {
         Self { name: name.to_owned(), arguments, namespace: None }
     }
 
-    /// The same of a tool in a group.
+    /// Puts the tool into a group.
     #[must_use]
     pub fn within(self, namespace: &str) -> Self {
         Self { namespace: Some(namespace.to_owned()), ..self }

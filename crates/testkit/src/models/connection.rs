@@ -1,4 +1,4 @@
-//! One connection of the server: a request, its answer, and the next one.
+//! A connection of the server: a request, its answer, and the next request.
 
 use super::answer::{Answer, Content, Delivery, DeliveryFlaw};
 use super::delivery::{Line, Stop, Stream, deliver};

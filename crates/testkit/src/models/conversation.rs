@@ -1,4 +1,4 @@
-//! How far a conversation with tools has come, in any dialect.
+//! Progress of a conversation with tools, in any dialect.
 
 use super::request::Request;
 use serde_json::Value;
@@ -20,7 +20,7 @@ impl Request {
         tools.filter_map(name).collect()
     }
 
-    /// How the tools that were called so far have answered: each answer as JSON, in order.
+    /// Returns the results of the tools that were called so far, each as JSON, in order.
     pub fn tool_results(&self) -> Vec<Value> {
         let body = self.json();
         let mut results = Vec::new();

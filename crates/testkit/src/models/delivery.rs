@@ -1,4 +1,4 @@
-//! Sends an answer: at its pace, in its frames, as far as it may come.
+//! Sending of an answer: with its pace, its framing and its faults.
 
 use super::answer::{Delivery, DeliveryFlaw, Pace};
 use super::rendered::{Body, Rendered};
@@ -14,12 +14,12 @@ pub(super) trait Stream: Read + Write + AsFd + Send {}
 
 impl<S: Read + Write + AsFd + Send> Stream for S {}
 
-/// Why nothing more is sent.
+/// Reason why sending has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// So it was told.
+    /// The script cuts the answer.
     Cut,
-    /// Nobody is there any more.
+    /// The client has disconnected.
     PeerGone,
     /// The server ends.
     ServerEnds,
@@ -31,21 +31,21 @@ pub(super) struct Line<'a> {
     pub(super) server_ends: &'a AtomicBool,
 }
 
-/// The body of one answer, on its way.
+/// Body of an answer that is being sent.
 struct Outgoing<'a, 'b> {
     line: &'b mut Line<'a>,
     delivery: &'b Delivery,
     is_in_chunks: bool,
-    /// What waits to fill a chunk.
+    /// Bytes for the next chunk.
     unframed: Vec<u8>,
     chunks: usize,
-    /// What waits to be written with more.
+    /// Bytes that are buffered for the next write.
     unwritten: Vec<u8>,
     written: usize,
     next_byte_at: Instant,
 }
 
-/// How often a pause looks for the end of the connection.
+/// Interval in which a pause checks for the end of the connection.
 const GLANCE: Duration = Duration::from_millis(5);
 const BURST: usize = 64 << 10;
 
@@ -223,7 +223,7 @@ impl Line<'_> {
         })
     }
 
-    /// Waits, for as long as somebody is there to wait for.
+    /// Waits as long as the client is connected.
     pub(super) fn pause(&mut self, length: Duration) -> Result<(), Stop> {
         let begun = Instant::now();
         loop {

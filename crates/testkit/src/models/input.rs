@@ -1,14 +1,14 @@
-//! Reads requests off a connection, one after the other and strictly.
+//! Strict reading of requests from a connection, one after the other.
 
 use super::request::{Flaw, Framing, Request, header, is_within, text};
 use std::io::Read;
 use std::time::Instant;
 
-/// A connection to read from, and what was read too much.
+/// A connection to read from, and bytes that were read ahead.
 pub(super) struct Input<R> {
     stream: R,
     buffer: Vec<u8>,
-    /// Where it is read to first.
+    /// Buffer for reading.
     scratch: Vec<u8>,
 }
 
@@ -71,7 +71,7 @@ impl<R: Read> Input<R> {
         loop {
             let line = self.line(request)?;
             let wrong = || Flaw::Chunk { line: text(&line) };
-            // Extensions are part of HTTP, but nobody sends them who means well.
+            // Extensions are part of HTTP, but no well-behaved client sends them.
             let is_size = !line.is_empty() && line.len() <= 8 && line.iter().all(u8::is_ascii_hexdigit);
             let size = usize::from_str_radix(&text(&line), 16).ok().filter(|_| is_size).ok_or_else(wrong)?;
             if size == 0 {

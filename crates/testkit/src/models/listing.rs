@@ -1,4 +1,4 @@
-//! What a server answers without thinking: which models there are, vectors, counts.
+//! Answers that need no script: lists of models, vectors, counts.
 
 use super::ollama::rfc3339;
 use super::operation::{Dialect, Operation};
@@ -27,7 +27,7 @@ pub(super) fn answer(request: &Request, models: &[String]) -> Option<Rendered> {
     Some(Rendered::json(200, &body))
 }
 
-/// When every model was made.
+/// Creation time of every model.
 const CREATED: u64 = 1_700_000_000;
 
 fn anthropic_models(models: &[String]) -> Value {

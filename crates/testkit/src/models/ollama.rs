@@ -16,7 +16,7 @@ pub(super) fn answer(request: &Request, reply: &Reply, frame: Frame) -> Rendered
     Rendered::json(200, &shape.last(&reply.text(), &calls))
 }
 
-/// Which of the two it is.
+/// Which of the two operations it is: chat or generate.
 struct Shape {
     is_chat: bool,
     frame: Frame,

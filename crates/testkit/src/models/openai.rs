@@ -84,7 +84,7 @@ fn stream(reply: &Reply, frame: Frame) -> Events {
     Box::new(once(first).chain(deltas).chain(end))
 }
 
-/// What is added to the message, piece by piece.
+/// Returns the pieces of the message.
 fn deltas(reply: &Reply, frame: Frame) -> Box<dyn Iterator<Item = Value>> {
     let mut calls = 0;
     let parts = reply.parts.clone().into_iter().flat_map(move |part| -> Box<dyn Iterator<Item = Value>> {

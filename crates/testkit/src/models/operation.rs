@@ -1,8 +1,8 @@
-//! What a request asks for, and in whose dialect.
+//! Operation of a request, and its dialect.
 
 use super::request::Request;
 
-/// Whose API a request speaks.
+/// API that a request uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// OpenAI's, which LiteLLM speaks as well.
@@ -13,7 +13,7 @@ pub enum Dialect {
     Ollama,
 }
 
-/// What a request asks for.
+/// Operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// `POST /v1/chat/completions`
@@ -42,7 +42,7 @@ pub enum Operation {
     OllamaShow,
     /// `GET /api/version`
     OllamaVersion,
-    /// `GET /` or `HEAD /`: is anybody there?
+    /// `GET /` or `HEAD /`: a liveness check.
     Root,
     /// Anything else.
     Unknown,
@@ -69,7 +69,7 @@ const ROUTES: &[(&str, &str, Operation)] = &[
 // === impl Operation ===
 
 impl Operation {
-    /// Whether a model has to think about the answer.
+    /// Returns true if a model generates the answer.
     pub fn generates(self) -> bool {
         use Operation::{Chat, Completions, Messages, OllamaChat, OllamaGenerate, Responses};
         matches!(self, Chat | Responses | Completions | Messages | OllamaChat | OllamaGenerate)
@@ -79,14 +79,14 @@ impl Operation {
 // === impl Request ===
 
 impl Request {
-    /// What it asks for.
+    /// Returns the operation.
     pub fn operation(&self) -> Operation {
         let is_asked_for =
             |(method, path, _): &&(&str, &str, _)| *method == self.method && *path == self.path();
         ROUTES.iter().find(is_asked_for).map_or(Operation::Unknown, |(_, _, operation)| *operation)
     }
 
-    /// In whose dialect.
+    /// Returns the dialect of the operation.
     pub fn dialect(&self) -> Dialect {
         let path = self.path();
         match () {
@@ -98,7 +98,7 @@ impl Request {
         }
     }
 
-    /// Whether the answer is to come piece by piece. Ollama's does, unless it is told not to.
+    /// Returns true if the answer is to be streamed. Ollama's is, unless the request disables it.
     pub fn asks_for_a_stream(&self) -> bool {
         match self.json()["stream"].as_bool() {
             Some(stream) => stream,

@@ -1,4 +1,4 @@
-//! An answer in the shape that the request asks for: a status, header lines, and a body whole or in events.
+//! An answer in the form that the request asks for: a status, header lines, and a body, whole or in events.
 
 use super::answer::{Content, Reply, ToolCall, Usage};
 use super::operation::{Dialect, Operation};
@@ -21,13 +21,13 @@ pub(super) enum Body {
 /// Made one by one, when each is sent.
 pub(super) type Events = Box<dyn Iterator<Item = Vec<u8>>>;
 
-/// What all the parts of one answer have in them.
+/// Fields that all parts of one answer have.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) id: String,
     pub(super) model: String,
     pub(super) created: u64,
-    /// A streamed answer tells its usage, and with it its cost, only who asks for it.
+    /// True if the client requests usage in a streamed answer; the cost is sent with it.
     pub(super) tells_usage: bool,
     pub(super) usage: Usage,
     pub(super) cost: Option<f64>,
@@ -36,7 +36,7 @@ pub(super) struct Frame {
 // === impl Rendered ===
 
 impl Rendered {
-    /// What the script says, as this request wants it.
+    /// Renders a scripted answer in the form that this request asks for.
     pub(super) fn new(request: &Request, content: &Content) -> Option<Self> {
         let mut rendered = match content {
             Content::Reply(reply) => Self::reply(request, reply),
@@ -65,7 +65,7 @@ impl Rendered {
         Some(rendered)
     }
 
-    /// What the server says by itself.
+    /// Renders an answer without a script.
     pub(super) fn unscripted(request: &Request, models: &[String]) -> Self {
         let listed = listing::answer(request, models);
         let mut rendered = listed.unwrap_or_else(|| match request.operation() {
@@ -86,7 +86,7 @@ impl Rendered {
         }
     }
 
-    /// One that comes as server-sent events.
+    /// Creates an answer of server-sent events.
     pub(super) fn server_sent(events: Events) -> Self {
         Self {
             status: 200,
@@ -95,7 +95,7 @@ impl Rendered {
         }
     }
 
-    /// One that comes as lines of JSON.
+    /// Creates an answer of JSON lines.
     pub(super) fn lines(events: Events) -> Self {
         Self { status: 200, headers: content_type("application/x-ndjson"), body: Body::Events(events) }
     }
@@ -175,12 +175,12 @@ impl Frame {
     }
 }
 
-/// One server-sent event without a name.
+/// Returns a server-sent event without a name.
 pub(super) fn data(event: &Value) -> Vec<u8> {
     format!("data: {event}\n\n").into_bytes()
 }
 
-/// One that is named as its member `type` says.
+/// Returns a server-sent event whose name is its member `type`.
 pub(super) fn named(event: &Value) -> Vec<u8> {
     let name = event["type"].as_str().unwrap_or_default();
     format!("event: {name}\ndata: {event}\n\n").into_bytes()

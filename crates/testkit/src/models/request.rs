@@ -1,16 +1,16 @@
-//! What the server was sent, byte for byte, and whether it was HTTP at all.
+//! Requests as the server received them, byte for byte, with checks that they are valid HTTP.
 //!
-//! Read by rules of its own, not by those of any library: a proxy under test is not to be judged by the parser that it
-//! was made with. Whatever two readers could understand differently is a [`Flaw`].
+//! They are read by rules of this file, not by those of any library: a proxy under test must not be judged by the
+//! parser that it was made with. Anything that two readers could understand differently is a [`Flaw`].
 
 use std::time::Instant;
 
-/// One request, as it came.
+/// A request, as it arrived.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// On which connection, counted from zero in the order in which they were accepted.
     pub connection: usize,
-    /// When its last byte was there.
+    /// Time at which its last byte arrived.
     pub received_at: Instant,
     /// Its first line, its header lines and the empty one, byte for byte.
     pub head: Vec<u8>,
@@ -20,16 +20,16 @@ pub struct Request {
     pub target: String,
     /// The header lines in their order, with the case that they came in.
     pub headers: Vec<(String, String)>,
-    /// What it carries.
+    /// Body.
     pub body: Vec<u8>,
-    /// The same as it came: with the frames of its chunks, if it was in chunks.
+    /// Body as it arrived: with the frames of its chunks, if it was chunked.
     pub framed_body: Vec<u8>,
-    /// What is wrong with it. A proxy never sends one with a flaw.
+    /// Flaw of the request. A proxy never sends one with a flaw.
     pub flaw: Option<Flaw>,
     pub(super) is_of_version_1_0: bool,
 }
 
-/// What no request may be.
+/// Flaws that no request may have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// A line that ends otherwise than HTTP's do.
@@ -53,10 +53,10 @@ pub enum Flaw {
         /// The line.
         line: String,
     },
-    /// Not exactly one `host` where there must be.
+    /// The request doesn't have exactly one `host` line where it must.
     #[error("{count} host lines")]
     Hosts {
-        /// How many.
+        /// Number of them.
         count: usize,
     },
     /// Lengths that contradict each other, or aren't any.
@@ -85,16 +85,16 @@ pub enum Flaw {
     Ended,
 }
 
-/// How the body is told apart from what comes after it.
+/// Framing of the body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// So many bytes.
+    /// A number of bytes.
     Length(usize),
     /// Chunks, the last of which is empty.
     Chunks,
 }
 
-/// What may stand in a name besides letters and digits.
+/// Characters of names besides letters and digits.
 const IN_NAMES: &[u8] = b"!#$%&'*+-.^_`|~";
 
 // === impl Request ===
@@ -122,7 +122,7 @@ impl Request {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Whether these bytes are anywhere in it: in the head or in the body, which also means in any frame.
+    /// Returns true if these bytes are anywhere in it: in the head or in the body, including its frames.
     pub fn contains(&self, bytes: &[u8]) -> bool {
         [&self.head, &self.body, &self.framed_body].iter().any(|part| is_within(bytes, part))
     }

@@ -18,7 +18,7 @@ pub(super) fn answer(request: &Request, reply: &Reply, frame: &Frame) -> Rendere
     Rendered::json(200, &response(frame, "completed", &output))
 }
 
-/// One item of the output.
+/// An item of the output.
 #[derive(Clone)]
 struct Item {
     index: usize,
@@ -131,7 +131,8 @@ impl Item {
         }
     }
 
-    /// The same as [`Item::text`]; of a text without an end a beginning, which nobody will ever be sent.
+    /// Returns the text like [`Item::text`]; of an endless text a beginning. That text is never sent, because the
+    /// stream doesn't end.
     fn text_if_it_ends(&self) -> String {
         match &self.part {
             Part::Text(pieces) => pieces.clone().take(1 << 17).collect(),

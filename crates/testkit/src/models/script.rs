@@ -1,12 +1,12 @@
-//! What the server answers to which request: as the test says.
+//! Scripts: the test decides which request gets which answer.
 
 use super::answer::{Answer, ToolCall};
 use super::request::Request;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// Finds the answer to a request. Where it has none, the server gives its own: lists of models, vectors, counts; and an
-/// error where a model would have to think.
+/// Finds the answer to a request. Without one, the server answers by itself: lists of models, vectors, counts; and an
+/// error for requests that generate text.
 pub struct Script(Box<Find>);
 
 type Find = dyn FnMut(&Request) -> Option<Answer> + Send;
@@ -14,17 +14,17 @@ type Find = dyn FnMut(&Request) -> Option<Answer> + Send;
 // === impl Script ===
 
 impl Script {
-    /// Whatever this finds. It is asked about every request, also about one for the list of models.
+    /// Answers with what `find` returns. It is called for every request, also for the list of models.
     pub fn from_fn(find: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> Self {
         Self(Box::new(find))
     }
 
-    /// The same whenever a model would have to think.
+    /// Gives the same answer to every request that generates text.
     pub fn always(answer: Answer) -> Self {
         Self::from_fn(move |request| request.operation().generates().then(|| answer.clone()))
     }
 
-    /// One after the other whenever a model would have to think; an error when there are no more.
+    /// Gives one answer after the other to requests that generate text; an error when there are no more.
     pub fn queue(answers: impl IntoIterator<Item = Answer>) -> Self {
         let mut answers: VecDeque<Answer> = answers.into_iter().collect();
         Self::from_fn(move |request| match request.operation().generates() {
@@ -33,9 +33,9 @@ impl Script {
         })
     }
 
-    /// What a model does that works with tools: calls one after the other, each when the one before it has answered,
-    /// and tells at the end that it is done. Whoever offers no such tool is told the same, at once: agents ask besides
-    /// for a title, or whether the topic has changed.
+    /// Acts like a model that works with tools: it makes one call after the other, each when the previous one was
+    /// answered, and then reports that it is done. A client that offers no such tool gets that report at once: agents
+    /// also ask for a title, or whether the topic has changed.
     pub fn working(calls: Vec<ToolCall>, done: &str) -> Self {
         let done = done.to_owned();
         Self::from_fn(move |request| {

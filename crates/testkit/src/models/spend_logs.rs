@@ -1,9 +1,10 @@
-//! LiteLLM's spend logs, played: a model server that also writes down what calls cost, and gives that at `GET /spend/logs`.
+//! A simulation of LiteLLM's spend logs: a model server that also records the cost of calls, and returns it at `GET
+//! /spend/logs`.
 //!
-//! The real one keeps them in PostgreSQL by an engine that is fetched when it is installed, and that can't be had without a
-//! network. So what is played here is its documented contract, and what its source (1.106.2) does of it: who has no key is
-//! refused; rows are the latest, of the days that are asked for up to the last one's first moment, no more of them than fit,
-//! with a header where there are more; without `summarize=false` days are sums. Nothing there looks at `end_user`.
+//! The real one keeps them in PostgreSQL through an engine that is downloaded at installation, which needs a network.
+//! So this simulates its documented contract, and its source's behaviour (1.106.2): callers without the key are
+//! refused; rows are the latest of the requested days, up to the first moment of the last day, limited in number, with
+//! a header if there are more; without `summarize=false` days are sums. `end_user` is ignored there.
 
 use super::{Answer, Request, Script, Usage, locked};
 use jiff::Timestamp;
@@ -20,27 +21,27 @@ pub struct SpendLogs {
     most_rows: usize,
 }
 
-/// What each of its calls costs.
+/// Cost of each call.
 pub const DOLLARS: f64 = 0.000_013_5;
 
-/// What each of its calls takes.
+/// Tokens of each call.
 pub const TOKENS: Usage = Usage { input: 12, output: 7 };
 
 // === impl SpendLogs ===
 
 impl SpendLogs {
-    /// Empty ones, for whoever has this key.
+    /// Creates empty logs, for clients with this key.
     pub fn new(key: &str) -> Self {
         Self { rows: Arc::default(), key: key.to_owned(), most_rows: 10_000 }
     }
 
-    /// The same, but they give no more rows at once.
+    /// Limits the number of rows in one answer.
     #[must_use]
     pub fn giving_at_most(self, rows: usize) -> Self {
         Self { most_rows: rows, ..self }
     }
 
-    /// A script that answers every call with the same text, writes it down, and shows what was written.
+    /// Returns a script that answers every call with the same text, records it, and returns the records.
     pub fn script(&self, text: &str) -> Script {
         let (logs, answer) = (self.clone(), Answer::text(text).with_usage(TOKENS).with_cost(DOLLARS));
         Script::from_fn(move |request| {
@@ -54,7 +55,7 @@ impl SpendLogs {
         })
     }
 
-    /// Changes what was written, as LiteLLM gives it.
+    /// Changes the recorded rows, as LiteLLM returns them.
     pub fn change(&self, change: impl FnOnce(&mut Vec<Value>)) {
         change(&mut locked(&self.rows));
     }
@@ -103,7 +104,7 @@ impl SpendLogs {
     }
 }
 
-/// What LiteLLM without a database says.
+/// Answer of LiteLLM without a database.
 pub fn without_database() -> Answer {
     let why = "/spend/logs ErrorDatabase not connected. Connect a database to your proxy - \
                https://docs.litellm.ai/docs/simple_proxy#managing-auth---virtual-keys";

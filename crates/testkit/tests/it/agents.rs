@@ -1,4 +1,4 @@
-//! Coding agents do a real edit, told to by a scripted model.
+//! Coding agents make a real edit, directed by a scripted model.
 
 use belljar_testkit::clients::agent::{AGENTS, Agent, Edit, Task};
 use belljar_testkit::models::{ModelServer, Script};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 const KEY: &str = "sk-not-a-secret";
 
-/// What the agent did, and what its model was asked.
+/// Result of the agent, and the requests to its model.
 struct Seen {
     file: String,
     output: String,

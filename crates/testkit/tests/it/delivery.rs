@@ -1,4 +1,4 @@
-//! The server delivers as badly as it is told, and notices who leaves.
+//! The server delivers with the scripted faults, and notices clients that disconnect.
 
 use crate::raw::{ask, connect, post, post_with, take};
 use belljar_testkit::models::{Answer, Conduct, ModelServer, Outcome, Script};

@@ -1,4 +1,4 @@
-//! What tests are tested with: the scripted model server, LiteLLM, and real clients of both.
+//! Tests of the test utilities: the scripted model server, LiteLLM, and real clients of both.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 

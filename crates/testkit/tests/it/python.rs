@@ -3,8 +3,8 @@
 use belljar_testkit::clients;
 use std::process::{Command, Stdio};
 
-/// Runs a script with these arguments; returns the JSON that it prints last. Without the clients that is an error which
-/// says why.
+/// Runs a script with these arguments; returns the JSON that it prints last. If the clients are not installed, the
+/// error gives the reason.
 pub(crate) fn run(script: &str, arguments: &[&str]) -> Result<serde_json::Value, String> {
     let python = clients::python()?;
     let ran = Command::new(python)

@@ -1,10 +1,10 @@
-//! A client that sends bytes and takes bytes, and makes nothing of them.
+//! A client that sends and receives raw bytes.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// What came back over a connection until it ended.
+/// Bytes that were received over a connection until it ended.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) head: String,
@@ -59,7 +59,7 @@ impl Taken {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// What is in its chunks, with the size of each; nothing if the last isn't there.
+    /// Returns the sizes of its chunks, and their content; `None` if the last chunk is missing.
     pub(crate) fn chunks(&self) -> Option<(Vec<usize>, Vec<u8>)> {
         let (mut rest, mut sizes, mut all) = (self.body.as_slice(), Vec::new(), Vec::new());
         loop {

@@ -1,4 +1,4 @@
-//! The server keeps what it is sent, finds what is wrong with it, and answers as its script says.
+//! The server keeps the requests, finds their flaws, and answers according to its script.
 
 use crate::raw::{ask, connect, post, post_with, take};
 use belljar_testkit::models::{Answer, Dialect, Flaw, ModelServer, Operation, Script, ToolCall};

@@ -1,4 +1,4 @@
-//! What the server answers is what the providers' own clients understand.
+//! The providers' own clients understand the server's answers.
 
 use crate::python;
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall, Usage};

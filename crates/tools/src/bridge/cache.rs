@@ -1,4 +1,4 @@
-//! Answers of tools that change nothing, kept for a while: for the task for which they were asked, and for no other.
+//! Cache of read-only tools' answers, per task.
 
 use crate::Arguments;
 use crate::answer::Success;
@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What is kept of one server.
+/// Cached answers of one server.
 #[derive(Debug)]
 pub(super) struct Cache {
     ttl: Duration,
@@ -25,7 +25,7 @@ struct Kept {
     uses: u64,
 }
 
-/// Who asked, and what for.
+/// Hash of the caller and the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key([u8; 32]);
 
@@ -34,17 +34,17 @@ struct Entry {
     success: Success,
     bytes: usize,
     kept_at: Instant,
-    /// The last use, by number.
+    /// Number of the last use.
     used: u64,
 }
 
-/// All that is kept of one server is no larger.
+/// Maximum size of the cached answers of a server, in bytes.
 const MOST_BYTES: usize = 32 << 20;
 
 // === impl Key ===
 
 impl Key {
-    /// That of a call. Whoever is bound to no task shares with nobody but themselves.
+    /// Returns the key of a call. A caller without a task shares entries only with itself.
     pub(super) fn of(caller: &Caller, tool: &str, arguments: &Arguments) -> Self {
         let text = |id: Option<&str>| id.unwrap_or_default().to_owned();
         let who = [
@@ -56,7 +56,7 @@ impl Key {
         ];
         let mut hash = Sha256::new();
         for part in who.iter().map(String::as_str).chain([tool]) {
-            // Lengths keep apart what would read the same in one piece.
+            // Length prefixes keep the parts apart.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -68,12 +68,12 @@ impl Key {
 // === impl Cache ===
 
 impl Cache {
-    /// One in which so many are kept for so long.
+    /// Returns a cache of at most `most` entries, each valid for `ttl`.
     pub(super) fn new(ttl: Duration, most: usize) -> Self {
         Self { ttl, most, kept: Mutex::default() }
     }
 
-    /// What was answered lately, as a copy of its own.
+    /// Returns a copy of a valid cached answer.
     pub(super) fn find(&self, key: Key) -> Option<Success> {
         let mut kept = self.kept();
         kept.uses += 1;
@@ -87,7 +87,7 @@ impl Cache {
         Some(entry.success.clone())
     }
 
-    /// Keeps an answer; what was not used for longest gives way.
+    /// Stores an answer; the least recently used ones are evicted.
     pub(super) fn keep(&self, key: Key, success: &Success) {
         let bytes = size(success);
         if self.most == 0 || self.ttl.is_zero() || bytes > MOST_BYTES {
@@ -106,7 +106,7 @@ impl Cache {
         kept.entries.insert(key, entry);
     }
 
-    /// Forgets all: the server is another one, or its tools are.
+    /// Removes all entries: the server was restarted, or its tools have changed.
     pub(super) fn clear(&self) {
         *self.kept() = Kept::default();
     }

@@ -1,10 +1,10 @@
-//! The client's side of MCP, by the library of its authors: the one module here that knows it.
+//! An MCP client, by the library of MCP's authors; only this module uses it.
 //!
 //! ```text
-//! Connection ─► the library ─► Guarded: what is no answer is counted, and ends what there is too much of ─► Lines │ HTTP
+//! Connection ─► the library ─► Guarded: counts unrequested messages, and ends a connection with too many ─► Lines │ HTTP
 //! ```
-//! A server that knows how is spoken to without a handshake (2026-07-28), any other by one (2025-11-25 and before). What a server asks
-//! for, be it models, people or folders, it doesn't get.
+//! A server that supports it is used without a handshake (2026-07-28), any other with one (2025-11-25 and before). Requests of a
+//! server, such as for models, user input or folders, are refused.
 
 mod guarded;
 mod http;
@@ -40,7 +40,7 @@ pub(super) struct Connection {
     most_bytes: usize,
 }
 
-/// A tool, as its server tells of it.
+/// A tool, as its server describes it.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     pub(super) name: String,
@@ -49,7 +49,7 @@ pub(super) struct Told {
     pub(super) hints: Hints,
 }
 
-/// What a server says that a call does. It may be lying.
+/// Hints of a server about a tool's effects. They are untrusted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Hints {
     pub(super) is_read_only: bool,
@@ -57,25 +57,25 @@ pub(super) struct Hints {
     pub(super) is_idempotent: bool,
 }
 
-/// What is listed, and whether that is all.
+/// A server's list of tools.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     pub(super) tools: Vec<Told>,
     pub(super) is_cut: bool,
-    /// So much was listed that is no tool.
+    /// Number of list entries that are not valid tools.
     pub(super) passed_over: usize,
 }
 
-/// We, as a server sees us.
+/// Our client's identity.
 struct Client;
 
-/// As many parts a list may have.
+/// Maximum number of pages of a list.
 const MOST_PAGES: usize = 64;
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let name = Implementation::new("belljar", env!("CARGO_PKG_VERSION"));
-        // No capability: nothing may be asked of us.
+        // No capabilities, so servers can't request anything.
         ClientConfig::new(Default::default(), name)
     }
 }
@@ -83,8 +83,7 @@ impl ClientHandler for Client {
 // === impl Connection ===
 
 impl Connection {
-    /// Greets the server at the other end of that transport, which has so long for that. Messages of more than `most_bytes` end the
-    /// connection.
+    /// Establishes a connection over that transport, within a time limit. Messages of more than `most_bytes` end the connection.
     pub(super) async fn greet<T>(
         transport: T,
         watched: Arc<Watched>,
@@ -103,7 +102,7 @@ impl Connection {
         Ok(Self { running, watched, most_bytes })
     }
 
-    /// What it has, up to so many.
+    /// Lists the server's tools, up to `most`.
     pub(super) async fn list(&self, most: usize) -> Result<Listed, BridgeError> {
         let mut listed = self.pages(most).await?;
         listed.passed_over = self.watched.take_passed_over();
@@ -126,7 +125,7 @@ impl Connection {
             }
             match page.next_cursor {
                 Some(next) if seen.insert(next.clone()) => cursor = Some(next),
-                // It leads back to where it has been.
+                // The cursor was seen before, so the list is endless.
                 Some(_) => break,
                 None => return Ok(listed),
             }
@@ -135,7 +134,7 @@ impl Connection {
         Ok(listed)
     }
 
-    /// Has it call a tool. When this is dropped, the server is told that nobody waits any more.
+    /// Calls a tool. Dropping the future sends a cancellation to the server.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -165,22 +164,22 @@ impl Connection {
         }
     }
 
-    /// Whether it has ended.
+    /// Returns true if the connection has ended.
     pub(super) fn is_over(&self) -> bool {
         self.watched.why().is_some() || self.running.is_closed()
     }
 
-    /// Back when it has ended.
+    /// Returns when the connection has ended.
     pub(super) async fn over(&self) -> guarded::Why {
         self.watched.over().await
     }
 
-    /// Back when the server has said that it has other tools.
+    /// Returns when the server has announced a changed tool list.
     pub(super) async fn changed(&self) {
         self.watched.changed().await;
     }
 
-    /// Ends it from here, and whatever was called by it.
+    /// Ends the connection and its calls.
     pub(super) fn end(&self) {
         self.watched.end(guarded::Why::Closed);
         self.running.cancellation_token().cancel();

@@ -1,4 +1,4 @@
-//! `mcp.servers` in the configuration file: which other servers there are.
+//! `mcp.servers` in the configuration file: other MCP servers.
 //!
 //! ```yaml
 //! mcp:
@@ -31,73 +31,73 @@ use serde_json::{Value, json};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-/// All of them, in the order in which they are written.
+/// The servers, in the order of the file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServersConfig(pub Vec<ServerConfig>);
 
-/// One server.
+/// A server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerConfig {
-    /// Its name, which is a part of the names of its tools.
+    /// Its name, which is a part of its tools' names.
     pub name: String,
-    /// How it is reached.
+    /// Its transport.
     pub way: Way,
-    /// The tools that are meant, by the names that it gives them; all, if nothing is said.
+    /// Names of the tools to offer; `None` for all.
     pub enabled_tools: Option<Vec<String>>,
-    /// Those that are not.
+    /// Names of tools that are not offered.
     pub disabled_tools: Vec<String>,
-    /// For whom they are.
+    /// Scope of its tools. Default: `pm`.
     pub scope: ToolScope,
-    /// How long a call may take.
+    /// Time limit of a call. Default: 30 s.
     pub timeout: Duration,
-    /// How long it may take until it is there and has told its tools.
+    /// Time limit for connecting and listing tools. Default: 10 s.
     pub connect_timeout: Duration,
-    /// What is kept of its answers.
+    /// Caching of its answers.
     pub cache: CacheConfig,
-    /// Whether it is connected to at all.
+    /// False to leave it disconnected.
     pub is_enabled: bool,
-    /// How much of it is taken.
+    /// Limits of its messages.
     pub limits: ServerLimits,
 }
 
-/// How a server is reached.
+/// Transport of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Way {
-    /// Its program is started, and spoken to by its input and output.
+    /// Its program is started, and messages go over its standard input and output.
     Stdio(StdioConfig),
-    /// It is asked by HTTP.
+    /// It is reached over HTTP.
     Http(Remote),
 }
 
-/// What is kept of answers.
+/// Caching of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// For how long; nothing is kept for no time.
+    /// Time for which an answer is cached; zero disables caching. Default: 60 s.
     pub ttl: Duration,
-    /// How many.
+    /// Maximum number of answers. Default: 256.
     pub size: usize,
 }
 
-/// How much is taken of a server.
+/// Limits of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Calls at a time.
+    /// Maximum number of concurrent calls. Default: 4.
     pub calls: usize,
-    /// Bytes of one message.
+    /// Maximum size of a message, in bytes. Default: 4 MiB.
     pub answer_bytes: usize,
-    /// Tools.
+    /// Maximum number of tools. Default: 128.
     pub tools: usize,
 }
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The longest name of a server: with it the name of a tool has room for its own.
+/// Maximum length of a server's name, which leaves room for a tool's own name.
 const LONGEST_NAME: usize = 32;
 
 // === impl ServersConfig ===
 
 impl ServersConfig {
-    /// Reads the list; what is wrong with it is noted.
+    /// Reads the list; mistakes are logged.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let servers = list(node, log, |node, log| {
             let server = ServerConfig::read(node, log)?;
@@ -125,18 +125,18 @@ fn share_names(one: &str, other: &str) -> bool {
 // === impl ServerConfig ===
 
 impl ServerConfig {
-    /// Under which its tools are among those that come later: nothing of the host's own is called so.
+    /// Returns the source name of its tools in the registry, which differs from the host's own.
     pub(super) fn group(&self) -> String {
         format!("mcp_{}", self.name)
     }
 
-    /// Whether the server's tool of that name is meant.
+    /// Returns true if the server's tool of that name is offered.
     pub fn is_meant(&self, tool: &str) -> bool {
         let is_in = |tools: &[String]| tools.iter().any(|name| name == tool);
         self.enabled_tools.as_deref().is_none_or(is_in) && !is_in(&self.disabled_tools)
     }
 
-    /// Which server it is, as a person is shown it who approves a call, without credentials.
+    /// Returns the server's identity for approvals, without credentials.
     pub(super) fn scope(&self) -> Value {
         match &self.way {
             Way::Http(remote) => json!({ "name": self.name, "url": remote.address() }),
@@ -219,7 +219,7 @@ fn read_way(node: &Node, members: &mut Members<'_, '_>) -> Option<Way> {
     }
 }
 
-/// The members of a server that is asked by HTTP.
+/// Members of a server that is reached over HTTP.
 const OF_HTTP: [&str; 3] = ["url", "user", "headers"];
 
 fn tool_name(node: &Node, log: &mut Log) -> Option<String> {

@@ -1,11 +1,11 @@
-//! How another server fails, by what it failed at.
+//! Errors of other MCP servers.
 
 use crate::answer::Failure;
 use belljar_contract::tool::DomainCode;
 use std::error::Error;
 use std::time::Duration;
 
-/// There is no connection to a server, or nothing can be learned from it.
+/// Reasons why there is no usable connection to a server.
 #[derive(Debug, thiserror::Error)]
 pub enum BridgeError {
     /// Its program can't be found.
@@ -14,54 +14,54 @@ pub enum BridgeError {
     /// Its program can't be started.
     #[error("its program can't be started")]
     Start(#[source] Box<dyn Error + Send + Sync>),
-    /// It does not answer as a server of MCP does.
+    /// It doesn't speak MCP.
     #[error("it can't be connected to")]
     Connection(#[source] Box<dyn Error + Send + Sync>),
-    /// It has not answered in time.
+    /// It was not ready in time.
     #[error("it was not there within {} s", within.as_secs())]
     OutOfTime {
-        /// So long was waited.
+        /// The time limit.
         within: Duration,
     },
-    /// It does not say which tools it has.
+    /// It doesn't list its tools.
     #[error("it does not list its tools")]
     Discovery(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// A call has come to nothing.
+/// Reasons why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// There is no connection.
     #[error("the server is not there")]
     Connection,
-    /// The connection has ended under the call.
+    /// The connection has ended during the call.
     #[error("the server has gone during the call: {why}")]
     Gone {
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// No answer in time.
+    /// There was no answer in time.
     #[error("no answer within {} s", within.as_secs())]
     OutOfTime {
-        /// So long was waited.
+        /// The time limit.
         within: Duration,
     },
-    /// There is more than is taken.
+    /// The answer is too large.
     #[error("the answer is larger than {most} bytes")]
     TooLarge {
-        /// As much is taken.
+        /// The maximum size, in bytes.
         most: usize,
     },
-    /// As many calls wait as may.
+    /// Too many calls wait.
     #[error("too many calls of this server at a time")]
     TooMany,
-    /// The server refuses it, or has failed.
+    /// The server has refused the call, or has failed.
     #[error("{message}")]
     Invocation {
-        /// What it says.
+        /// The server's message.
         message: String,
     },
-    /// It wants something before it answers, which nobody gives it.
+    /// The server requires input before it answers, which is refused.
     #[error("the server asks for something in return, which is not given here")]
     Asks,
 }
@@ -69,7 +69,7 @@ pub enum CallError {
 // === impl CallError ===
 
 impl CallError {
-    /// Its class.
+    /// Returns the error class.
     pub const fn code(&self) -> DomainCode {
         match self {
             Self::Connection | Self::Gone { .. } => DomainCode::Unavailable,
@@ -78,7 +78,7 @@ impl CallError {
         }
     }
 
-    /// As it is answered.
+    /// Returns the error as a failure.
     pub fn failure(&self, server: &str) -> Failure {
         Failure::new(self.code(), format!("the MCP server {server}: {self}"))
     }

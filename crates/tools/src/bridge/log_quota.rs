@@ -1,14 +1,14 @@
-//! Quota of the lines that one server causes in the host's log, by what it lists, says and fails at.
+//! Quota of log lines that one server causes, by its list, its messages and its failures.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum number of lines in each [`WINDOW`], however often the server is connected to meanwhile.
+/// Maximum number of lines in each [`WINDOW`], also across reconnects.
 const MOST_LINES: u32 = 200;
 
 const WINDOW: Duration = Duration::from_secs(3_600);
 
-/// Lines that are left of the current window.
+/// Lines left in the current window.
 #[derive(Debug, Default)]
 pub(super) struct LogQuota {
     window: Mutex<Option<Window>>,
@@ -23,7 +23,7 @@ struct Window {
 // === impl LogQuota ===
 
 impl LogQuota {
-    /// Consumes one line; returns whether it is the last of its window. Returns `None` if none is left.
+    /// Consumes one line; returns true if it is the last of its window, and `None` if none is left.
     pub(super) fn take(&self) -> Option<bool> {
         self.take_at(Instant::now())
     }

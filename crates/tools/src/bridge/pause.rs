@@ -1,21 +1,20 @@
-//! How long a server that can't be reached is left alone.
+//! Backoff between attempts to connect to a server.
 
 use std::time::Duration;
 
-/// So long at first, and twice as long each time.
+/// The first pause; each further one is twice as long.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// But no longer than that.
+/// The longest pause.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Whoever calls need not wait for the end of a pause, but for so much of it: a server that dies of every call is started once a second
-/// and not more often.
+/// A waiting call shortens a pause to this minimum: a server that each call crashes is restarted at most once per second.
 pub(super) const LEAST: Duration = Duration::from_secs(1);
 
-/// A connection that has lived so long was a good one.
+/// Minimum lifetime of a connection that resets the backoff.
 const GOOD: Duration = Duration::from_secs(10);
 
-/// Counts how often it was in vain.
+/// The number of failures in a row.
 #[derive(Debug, Default)]
 pub(super) struct Pause {
     failures: u32,
@@ -24,14 +23,14 @@ pub(super) struct Pause {
 // === impl Pause ===
 
 impl Pause {
-    /// It was in vain.
+    /// Counts a failure; returns the pause.
     pub(super) fn failed(&mut self) -> Duration {
         let pause = FIRST.saturating_mul(2_u32.saturating_pow(self.failures.min(16)));
         self.failures = self.failures.saturating_add(1);
         pause.min(LONGEST)
     }
 
-    /// A connection that lived so long has ended.
+    /// Counts the end of a connection; returns the pause.
     pub(super) fn ended_after(&mut self, lived: Duration) -> Duration {
         if lived >= GOOD {
             self.failures = 0;

@@ -1,10 +1,10 @@
-//! What a server has answered, as an answer here (`spec/3 §MCP Integration`, result mapping).
+//! Conversion of a server's results to answers (`spec/3 §MCP Integration`, result mapping).
 
 use crate::answer::{Answer, Attachment, Failure, Success};
 use belljar_contract::tool::DomainCode;
 use serde_json::{Value, json};
 
-/// A part of an answer.
+/// A part of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Block {
     Text(String),
@@ -20,7 +20,7 @@ pub(super) enum Block {
     Unknown,
 }
 
-/// All of it.
+/// A result.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Outcome {
     pub(super) blocks: Vec<Block>,
@@ -28,19 +28,19 @@ pub(super) struct Outcome {
     pub(super) is_error: bool,
 }
 
-/// As much of what a server complains of is passed on.
+/// Maximum length of an error message that is passed on, in bytes.
 const LONGEST_COMPLAINT: usize = 8 << 10;
 
-/// A type of media is not longer, and has no other characters.
+/// Maximum length of a media type.
 const LONGEST_TYPE: usize = 100;
 
-/// Nor is what a resource is called by.
+/// Maximum length of a resource's URI.
 const LONGEST_URI: usize = 2 << 10;
 
 // === impl Outcome ===
 
 impl Outcome {
-    /// Texts are joined by line ends; what is no text leaves its mark there, and an image or a sound is attached.
+    /// Converts the result. Texts are joined by line breaks; other parts leave a marker, and images and sounds are attached.
     pub(super) fn answer(self) -> Answer {
         let mut lines = Vec::with_capacity(self.blocks.len());
         let mut attachments = Vec::new();
@@ -72,7 +72,7 @@ impl Outcome {
     }
 }
 
-/// What stands between brackets can't end there.
+/// Removes brackets and special characters, so that text within a marker can't end it.
 fn plain(text: &str, longest: usize) -> String {
     text.chars().filter(|c| c.is_ascii_graphic() && !matches!(c, '[' | ']')).take(longest).collect()
 }

@@ -1,5 +1,5 @@
-//! The program of a server, in a sandbox of its own: without network, with nothing of the host but what it is started from and what the
-//! configuration lends it.
+//! A server's program in a sandbox of its own: without network, and with only those host files that it needs or the configuration
+//! grants.
 
 use super::config::StdioConfig;
 use super::error::BridgeError;
@@ -15,13 +15,13 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 /// A program that was found on the host.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// What is started, with what stands before its arguments.
+    /// The command that starts it, with its interpreters' arguments.
     pub command: Vec<OsString>,
-    /// What has to be lent for that, and what the configuration lends.
+    /// Host files to mount: those that it needs, and the configured ones.
     pub lent: Vec<Lent>,
-    /// What is at its workspace.
+    /// Its workspace.
     pub workspace: WorkspaceChoice,
-    /// Where programs are looked for inside.
+    /// Value of `PATH` inside.
     pub search_path: String,
 }
 
@@ -32,10 +32,10 @@ pub(super) struct Pipes {
     pub(super) errors: Receiver,
 }
 
-/// A program that runs in a sandbox. Dropping it ends both.
+/// A program in a sandbox. Dropping it ends both.
 #[derive(Debug)]
 pub(super) struct Sealed {
-    // Before the sandbox that it runs in.
+    // Declared before its sandbox, so that it is dropped first.
     execution: Box<dyn Execution>,
     sandbox: Box<dyn Sandbox>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Sealed {
 // === impl Sealed ===
 
 impl Sealed {
-    /// Makes a sandbox, and starts the program in it. It takes time.
+    /// Makes a sandbox, and starts the program in it. Blocks.
     pub(super) fn start(
         backend: &dyn Backend,
         wanted: Wanted,
@@ -55,7 +55,7 @@ impl Sealed {
         Ok((Self { execution, sandbox }, ours))
     }
 
-    /// Ends it. Back when nothing of it is left; it takes time.
+    /// Ends it. Returns when the sandbox is gone. Blocks.
     pub(super) fn end(self) {
         drop(self.execution);
         if let Err(error) = self.sandbox.destroy() {
@@ -70,7 +70,7 @@ impl Sealed {
 // === impl Pipes ===
 
 impl Pipes {
-    /// Makes them known to the runtime that this is called on.
+    /// Registers the streams with the current runtime.
     pub(super) fn of(spoken: Spoken) -> std::io::Result<Self> {
         Ok(Self {
             input: Sender::from_owned_fd(spoken.input)?,
@@ -80,7 +80,7 @@ impl Pipes {
     }
 }
 
-/// The sandbox for that program.
+/// Returns the sandbox request for that program.
 pub(super) fn wanted(found: &Found, config: &StdioConfig, required: Required) -> Wanted {
     let path = ("PATH".to_owned(), found.search_path.clone());
     Wanted {

@@ -1,4 +1,4 @@
-//! One server: one task keeps it connected, and whoever calls waits for what that task has.
+//! A server: one task keeps it connected, and callers wait for its connection.
 
 use super::cache::{Cache, Key};
 use super::client::{Connection, Lines, Listed, Watched, over_http};
@@ -27,53 +27,53 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// A server that is configured.
+/// A configured server.
 pub(super) struct Server {
     config: ServerConfig,
     means: Means,
     registry: Arc<Registry>,
     now: watch::Sender<Now>,
-    /// Somebody wants to call it.
+    /// Notified when a caller waits for a connection.
     wanted: Notify,
     calls: Semaphore,
     waiting: Semaphore,
     cache: Cache,
     quota: LogQuota,
-    /// For what its program writes to its standard error.
+    /// Quota for its program's standard error.
     stderr_quota: Arc<LogQuota>,
 }
 
-/// What there is at the moment.
+/// Current state.
 #[derive(Clone, Default)]
 struct Now {
     connection: Option<Arc<Connection>>,
-    /// So many attempts to connect have come to their end.
+    /// Number of completed attempts to connect.
     attempts: u64,
 }
 
-/// What runs for a server besides the connection.
+/// The program of a server.
 enum Running {
     Sealed(Sealed),
     Unsealed(Unsealed),
 }
 
-/// What there is of that so far.
+/// A program that is being started or running.
 #[derive(Default)]
 struct Run {
     starting: Option<JoinHandle<Result<(Running, Spoken), BridgeError>>>,
     running: Option<Running>,
 }
 
-/// Where one is, and what it told.
+/// A connection, its program, and its list of tools.
 type Connected = (Arc<Connection>, Option<Running>, Listed);
 
-/// For each call that may be under way so many may wait.
+/// Number of calls that may wait for each concurrent call.
 const WAITING_FOR_EACH: usize = 16;
 
-/// What is said of a tool that can't be among the others.
+/// Log message about a tool that can't be registered.
 const LEFT_OUT: &str = "a tool of an MCP server is left out";
 
-/// However often a server says that it has other tools, it is asked for them no more often.
+/// Minimum interval between two listings, however often the server announces changes.
 const LIST_PAUSE: Duration = Duration::from_secs(1);
 
 // === impl Server ===
@@ -99,7 +99,7 @@ impl Server {
         &self.config
     }
 
-    /// Keeps it connected until it is stopped; then nothing of it is left.
+    /// Keeps the server connected until it is stopped; then its program is gone.
     pub(super) async fn keep(self: Arc<Self>, stop: CancellationToken) {
         let mut pause = Pause::default();
         while !stop.is_cancelled() {
@@ -131,7 +131,7 @@ impl Server {
         self.registry.install(&self.config.group(), []);
     }
 
-    /// Has its tools among the others for as long as it is there, and ends what ran for it then.
+    /// Registers its tools, and serves until the connection ends; then ends its program.
     async fn serve(self: &Arc<Self>, (connection, running, listed): Connected, stop: &CancellationToken) {
         self.install(listed).await;
         self.now.send_modify(|now| {
@@ -167,7 +167,7 @@ impl Server {
         self.complain(&error, "an MCP server has other tools, and does not say which");
     }
 
-    /// Puts its tools among the others; what can't be there is said.
+    /// Registers its tools; those that can't be registered are logged.
     async fn install(self: &Arc<Self>, listed: Listed) {
         self.cache.clear();
         self.report(&listed);
@@ -180,7 +180,7 @@ impl Server {
             .into_iter()
             .map(|(name, told)| Arc::new(Remote::new(self, name, told)) as Arc<dyn Tool>)
             .collect();
-        // Schemas are compiled where nothing waits for the thread.
+        // Compiling schemas takes time, so it is done on a blocking thread.
         let Ok(prepared) = tokio::task::spawn_blocking(|| Prepared::of(tools)).await else { return };
         let refused = self.registry.put(&self.config.group(), prepared);
         for error in &refused {
@@ -192,7 +192,7 @@ impl Server {
         }
     }
 
-    /// Logs what of a list is not taken.
+    /// Logs which entries of a list are dropped.
     fn report(&self, listed: &Listed) {
         if listed.passed_over > 0 {
             let why = format!("{} entries of its list are no tools", listed.passed_over);
@@ -204,7 +204,7 @@ impl Server {
         }
     }
 
-    /// Logs what is wrong with it, within its quota. What the server says itself may have any length.
+    /// Logs a problem, within the quota. Texts of the server are truncated.
     fn complain(&self, why: &str, what: &'static str) {
         if let Some(is_last_told) = self.quota.take() {
             let why = Excerpt::of(why);
@@ -231,7 +231,7 @@ impl Server {
         }
     }
 
-    /// Connects, and has it list its tools. What runs for it is put where whoever gives this up finds it.
+    /// Connects, and lists the server's tools. Its program is put into `run`, so that a caller that times out can end it.
     async fn open(&self, run: &mut Run) -> Result<(Connection, Listed), BridgeError> {
         let (most_bytes, within) = (self.config.limits.answer_bytes, self.config.connect_timeout);
         let watched = Arc::new(Watched::default());
@@ -264,7 +264,7 @@ impl Server {
         Pipes::of(spoken).map_err(|error| BridgeError::Start(Box::new(error)))
     }
 
-    /// Has it call one of its tools.
+    /// Calls one of its tools, or returns a cached answer.
     pub(super) async fn call(
         &self,
         caller: &Caller,
@@ -293,7 +293,7 @@ impl Server {
         let connection = self.connection(None).await?;
         let called = connection.call(tool, arguments.clone(), within).await;
         match called {
-            // Whether it was done nobody knows: only what changes nothing is asked for again.
+            // It is unknown whether the call was carried out, so only read-only calls are repeated.
             Err(CallError::Gone { .. }) if is_read_only => {
                 let next = self.connection(Some(&connection)).await?;
                 next.call(tool, arguments, within).await
@@ -308,7 +308,7 @@ impl Server {
         turn.map_err(|_| CallError::TooMany)?.map_err(|_| CallError::Connection)
     }
 
-    /// A connection that is there, and is not that one. One that has died is waited for, once.
+    /// Returns a live connection other than `not`. Waits for one reconnect.
     async fn connection(&self, not: Option<&Arc<Connection>>) -> Result<Arc<Connection>, CallError> {
         let is_good = |connection: &Arc<Connection>| {
             !connection.is_over() && not.is_none_or(|not| !Arc::ptr_eq(not, connection))
@@ -335,7 +335,7 @@ impl Server {
     }
 }
 
-/// Starts a program; it takes time.
+/// Starts a program. Blocks.
 fn start(config: &StdioConfig, means: &Means) -> Result<(Running, Spoken), BridgeError> {
     let found = (means.finder)(config).map_err(BridgeError::Program)?;
     let argv: Vec<OsString> =
@@ -353,7 +353,7 @@ fn start(config: &StdioConfig, means: &Means) -> Result<(Running, Spoken), Bridg
 // === impl Run ===
 
 impl Run {
-    /// What runs, once nothing is being started any more: whoever gives up meanwhile would leave it to nobody.
+    /// Waits for a start that is under way, and returns the program: otherwise it would keep running unattended.
     async fn started(self) -> Option<Running> {
         let Some(starting) = self.starting else { return self.running };
         starting.await.ok()?.ok().map(|(running, _)| running)
@@ -362,7 +362,7 @@ impl Run {
 
 async fn end(running: Option<Running>) {
     let Some(running) = running else { return };
-    // Both take time.
+    // Both block.
     let ended = tokio::task::spawn_blocking(move || match running {
         Running::Sealed(sealed) => sealed.end(),
         Running::Unsealed(unsealed) => drop(unsealed),

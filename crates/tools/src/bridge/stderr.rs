@@ -1,4 +1,4 @@
-//! What a server's program complains of: a little of it is logged, the rest is let go.
+//! Logs a part of the standard error of a server's program, and drops the rest.
 
 use super::log_quota::LogQuota;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// Maximum number of bytes of a line that are logged.
 const LONGEST_LINE: usize = 400;
 
-/// Reads until there is no more, so that nobody waits for somebody to read.
+/// Reads until the end, so that the program never blocks on writing.
 pub(super) async fn log(server: String, mut errors: impl AsyncRead + Unpin, quota: Arc<LogQuota>) {
     let mut portion = vec![0; 8 << 10];
     let mut line = Vec::new();

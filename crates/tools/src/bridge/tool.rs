@@ -1,4 +1,4 @@
-//! A tool of another server, as one of those here.
+//! A tool of another server, registered as one of the host's.
 
 use super::client::Told;
 use super::config::{ServerConfig, Way};
@@ -17,15 +17,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Such a tool.
+/// A tool of another server.
 pub(super) struct Remote {
     definition: Definition,
-    /// What its server calls it.
+    /// Its name at its server.
     name: String,
     server: Arc<Server>,
 }
 
-/// Why a tool is left out.
+/// Reasons why a tool is left out.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LeftOut {
     #[error("its name can't be one here")]
@@ -36,15 +36,15 @@ pub(super) enum LeftOut {
     Schema { bytes: usize },
 }
 
-/// As much is taken of what a tool says of its arguments, and of itself.
+/// Maximum sizes in bytes of a tool's schema, description and summary.
 const LARGEST_SCHEMA: usize = 64 << 10;
 const LONGEST_DESCRIPTION: usize = 4 << 10;
 const LONGEST_SUMMARY: usize = 200;
 
-/// What a call takes besides the server's own time: its turn, and a server that has to be started again.
+/// Additional time limit of a call, for waiting and for a restart of the server.
 const BESIDES: Duration = Duration::from_secs(5);
 
-/// Those that are meant by the configuration, each with its name here; and those that can't be among the others.
+/// Returns the configured tools with their names here, and those that must be left out.
 pub(super) fn named(
     config: &ServerConfig,
     told: Vec<Told>,
@@ -71,7 +71,7 @@ fn short(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
-/// What it is called here. Characters that no name has are replaced.
+/// Returns its name here. Characters that names can't have are replaced.
 fn name_of(server: &str, tool: &str) -> Option<ToolName> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let plain: String = tool.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
@@ -98,7 +98,7 @@ impl Remote {
             cost: CostTier::Moderate,
             scope: config.scope,
             effect,
-            // What runs in a sandbox of ours reaches nothing.
+            // A sandboxed program has no network.
             reaches_out: match &config.way {
                 Way::Stdio(stdio) => stdio.is_unsealed,
                 Way::Http(_) => true,
@@ -111,7 +111,7 @@ impl Remote {
     }
 }
 
-/// The schema, of an object in any case.
+/// Returns the schema, with type `object` in any case.
 fn input_of(mut input: Value) -> Value {
     if let Some(members) = input.as_object_mut() {
         members.entry("type").or_insert_with(|| json!("object"));

@@ -1,4 +1,4 @@
-//! The program of a server, on the host itself: only where the configuration says so in as many words.
+//! A server's program on the host itself: only with `unsealed: true` in the configuration.
 
 use super::error::BridgeError;
 use belljar_sandbox::streams::Spoken;
@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 
-/// A program that runs with nothing around it. Dropping it kills it, and what it has started and not put aside.
+/// A program without a sandbox. Dropping it kills its process group.
 #[derive(Debug)]
 pub(super) struct Unsealed {
     child: Child,
@@ -19,7 +19,7 @@ pub(super) struct Unsealed {
 // === impl Unsealed ===
 
 impl Unsealed {
-    /// Starts it.
+    /// Starts the program.
     pub(super) fn start(
         argv: &[OsString],
         env: &BTreeMap<String, String>,
@@ -48,7 +48,7 @@ impl Unsealed {
 
 impl Drop for Unsealed {
     fn drop(&mut self) {
-        // Not waited for yet, so the number is still its own.
+        // It isn't reaped yet, so its process id is still its own.
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -1,4 +1,4 @@
-//! `artifact.*`: files that are kept for a task when the sandbox that made them is gone (`spec/4` REQ-SANDBX-0114).
+//! `artifact.*`: files that are kept for a task after the sandbox that made them is gone (`spec/4` REQ-SANDBX-0114).
 
 use super::{Clock, Tools};
 use crate::answer::{Answer, Failure, Page, Success};
@@ -21,67 +21,67 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Where the files of tasks are.
+/// Stores of tasks' files.
 #[derive(Clone)]
 pub struct Shelf {
-    /// Which there are.
+    /// The files' records.
     pub files: TaskArtifacts,
-    /// What is in them.
+    /// The files' contents.
     pub contents: Artifacts,
-    /// The time of day.
+    /// Returns the time of day.
     pub clock: Clock,
 }
 
-/// The largest file that comes by a tool, in bytes; larger ones are left in `/job/artifacts/`.
+/// Maximum size of a file that is put by a tool, in bytes; larger ones are left in `/job/artifacts/`.
 pub const LARGEST_FILE_BYTES: u64 = 3 << 20;
 
-/// So much of a file is given at once, in bytes.
+/// Maximum number of bytes of a file per answer.
 const LARGEST_PIECE_BYTES: u64 = 512 << 10;
 
-/// What `artifact.put` takes.
+/// Arguments of `artifact.put`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PutArguments {
     /// The task that the file is kept for.
     task_id: TaskId,
-    /// Its name there: relative, with `/` between its parts.
+    /// The file's path in the task: relative, with `/` between its parts.
     #[schemars(length(min = 1, max = 1024))]
     path: String,
-    /// The content, in Base64; 3 MiB at most.
+    /// The content, in Base64; at most 3 MiB.
     content_bytes_base64: String,
-    /// Its type, such as `text/markdown`.
+    /// Its media type, such as `text/markdown`.
     #[schemars(length(max = 127))]
     content_type: Option<String>,
 }
 
-/// What `artifact.get` takes.
+/// Arguments of `artifact.get`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GetArguments {
     /// The task that the file is kept for.
     task_id: TaskId,
-    /// Its name there.
+    /// The file's path in the task.
     #[schemars(length(min = 1, max = 1024))]
     path: String,
-    /// So many bytes are passed over.
+    /// Number of bytes to skip.
     offset_bytes: Option<u64>,
-    /// So many follow at most; 524288 if nothing else is said, and never more.
+    /// Maximum number of bytes to return. Default and maximum: 524288.
     #[schemars(range(min = 0, max = 524_288))]
     max_bytes: Option<u64>,
 }
 
-/// What `artifact.list` takes.
+/// Arguments of `artifact.list`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListArguments {
     /// The task whose files are listed.
     task_id: TaskId,
-    /// Only names that begin so.
+    /// Only paths with this prefix.
     #[schemars(length(max = 1024))]
     prefix: Option<String>,
-    /// So many are passed over.
+    /// Number of entries to skip.
     offset: Option<usize>,
-    /// So many follow at most.
+    /// Maximum number of entries to return.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
@@ -92,10 +92,10 @@ struct GetTool(Arc<Shelf>);
 
 struct ListTool(Arc<Shelf>);
 
-/// The tools.
+/// Returns the tools.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn tools(shelf: Shelf) -> Tools {
     let shelf = Arc::new(shelf);
     let define = |name, summary, input| Definition::named(name, Category::FileSystem, summary, input);
@@ -190,7 +190,7 @@ impl TypedTool for ListTool {
 // === impl Shelf ===
 
 impl Shelf {
-    /// So many bytes from there on.
+    /// Returns at most `most` bytes from position `from` on.
     async fn piece(&self, file: &TaskArtifact, (from, most): (u64, u64)) -> Result<Vec<u8>, Failure> {
         let mut stream = self.contents.read(file.content.sha256()).await.map_err(unkept)?;
         let (mut at, mut piece) = (0_u64, Vec::new());

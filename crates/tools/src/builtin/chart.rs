@@ -1,12 +1,10 @@
-//! `render_chart`: figures as a drawing, for whoever is to look at them (`spec/3 §Tool Categories`, Analytics). It needs no
-//! configuration and goes nowhere.
+//! `render_chart`: draws figures as a chart (`spec/3 §Tool Categories`, Analytics). It needs no configuration and no network.
 //!
 //! ```text
 //! Arguments ─► Data::read ─┬─► plot ─► Scale, ticks ─┬─► Svg ─► text
 //!                          └─► pie ──────────────────┘
 //! ```
-//! The drawing stands for itself: no scripts, no styles, no addresses. Whatever is said is escaped in one place (`svg`), and numbers
-//! are written by it alone.
+//! The drawing is self-contained: no scripts, styles or references. Only `svg` escapes texts and formats numbers.
 
 mod data;
 mod legend;
@@ -30,77 +28,77 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use svg::Svg;
 
-/// What is drawn, and how.
+/// Figures, and how to draw them.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// What it is drawn as.
+    /// Kind of the chart.
     kind: Kind,
-    /// What stands above it.
+    /// Title above the chart.
     #[schemars(length(min = 1, max = 200))]
     title: String,
-    /// What stands below the horizontal axis.
+    /// Label of the horizontal axis.
     #[schemars(length(max = 200))]
     x_label: Option<String>,
-    /// What stands beside the vertical axis.
+    /// Label of the vertical axis.
     #[schemars(length(max = 200))]
     y_label: Option<String>,
-    /// What the horizontal axis is made of; if nothing is said, the points tell.
+    /// Type of the horizontal axis. Default: inferred from the points.
     x_axis: Option<XAxis>,
-    /// The figures: 200 series and 20000 points at most. What `query_metrics` gives as `series` is taken as it is.
+    /// The figures: at most 200 series and 20000 points. `series` of `query_metrics` are accepted unchanged.
     #[schemars(length(max = 200))]
     series: Vec<Series>,
-    /// Its width in pixels; 800 if nothing is said.
+    /// Width in pixels. Default: 800.
     #[schemars(range(min = 200, max = 4_000))]
     width: Option<u32>,
-    /// Its height in pixels; 450 if nothing is said.
+    /// Height in pixels. Default: 450.
     #[schemars(range(min = 150, max = 4_000))]
     height: Option<u32>,
 }
 
-/// What figures are drawn as.
+/// Kind of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
     /// A line for each series.
     Line,
-    /// The same, with what is below it.
+    /// A line for each series, with the area below it filled.
     Area,
-    /// A bar for each point; those of one place side by side.
+    /// A bar for each point; bars at one position stand side by side.
     Bar,
     /// A dot for each point.
     Scatter,
-    /// A slice for each point of one series, or for each of several series by its last point.
+    /// A slice for each point of one series, or for the last point of each of several series.
     Pie,
 }
 
-/// What the horizontal axis is made of.
+/// Type of the horizontal axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum XAxis {
     /// Numbers.
     Number,
-    /// Moments: seconds since 1970, or texts as 2026-01-31T12:00:00Z.
+    /// Times: seconds since 1970, or texts such as 2026-01-31T12:00:00Z.
     Time,
-    /// Names, in the order in which they come.
+    /// Names, in the order of their first occurrence.
     Category,
 }
 
-/// Points that belong together.
+/// A series of points.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Series {
-    /// What it is called.
+    /// Its name.
     #[schemars(length(max = 200))]
     name: Option<String>,
-    /// What it is called by labels, as `query_metrics` has them.
+    /// Labels that make its name, as in `query_metrics`.
     labels: Option<BTreeMap<String, String>>,
-    /// Pairs of where a point stands and what it comes to.
+    /// Pairs of x and y.
     #[schemars(length(max = 20_000))]
     points: Vec<(Cell, Cell)>,
 }
 
-/// Half of a point. A number may come as a text, since JSON has no NaN; null is nothing.
+/// A coordinate of a point. A number may be given as a text, as JSON has no NaN; null means no value.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Cell {
@@ -108,11 +106,11 @@ enum Cell {
     Number(f64),
     /// A text.
     Text(String),
-    /// Nothing.
+    /// No value.
     Nothing(()),
 }
 
-/// How large a drawing is, in pixels.
+/// Size of a drawing, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Size {
     width: f64,
@@ -129,10 +127,10 @@ const DESCRIPTION: &str = "Draws figures as an SVG: `kind` is line, area, bar, s
 const USUAL_WIDTH: u32 = 800;
 const USUAL_HEIGHT: u32 = 450;
 
-/// The tool.
+/// Returns the tool.
 ///
 /// # Errors
-/// None in truth: its name is one.
+/// Never: the name is valid.
 pub fn tools() -> Tools {
     let summary = "Draws figures as a chart.";
     let definition =

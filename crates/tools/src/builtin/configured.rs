@@ -1,4 +1,4 @@
-//! The tools that there are only where a configuration names what they work with: databases, channels of messages, servers of metrics.
+//! Tools whose resources the configuration names: databases, message channels, metrics servers.
 
 pub mod config;
 
@@ -13,39 +13,39 @@ use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
-/// Tools, and what of the configuration can't be used as things are.
+/// Configured tools, and resources that can't be used.
 pub struct Configured {
     /// The tools.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// What can't be used. Its tools are there all the same, and say so until it can.
+    /// Resources that can't be used. Their tools exist nevertheless, and report the problem until it is solved.
     pub unusable: Vec<UnusableError>,
 }
 
-/// Something that is configured can't be used.
+/// A configured resource that can't be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the {kind} {name} can't be used")]
 pub struct UnusableError {
-    /// What it is.
+    /// Its kind.
     pub kind: &'static str,
     /// Its name.
     pub name: String,
-    /// Why.
+    /// The cause.
     #[source]
     pub source: Box<dyn Error + Send + Sync>,
 }
 
-/// There are no such tools.
+/// Reasons why the tools can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfiguredError {
-    /// One has a name that is none.
+    /// A tool has an invalid name.
     #[error(transparent)]
     Name(#[from] InvalidToolNameError),
-    /// There can be no thread for what is sent.
+    /// The thread that sends messages can't be started.
     #[error("can't start what sends messages")]
     Start(#[from] io::Error),
 }
 
-/// Exactly what is configured.
+/// Returns the tools for the configured resources.
 ///
 /// # Errors
 /// [`ConfiguredError`].
@@ -72,7 +72,7 @@ fn unusable(config: &ToolsConfig) -> Vec<UnusableError> {
     databases.chain(channels).collect()
 }
 
-/// Whether a database is there. A server is asked when it is needed: it may come later than this.
+/// Checks a database. A server is only connected to on use, as it may start later.
 fn of_database(database: &DatabaseConfig) -> Result<(), Box<dyn Error + Send + Sync>> {
     match &database.engine {
         Engine::Sqlite(path) => Ok(sql::check(path)?),
@@ -131,7 +131,7 @@ metrics: [{name: load, url: 'https://metrics.example/prom'}]
         assert!(
             team["channel"]["slack"]["url_sha256"].is_string() && !team.to_string().contains("a-credential")
         );
-        // What can't be called has no scope.
+        // A call that can't be made has no scope.
         assert!(scope("sql_query", query("none")).await.is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `code_runner`, `shell_command`: programs of a caller's own, in its sandbox (`spec/3 §Tool Categories`, Code Execution and
+//! `code_runner`, `shell_command`: run a caller's programs in its sandbox (`spec/3 §Tool Categories`, Code Execution and
 //! Terminal).
 
 mod code;
@@ -19,19 +19,19 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a call may take besides the program's own time: to have a sandbox, and to end what is left.
+/// Additional time limit of a call, for making a sandbox and for ending leftover processes.
 const BESIDES: Duration = Duration::from_secs(60);
 
-/// So long a program may run unless its caller says otherwise, in seconds.
+/// Default time limit of a program, in seconds.
 const USUAL_SECONDS: f64 = 30.0;
 
-/// A program, an argument or a variable is no longer, in bytes: the kernel takes 128 KiB, with the zero at its end.
+/// Maximum length of a program, an argument or a variable, in bytes: the kernel accepts 128 KiB with the terminating zero.
 const LONGEST_ARGUMENT_BYTES: usize = (128 << 10) - 1;
 
-/// The tools, for sandboxes with these languages. Without any there is nothing to run code with.
+/// Returns the tools, for sandboxes with these languages. Without any there is no `code_runner`.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn tools(workbench: &Arc<dyn Workbench>, languages: &Languages) -> Tools {
     let define = |name, category, summary, input, description: String| {
         let definition = Definition::named(name, category, summary, input)?;
@@ -63,13 +63,13 @@ pub fn tools(workbench: &Arc<dyn Workbench>, languages: &Languages) -> Tools {
     Ok(tools)
 }
 
-/// What a caller has said of the time, as a time.
+/// Returns the requested time limit, within its bounds.
 fn within(seconds: Option<f64>) -> Duration {
     let asked = seconds.unwrap_or(USUAL_SECONDS).clamp(1.0, LONGEST_RUN.as_secs_f64());
     Duration::try_from_secs_f64(asked).unwrap_or(LONGEST_RUN)
 }
 
-/// What a caller is told of a program.
+/// Returns the answer about a program.
 fn told(ended: &Ended) -> Success {
     let mut told = json!({
         "stdout": ended.stdout.text(),
@@ -91,7 +91,7 @@ fn told(ended: &Ended) -> Success {
     Success::of(told)
 }
 
-/// What a program can be given as an argument.
+/// Checks that a text can be an argument of a program.
 fn check_argument(name: &str, text: &str) -> Result<(), Failure> {
     if text.contains('\0') {
         return Err(Failure::argument(format!("/{name}: no program takes the character U+0000")));

@@ -1,7 +1,7 @@
 //! `read_file`, `write_file`, `edit_file`, `list_directory`, `delete_file`: files of a caller's workspace (`spec/3 §Tool
 //! Categories`, File System).
 //!
-//! Nothing of it is opened on the host: a program of ours does it in the caller's sandbox, whoever else is at work there.
+//! The host opens none of these files: a helper program opens them in the caller's sandbox, where other processes may be active.
 
 mod delete;
 mod edit;
@@ -20,10 +20,10 @@ use belljar_contract::path::StepPath;
 use belljar_contract::tool::DomainCode;
 use std::sync::Arc;
 
-/// The tools.
+/// Returns the tools.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn tools(workbench: &Arc<dyn Workbench>) -> Tools {
     let define = |name, summary, input, (leaf, effect): (Leaf, Effect), description: &str| {
         let definition = Definition::named(name, Category::FileSystem, summary, input)?;
@@ -53,7 +53,7 @@ pub fn tools(workbench: &Arc<dyn Workbench>) -> Tools {
     ])
 }
 
-/// A path that a caller has given: relative to the workspace's root, and nothing else on any system.
+/// Parses a caller's path: it must be relative to the workspace's root, by the rules of every operating system.
 pub(super) fn relative(name: &str, text: &str) -> Result<StepPath, Failure> {
     let is_drive = |text: &str| {
         let mut characters = text.chars();
@@ -69,10 +69,10 @@ pub(super) fn relative(name: &str, text: &str) -> Result<StepPath, Failure> {
     }
 }
 
-/// As much of a text fits into an answer, as JSON, in bytes: an answer has 1 MiB, and there is more in it than the text.
+/// Maximum size of a text in an answer, as JSON, in bytes: an answer has at most 1 MiB, and other members.
 const FITS_BYTES: usize = (1 << 20) - (32 << 10);
 
-/// How much of a text fits into an answer, in bytes of the text.
+/// Returns how much of a text fits into an answer, in bytes of the text.
 fn fits(text: &str) -> usize {
     let mut room = FITS_BYTES;
     for (at, character) in text.char_indices() {
@@ -89,7 +89,7 @@ fn fits(text: &str) -> usize {
     text.len()
 }
 
-/// The workbench has answered something else than it was asked: it runs where anybody may be.
+/// Returns the failure for an unexpected answer of the workbench, whose program runs in an untrusted sandbox.
 pub(super) fn strange() -> Failure {
     Failure::new(DomainCode::Unavailable, "the sandbox has answered something else than was asked")
 }

@@ -1,10 +1,10 @@
 //! `git_status`, `git_log`, `git_diff`, `git_branch`, `git_commit`: the repository of a caller's workspace (`spec/3 §Tool
 //! Categories`, Version Control).
 //!
-//! Git runs in the caller's sandbox and nowhere else. Even there it runs no program that the repository names: whoever may look at
-//! a repository may not run programs by that.
+//! Git runs only in the caller's sandbox. Even there it runs no program that the repository names: permission to read a
+//! repository must not imply permission to run programs.
 //!
-//! `git_clone` and `git_push` are the host's: it fetches and pushes, and the sandbox goes nowhere ([`hatch`]).
+//! `git_clone` and `git_push` are carried out by the host, which fetches and pushes; the sandbox needs no network ([`hatch`]).
 
 mod branch;
 mod clone;
@@ -32,22 +32,22 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// As whom commits are made. What a repository says of that counts for nothing.
+/// Author of commits. Git settings of the repository are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// A name.
+    /// Name.
     pub name: String,
-    /// Where mail gets to whoever has it.
+    /// Email address.
     pub email: String,
 }
 
-/// So long a call may take: git has 30 seconds for each of its steps.
+/// Time limit of a call; git has 30 seconds for each of its steps.
 const WITHIN: Duration = Duration::from_secs(240);
 
-/// What every tool of these says of itself.
+/// Description that all of these tools share.
 const OF_ALL: &str = " `directory` is the root of the repository, below the workspace's; the workspace's own if nothing is said.";
 
-/// Whether the sandboxes of that caller have git at all.
+/// Returns true if the caller's sandboxes have git.
 ///
 /// # Errors
 /// [`Failure`] when there is no sandbox to look in.
@@ -55,10 +55,10 @@ pub async fn is_there(workbench: &dyn Workbench, caller: &Caller) -> Result<bool
     has_program(workbench, caller, (Category::VersionControl, &["git", "--version"])).await
 }
 
-/// The tools; commits are made as this.
+/// Returns the tools; commits have this author.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn tools(workbench: &Arc<dyn Workbench>, signature: &Signature) -> Tools {
     let define = |name, summary, input: Value, (leaf, effect): (Leaf, Effect), description: &str| {
         let definition = Definition::named(name, Category::VersionControl, summary, input)?;
@@ -98,16 +98,16 @@ pub fn tools(workbench: &Arc<dyn Workbench>, signature: &Signature) -> Tools {
     ])
 }
 
-/// So long a clone may take.
+/// Time limit of a clone.
 const CLONE_WITHIN: Duration = Duration::from_secs(120);
 
-/// And a push: much may have to be read first.
+/// Time limit of a push, which may have to read many files first.
 const PUSH_WITHIN: Duration = Duration::from_secs(300);
 
-/// The tools by which the host's git goes to servers.
+/// Returns the tools that use the host's git at servers.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn hatch_tools(hatch: &Arc<dyn GitHatch>) -> Tools {
     let clones = "Clones a repository into the workspace.";
     let clone = Definition {

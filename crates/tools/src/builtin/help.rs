@@ -1,4 +1,4 @@
-//! `help.*`: how things are done here, for agents that look it up.
+//! `help.*`: help texts for agents.
 
 use super::Tools;
 use crate::answer::{Answer, Failure, Page, Success};
@@ -12,10 +12,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// A subject, what it is about in a line, and all of it.
+/// A topic: its name, its subject in one line, and its text.
 type Topic = (&'static str, &'static str, &'static str);
 
-/// What there is, in the order in which it is listed.
+/// The topics, in the order of the list.
 const TOPICS: &[Topic] = &[
     ("overview", "what a sandbox has and how its tools answer", include_str!("help/overview.md")),
     ("artifacts", "keeping files after the sandbox is gone", include_str!("help/artifacts.md")),
@@ -25,24 +25,24 @@ const TOPICS: &[Topic] = &[
     ("api", "calls of services by the host's own credentials", include_str!("help/api.md")),
 ];
 
-/// Which subject.
+/// The topic.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GetArguments {
-    /// The task that this is asked for.
+    /// The task that the call belongs to.
     #[expect(dead_code, reason = "it is held against the caller's before")]
     task_id: Option<TaskId>,
-    /// One of those that `help.list` names; `overview` if none is named.
+    /// A topic that `help.list` names. Default: `overview`.
     topic: Option<String>,
 }
 
-/// Which part of the list.
+/// The page of the list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListArguments {
-    /// So many are passed over.
+    /// Number of entries to skip.
     offset: Option<usize>,
-    /// So many follow at most.
+    /// Maximum number of entries to return.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
@@ -51,10 +51,10 @@ struct Get;
 
 struct List;
 
-/// The tools.
+/// Returns the tools.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn tools() -> Tools {
     let define = |name, summary, input| Definition::named(name, Category::Other, summary, input);
     let get = define("help.get", "Tells how things are done here.", schema_of::<GetArguments>())?;

@@ -1,4 +1,4 @@
-//! `memory.*`: what an agent notes down for the rest of its job.
+//! `memory.*`: notes of an agent for the rest of its job.
 
 use super::{Clock, Tools};
 use crate::answer::{Answer, Failure, Page, Success};
@@ -17,47 +17,47 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Where notes are.
+/// Store of notes.
 #[derive(Clone)]
 pub struct Notes {
-    /// All of them.
+    /// The notes.
     pub memory: Memory,
-    /// The time of day.
+    /// Returns the time of day.
     pub clock: Clock,
 }
 
-/// What `memory.add` takes.
+/// Arguments of `memory.add`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AddArguments {
     /// The task.
     task_id: TaskId,
-    /// The job whose note it is.
+    /// The job that the note belongs to.
     job_id: JobId,
-    /// Under which it is found again.
+    /// Key under which the note can be retrieved.
     #[schemars(length(min = 1, max = 128))]
     key: String,
     /// The note.
     content: String,
-    /// What a list shows of it.
+    /// Summary, shown in lists.
     #[schemars(length(max = 512))]
     summary: Option<String>,
 }
 
-/// What `memory.retrieve` and `memory.delete` take.
+/// Arguments of `memory.retrieve` and `memory.delete`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct KeyArguments {
     /// The task.
     task_id: TaskId,
-    /// The job whose note it is.
+    /// The job that the note belongs to.
     job_id: JobId,
-    /// Under which it was added.
+    /// The note's key.
     #[schemars(length(min = 1, max = 128))]
     key: String,
 }
 
-/// What `memory.list` takes.
+/// Arguments of `memory.list`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListArguments {
@@ -65,25 +65,25 @@ struct ListArguments {
     task_id: TaskId,
     /// The job whose notes are listed.
     job_id: JobId,
-    /// So many are passed over.
+    /// Number of entries to skip.
     offset: Option<usize>,
-    /// So many follow at most.
+    /// Maximum number of entries to return.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
 
-/// What `memory.search` takes.
+/// Arguments of `memory.search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchArguments {
     /// The task.
     task_id: TaskId,
-    /// The job whose notes are looked through.
+    /// The job whose notes are searched.
     job_id: JobId,
-    /// Words, sixteen at most; a note with any of them is found, whatever their case.
+    /// Words, at most sixteen; notes with any of them are found, regardless of case.
     #[schemars(length(min = 1, max = 400), regex(pattern = r"\S"), extend("x-belljar-expected" = NOT_BLANK))]
     query: String,
-    /// So many at most; 10 if nothing is said.
+    /// Maximum number of results. Default: 10.
     #[schemars(range(min = 1, max = 50))]
     limit: Option<usize>,
 }
@@ -92,7 +92,7 @@ const SEARCH: &str = "Searches the job's notes for words, in keys, summaries and
     (`snippet`). What has most of the words comes first, then what has them in its key, its summary, its content, then what is newest. \
     `memory.retrieve` gives a note by its key, whole.";
 
-/// So many are found, unless another number is asked for.
+/// Default number of results.
 const USUAL_FOUND: usize = 10;
 
 struct Add(Arc<Notes>);
@@ -105,10 +105,10 @@ struct Search(Arc<Notes>);
 
 struct Delete(Arc<Notes>);
 
-/// The tools.
+/// Returns the tools.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn tools(notes: Notes) -> Tools {
     let notes = Arc::new(notes);
     let define = |name, summary, input| Definition::named(name, Category::Memory, summary, input);

@@ -1,5 +1,5 @@
-//! `send_notification` and `send_external_message`: messages to channels that the configuration names. Where they go is said there
-//! and nowhere else: an agent names a channel, and can't add an address to it.
+//! `send_notification` and `send_external_message`: send messages to configured channels. Only the configuration sets their
+//! addresses: an agent names a channel, and can't add an address.
 
 use super::Tools;
 use super::configured::config::{Audience, ChannelConfig, Way};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Channels, and what sends to them.
+/// Channels, and the clients that send to them.
 #[derive(Debug, Clone)]
 pub struct Messengers(Arc<Inner>);
 
@@ -35,17 +35,17 @@ struct Inner {
     mailer: Mailer,
 }
 
-/// What is sent, and where.
+/// The message and its channel.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The channel, by its name.
+    /// Name of the channel.
     #[schemars(length(min = 1, max = 32))]
     channel: String,
-    /// What it is about, in one line.
+    /// Subject, in one line.
     #[schemars(length(min = 1, max = 200))]
     subject: String,
-    /// The message: plain text.
+    /// The message, as plain text.
     #[schemars(length(min = 1, max = 16_384))]
     message: String,
 }
@@ -63,13 +63,13 @@ const EXTERNAL: &str = "Sends a message to a channel that people outside of the 
     you name another; where one leads is the configuration's affair. Answers once whoever takes it has it; `unavailable` may mean that it \
     arrived all the same.";
 
-/// Longer than sending takes at most.
+/// Time limit; longer than any sending takes.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// The tools: one for each kind of channels that there are.
+/// Returns the tools: one for each audience that has channels.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn tools(messengers: &Messengers) -> Tools {
     let kinds = [
         (Audience::Internal, "send_notification", NOTIFICATION, Leaf::CommsInternal),
@@ -119,7 +119,7 @@ impl TypedTool for Send {
     }
 }
 
-/// Where a webhook is: the digest stands for the rest of the URL, which may be a credential.
+/// Returns the identity of a webhook for approvals. The URL is given only as a digest, as it may be a credential.
 fn place_of(webhook: &Webhook) -> Value {
     json!({ "origin": webhook.origin(), "url_sha256": digest_of(&webhook.url()) })
 }
@@ -140,10 +140,10 @@ impl Send {
 // === impl Messengers ===
 
 impl Messengers {
-    /// Starts what sends.
+    /// Starts the clients that send.
     ///
     /// # Errors
-    /// [`io::Error`] when there can be no thread for it.
+    /// [`io::Error`] when a thread can't be started.
     pub fn start(channels: Vec<ChannelConfig>) -> io::Result<Self> {
         Ok(Self(Arc::new(Inner { channels, sender: Sender::start()?, mailer: Mailer::start()? })))
     }
@@ -185,7 +185,7 @@ impl Messengers {
     }
 }
 
-/// What Slack reads as a mark, as itself: otherwise a message could call everybody, or name a link as another.
+/// Escapes Slack's markup: otherwise a message could mention everyone, or disguise a link.
 fn of_slack(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,4 +1,4 @@
-//! `query_metrics`: figures of servers that the configuration names, asked as Prometheus is.
+//! `query_metrics`: queries configured servers with the API of Prometheus.
 
 use super::configured::ConfiguredError;
 use super::configured::config::MetricsConfig;
@@ -21,21 +21,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::form_urlencoded::Serializer;
 
-/// What is asked.
+/// The query.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The server, by its name.
+    /// Name of the server.
     #[schemars(length(min = 1, max = 32))]
     source: String,
     /// A query in PromQL.
     #[schemars(length(min = 1, max = 8_192))]
     query: String,
-    /// Of a range: its first moment, as 2026-01-31T12:00:00Z. Without one, the figures of now are given.
+    /// Begin of a range, as 2026-01-31T12:00:00Z. Without it, current values are returned.
     start: Option<Timestamp>,
-    /// Its last moment: now, if nothing is said.
+    /// End of the range. Default: now.
     end: Option<Timestamp>,
-    /// So many seconds lie between two figures; a hundredth of the range, if nothing is said.
+    /// Step in seconds. Default: a hundredth of the range.
     #[schemars(range(min = 1, max = 86_400))]
     step_seconds: Option<u32>,
 }
@@ -53,20 +53,20 @@ const DESCRIPTION: &str = "Asks a server of metrics by PromQL: the figures of no
 const MOST_SERIES: usize = 200;
 const MOST_POINTS: usize = 20_000;
 
-/// As Prometheus has it.
+/// Maximum number of steps, as in Prometheus.
 const MOST_STEPS: i64 = 11_000;
 
-/// So many steps has a range where nothing is said of it.
+/// Default number of steps in a range.
 const USUAL_STEPS: i64 = 100;
 
 const LARGEST_ANSWER: usize = 4 << 20;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The tool.
+/// Returns the tool.
 ///
 /// # Errors
-/// [`io::Error`] when there can be no thread for what asks; a name is one.
+/// [`io::Error`] when the HTTP client can't be started; the name is valid.
 pub(super) fn tools(sources: Vec<MetricsConfig>) -> Result<Vec<Arc<dyn Tool>>, ConfiguredError> {
     let summary = "Asks for figures over time.";
     let definition =
@@ -116,7 +116,7 @@ impl Ask {
     }
 }
 
-/// What is asked for, as the server reads it.
+/// Returns the path and query of the request.
 fn target(arguments: &Arguments, now: Timestamp) -> Result<String, Failure> {
     let mut asked = Serializer::new(String::new());
     asked.append_pair("query", &arguments.query).append_pair("timeout", "20s");
@@ -157,7 +157,7 @@ fn told(answer: &Incoming) -> Answer {
     let kind = read["data"]["resultType"].as_str().ok_or_else(not_understood)?;
     let found = &read["data"]["result"];
     let (mut series, mut left, mut is_truncated) = (Vec::new(), MOST_POINTS, false);
-    // A figure alone has no series around it.
+    // A scalar result is not in a series.
     let alone = [json!({ "metric": {}, "value": found })];
     let all = match kind {
         "scalar" | "string" => &alone[..],

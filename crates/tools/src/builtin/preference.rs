@@ -1,5 +1,4 @@
-//! `db.preference.*`: what those for whom work is done prefer, each for a scope; what agents in sandboxes are told of it comes with
-//! their job.
+//! `db.preference.*`: preferences of users, groups, projects and tasks. Jobs get the effective ones in their context.
 
 use super::writer::{edit, may_name, may_write};
 use super::{Clock, Tools};
@@ -21,16 +20,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Where preferences are.
+/// Store of preferences.
 #[derive(Clone)]
 pub struct Wishes {
-    /// All of them.
+    /// The preferences.
     pub preferences: Preferences,
-    /// The time of day.
+    /// Returns the time of day.
     pub clock: Clock,
 }
 
-/// What kind of scope.
+/// Kind of a scope.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ScopeType {
@@ -41,52 +40,52 @@ enum ScopeType {
     Task,
 }
 
-/// Which preference.
+/// The preference.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GetArguments {
     scope_type: ScopeType,
-    /// Whom it is for; nothing for the system.
+    /// Id of the group, user, project or task; absent for the system.
     scope_id: Option<String>,
-    /// What it is about, as `language.preferred`.
+    /// Key, as `language.preferred`.
     key: String,
 }
 
-/// Which part of which list.
+/// The scope and the page of the list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListArguments {
     scope_type: ScopeType,
-    /// Whom they are for; nothing for the system.
+    /// Id of the group, user, project or task; absent for the system.
     scope_id: Option<String>,
-    /// So many are passed over.
+    /// Number of entries to skip.
     offset: Option<usize>,
-    /// So many follow at most.
+    /// Maximum number of entries to return.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
 
-/// What is preferred.
+/// The new preference.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WriteArguments {
     scope_type: ScopeType,
-    /// Whom it is for; nothing for the system.
+    /// Id of the group, user, project or task; absent for the system.
     scope_id: Option<String>,
-    /// What it is about, as `language.preferred`.
+    /// Key, as `language.preferred`.
     key: String,
-    /// What is preferred; `null` hides what those further away prefer.
+    /// Value; `null` hides the value of wider scopes.
     value: Value,
-    /// What the value is.
+    /// Type of the value.
     value_type: TypeOfValue,
-    /// Which version is meant.
+    /// Expected current version.
     expected_version: Option<u64>,
-    /// Why; it is recorded.
+    /// Reason; it is recorded.
     #[expect(dead_code, reason = "it is recorded with the call")]
     reason: Option<String>,
 }
 
-/// What a value is.
+/// Type of a value.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum TypeOfValue {
@@ -97,26 +96,26 @@ enum TypeOfValue {
     Array,
 }
 
-/// Which preference is removed.
+/// The preference to remove.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DeleteArguments {
     scope_type: ScopeType,
-    /// Whom it is for; nothing for the system.
+    /// Id of the group, user, project or task; absent for the system.
     scope_id: Option<String>,
-    /// What it is about.
+    /// Key.
     key: String,
-    /// Which version is meant.
+    /// Expected current version.
     expected_version: Option<u64>,
 }
 
-/// For which task.
+/// The task.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EffectiveArguments {
     /// The task.
     task_id: TaskId,
-    /// Whether it is told where each is from.
+    /// True to include the scope of each value.
     include_sources: Option<bool>,
 }
 
@@ -132,15 +131,15 @@ struct Delete(Arc<Wishes>);
 
 struct Effective(Arc<Wishes>);
 
-/// The tools.
+/// Returns the tools.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn tools(wishes: Wishes) -> Tools {
     let wishes = Arc::new(wishes);
     let define = |name, summary, input, effect| {
         let definition = Definition::named(name, Category::Memory, summary, input)?;
-        // What is kept counts for others who work: it is more than looking.
+        // Preferences affect other agents, so changing them is more than a read.
         let action = match effect {
             Effect::ReadOnly => definition.action.clone(),
             _ => ActionType::from(Leaf::DocsWrite),
@@ -271,7 +270,7 @@ fn wish(caller: &Caller, arguments: WriteArguments) -> Result<Wish, Failure> {
     Ok(Wish { scope, key: key(&arguments.key)?, value: arguments.value, value_type })
 }
 
-/// The scope that is named, if the caller may name it.
+/// Parses a scope, if the caller may name it.
 fn scope(caller: &Caller, kind: ScopeType, id: Option<&str>) -> Result<Scope, Failure> {
     let prefix = match kind {
         ScopeType::System => "system",

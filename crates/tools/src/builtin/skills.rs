@@ -1,4 +1,4 @@
-//! `skills.*`: what agents may read on how something is done; read by all, written by those that plan.
+//! `skills.*`: instructions that agents can read; all agents read them, planners write them.
 
 use super::writer::{edit, may_name, may_write};
 use super::{Clock, Tools};
@@ -19,59 +19,59 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Where skills are.
+/// Store of skills.
 #[derive(Clone)]
 pub struct Library {
-    /// All of them.
+    /// The skills.
     pub skills: Skills,
-    /// The time of day.
+    /// Returns the time of day.
     pub clock: Clock,
-    /// Makes an id for a new one.
+    /// Makes the id of a new skill.
     pub new_id: fn() -> String,
 }
 
-/// What `skills.list` takes.
+/// Arguments of `skills.list`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListArguments {
     /// The task that they are for.
     task_id: Option<TaskId>,
-    /// Only those of that scope: `system`, `group:ID`, `user:ID`, `project:ID` or `task:UUID`.
+    /// Only skills of that scope: `system`, `group:ID`, `user:ID`, `project:ID` or `task:UUID`.
     scope: Option<String>,
-    /// So many are passed over.
+    /// Number of entries to skip.
     offset: Option<usize>,
-    /// So many follow at most.
+    /// Maximum number of entries to return.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
 
-/// What `skills.get` takes.
+/// Arguments of `skills.get`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GetArguments {
     /// The task that it is for.
     task_id: Option<TaskId>,
-    /// Its id, or its name: of two with one name the nearer to the task counts.
+    /// Its id or its name; of several with one name, the one in the nearest scope to the task.
     #[schemars(length(min = 1, max = 128))]
     skill_id: String,
 }
 
-/// What `skills.create` takes.
+/// Arguments of `skills.create`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateArguments {
     /// The task that it comes from.
     task_id: Option<TaskId>,
-    /// What it is called.
+    /// Its name.
     #[schemars(length(min = 1, max = 128))]
     name: String,
-    /// The text, as Markdown; 256 KiB at most.
+    /// The text, as Markdown; at most 256 KiB.
     content: String,
-    /// The scope that it is for, one that the caller may name: `task:UUID` of the task, if nothing is said.
+    /// Its scope, one that the caller may name. Default: `task:UUID` of the task.
     scope: Option<String>,
 }
 
-/// What `skills.update` takes.
+/// Arguments of `skills.update`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UpdateArguments {
@@ -80,18 +80,18 @@ struct UpdateArguments {
     /// Its id.
     #[schemars(length(min = 1, max = 128))]
     skill_id: String,
-    /// The text, if that is to be another.
+    /// The new text, if it changes.
     content: Option<String>,
-    /// What it is called, if that is to be otherwise.
+    /// The new name, if it changes.
     #[schemars(length(min = 1, max = 128))]
     name: Option<String>,
-    /// Whom it is for, likewise.
+    /// The new scope, if it changes.
     scope: Option<String>,
-    /// Which version is meant.
+    /// Expected current version.
     expected_version: Option<u64>,
 }
 
-/// What `skills.delete` takes.
+/// Arguments of `skills.delete`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DeleteArguments {
@@ -100,7 +100,7 @@ struct DeleteArguments {
     /// Its id.
     #[schemars(length(min = 1, max = 128))]
     skill_id: String,
-    /// Which version is meant.
+    /// Expected current version.
     expected_version: Option<u64>,
 }
 
@@ -114,17 +114,17 @@ struct Update(Arc<Library>);
 
 struct Delete(Arc<Library>);
 
-/// The tools.
+/// Returns the tools.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn tools(library: Library) -> Tools {
     let library = Arc::new(library);
     let define = |name, summary, input| Definition::named(name, Category::Memory, summary, input);
     let list =
         define("skills.list", "Lists the skills that there are for the task.", schema_of::<ListArguments>())?;
     let get = define("skills.get", "Gives a skill.", schema_of::<GetArguments>())?;
-    // What is kept counts for others who work: it is more than looking.
+    // Skills affect other agents, so changing them is more than a read.
     let planners = |definition: Definition, effect| {
         let action = ActionType::from(Leaf::DocsWrite);
         Definition { scope: ToolScope::Pm, effect, action, ..definition }
@@ -152,7 +152,7 @@ impl TypedTool for List {
     async fn call(&self, caller: &Caller, arguments: ListArguments) -> Answer {
         let only = arguments.scope.as_deref().map(scope).transpose()?;
         let scopes = caller.scopes(arguments.task_id.as_ref());
-        // What a caller may not name is to it as if nothing were there.
+        // A scope that the caller may not name appears empty.
         let named = only.as_ref().filter(|scope| may_name(caller, scope).is_ok());
         let scopes = named.into_iter().fold(scopes, Scopes::with);
         let (kept, of) = (&self.0.skills, &scopes);
@@ -236,7 +236,7 @@ impl TypedTool for Delete {
 // === impl Library ===
 
 impl Library {
-    /// The scopes in which a caller sees a skill: those of the task, and the skill's own if the caller may name that.
+    /// Returns the scopes in which a caller sees a skill: the task's, and the skill's own if the caller may name it.
     async fn seen(&self, caller: &Caller, task: Option<&TaskId>, skill: &str) -> Result<Scopes, Failure> {
         let scopes = caller.scopes(task);
         let Ok(id) = SkillId::parse(skill) else { return Ok(scopes) };
@@ -247,7 +247,7 @@ impl Library {
         })
     }
 
-    /// Whether the caller may write to the scope that this skill is in. One that isn't there is for others to say.
+    /// Checks that the caller may write to the skill's scope. An unknown skill is reported by the operation itself.
     async fn may_change(&self, caller: &Caller, id: &SkillId, scopes: &Scopes) -> Result<(), Failure> {
         let found = self.skills.find(id, scopes).await.map_err(|error| Failure::unreachable(&error))?;
         found.map_or(Ok(()), |(skill, _)| may_write(caller, &skill.scope))

@@ -1,5 +1,5 @@
-//! The web: pages for agents whose jobs may reach it, by the policy and in the record of the job's own web, and what is in pages that
-//! somebody already has.
+//! Web tools: they fetch pages for jobs with web access, under the policy and in the records of the job's own web; and parse
+//! pages that the caller has.
 
 mod failure;
 mod fetch;
@@ -22,13 +22,13 @@ use reader::Reader;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The argument that names what a caller works on.
+/// The argument that names a caller's task.
 const TASK: &str = "task_id";
 
-/// The tools, for those who work on tasks, and to whom the web is served so.
+/// Returns the tools for callers with a task and web access.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn tools(hatch: &Arc<dyn WebHatch>, calls: &Arc<ApiCaller>) -> Tools {
     let search = Definition {
         description: search::DESCRIPTION.to_owned(),
@@ -41,10 +41,10 @@ pub fn tools(hatch: &Arc<dyn WebHatch>, calls: &Arc<ApiCaller>) -> Tools {
     ])
 }
 
-/// The same for those who work on no task. Their names have no dots, which many clients refuse.
+/// Returns the tools for callers without a task. Their names have no dots, which many clients reject.
 ///
 /// # Errors
-/// None in truth: their names are names.
+/// Never: the names are valid.
 pub fn without_tasks(hatch: &Arc<dyn WebHatch>) -> Tools {
     let mut input = schema_of::<fetch::Arguments>();
     if let Some(properties) = input["properties"].as_object_mut() {
@@ -60,7 +60,7 @@ fn request(hatch: &Arc<dyn WebHatch>) -> Result<Arc<dyn Tool>, InvalidToolNameEr
     let definition = Definition {
         description: request::DESCRIPTION.to_owned(),
         action: ActionType::from(Leaf::CommsExternal),
-        // What a server makes of a request is its own affair, also where it is said to be read only.
+        // The effect of a request is up to the server, even if the method is nominally read-only.
         effect: Effect::Destructive,
         within: request::WITHIN,
         ..define("http_request", "Makes a request of a server.", schema_of::<request::Arguments>())?
@@ -76,16 +76,16 @@ fn fetch(name: &str, input: Value, hatch: &Arc<dyn WebHatch>) -> Result<Arc<dyn 
     Ok(tool(definition, fetch::Fetch::new(Arc::clone(hatch), Reader::new())))
 }
 
-/// A tool that reaches out.
+/// Defines a tool that reaches out.
 fn define(name: &str, summary: &str, input: Value) -> Result<Definition, InvalidToolNameError> {
     let definition = Definition::named(name, Category::Web, summary, input)?;
     Ok(Definition { cost: CostTier::Moderate, reaches_out: true, ..definition })
 }
 
-/// What goes nowhere, and is there for whoever has a page already.
+/// Returns the tool that parses a given page, without network access.
 ///
 /// # Errors
-/// None in truth: its name is one.
+/// Never: the name is valid.
 pub fn offline() -> Tools {
     let summary = "Reads HTML: its text, its links, or what it says of itself.";
     let definition =

@@ -1,4 +1,4 @@
-//! Writers of what others read, and the scopes in which a caller may look and write.
+//! Authorship of shared records, and the scopes that a caller may read and write.
 
 use super::Clock;
 use crate::answer::Failure;
@@ -8,21 +8,21 @@ use belljar_contract::scope::{Scope, ScopeKind};
 use belljar_contract::tool::{AgentKind, DomainCode};
 use belljar_store::edit::Edit;
 
-/// Who writes where nobody has a name.
+/// Author name of callers without a name.
 const NOBODY: &str = "planner";
 
-/// An edit of the caller's, now.
+/// Returns an edit by the caller, now.
 ///
 /// # Errors
-/// [`Failure`] when the caller has a name under which nothing can be written.
+/// [`Failure`] when the caller's name is not valid for an author.
 pub fn edit(caller: &Caller, clock: &Clock) -> Result<Edit, Failure> {
     let by = caller.user_id.as_deref().or(caller.actor.as_deref()).unwrap_or(NOBODY);
     let by = UserId::parse(by).map_err(|error| Failure::internal("say who writes", &error))?;
     Ok(Edit { by, at: clock() })
 }
 
-/// Checks that a caller may name a scope, to look at what is kept for it: one that the caller is in. An operator and an agent that plans
-/// work for all users, projects and tasks, unless they are bound to one; an operator for all groups, too.
+/// Checks that a caller may name a scope, to read its records: it must be one of the caller's own. Operators and planners work
+/// for all users, projects and tasks, unless they are bound to one; operators also for all groups.
 pub(super) fn may_name(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
     let works_for_all = matches!(caller.kind, AgentKind::Operator | AgentKind::ProjectManager);
     let is_theirs = |bound: Option<&str>, id: &str| bound.map_or(works_for_all, |bound| bound == id);
@@ -33,7 +33,7 @@ pub(super) fn may_name(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
         }
         Scope::User(id) => is_theirs(caller.user_id.as_deref(), id.as_str()),
         Scope::Project(id) => is_theirs(caller.project_id.as_deref(), id.as_str()),
-        // A task has one id, however it is written.
+        // Task ids are compared in canonical form.
         Scope::Task(id) => is_theirs(caller.task_id.as_ref().map(TaskId::key).as_deref(), &id.key()),
     };
     match may {
@@ -45,7 +45,7 @@ pub(super) fn may_name(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
     }
 }
 
-/// Checks that a caller may write for a scope: what many read is written by an operator, and by no agent.
+/// Checks that a caller may write to a scope: only operators write to groups and the system, which many agents read.
 pub(super) fn may_write(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
     may_name(caller, scope)?;
     match scope.kind() {

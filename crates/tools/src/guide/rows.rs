@@ -1,4 +1,4 @@
-//! The tools of the host, each with an example, its failures and its guide.
+//! The tools of the host, each with its example, its failures and its guide.
 
 use super::{Row, Usage};
 use belljar_contract::tool::DomainCode::{
@@ -6,7 +6,7 @@ use belljar_contract::tool::DomainCode::{
     PermissionDenied, ToolFailed, Unavailable,
 };
 
-/// The guides, by the name of what they are about.
+/// The guides, by name.
 #[rustfmt::skip]
 pub(super) const GUIDES: &[(&str, &str)] = &[
     ("overview", include_str!("../builtin/help/overview.md")),

@@ -1,12 +1,12 @@
-//! Which characters bytes stand for: by their first ones, by what the server says, by what the page says of itself.
+//! Detects the character encoding of a page: by byte order mark, HTTP header, or `meta` element.
 
 use super::media::Kind;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// A page says it within so many bytes.
+/// Number of bytes searched for a `meta` element.
 const LOOKED_AT: usize = 1024;
 
-/// The text. What stands for no character is replaced.
+/// Decodes the text. Invalid sequences are replaced.
 pub(super) fn decoded(content_type: Option<&str>, bytes: &[u8], kind: Kind) -> String {
     let (encoding, begin) = match Encoding::for_bom(bytes) {
         Some(found) => found,
@@ -25,7 +25,7 @@ fn said(content_type: Option<&str>, bytes: &[u8], kind: Kind) -> &'static Encodi
     by_server.or_else(by_page).unwrap_or_else(usual)
 }
 
-/// What a page says of itself: it was read as ASCII to be found, and so it is not in two bytes a character.
+/// Encoding declared by a `meta` element. A page declaring UTF-16 was readable as ASCII, so it is UTF-8.
 fn meta(begin: &[u8]) -> Option<&'static Encoding> {
     let lower = begin.to_ascii_lowercase();
     let mut rest = lower.as_slice();
@@ -41,7 +41,7 @@ fn meta(begin: &[u8]) -> Option<&'static Encoding> {
     None
 }
 
-/// What stands behind `charset=`.
+/// The encoding named after `charset=`.
 fn label(text: &[u8]) -> Option<&'static Encoding> {
     const NAME: &[u8] = b"charset";
     let lower = text.to_ascii_lowercase();
@@ -68,7 +68,7 @@ mod tests {
                 b"<META http-equiv=x content='text/html; charset=koi8-r'>\xf0",
                 "<META http-equiv=x content='text/html; charset=koi8-r'>П",
             ),
-            // The server is believed before the page, and the first bytes before both.
+            // The HTTP header takes precedence over the page, and the byte order mark over both.
             ("text/html; charset=\"utf-8\"", b"<meta charset=koi8-r>\xd0\x9f", "<meta charset=koi8-r>П"),
             ("text/html; charset=koi8-r", b"\xef\xbb\xbf\xd0\x9f", "П"),
             ("text/html", b"\xff\xfea\0b\0", "ab"),
@@ -79,7 +79,7 @@ mod tests {
         for (content_type, bytes, expected) in cases {
             assert_eq!(html(content_type, bytes), expected, "{content_type}");
         }
-        // What would be other markup to others is none here.
+        // UTF-7 is not decoded, so it can't smuggle markup.
         assert_eq!(html("text/html; charset=utf-7", b"+ADw-b+AD4-"), "+ADw-b+AD4-");
     }
 }

@@ -1,4 +1,4 @@
-//! A page in HTML that has been read, and the questions that can be asked about it.
+//! A parsed HTML page and its queries.
 
 use super::links::{self, Links};
 use super::metadata::{self, Metadata};
@@ -8,19 +8,19 @@ use super::{PageText, Part, UnreadableError, WITHIN, cut, one_line, without_invi
 use std::time::Instant;
 use url::Url;
 
-/// A page that has been read.
+/// A parsed HTML page.
 #[derive(Debug)]
 pub struct Html {
     tree: Tree,
 }
 
-/// As much of a title is kept, in characters.
+/// Maximum length of a title, in characters.
 const LONGEST_TITLE: usize = 300;
 
 // === impl Html ===
 
 impl Html {
-    /// Reads one. It takes its time: not for a thread that others wait for.
+    /// Parses a page. This is CPU-bound: don't call it on an async worker thread.
     ///
     /// # Errors
     /// [`UnreadableError::TooMuch`] when it takes too long.
@@ -29,29 +29,29 @@ impl Html {
         Ok(Self { tree })
     }
 
-    /// What people see of it. Addresses are told where it is known where the page was.
+    /// Visible text. Link addresses are included only if the URL of the page is known.
     pub fn text(&self, url: Option<&Url>, (part, most_chars): (Part, usize)) -> PageText {
         let (content, is_long) = cut(without_invisible(&visible::text(&self.tree, url, part)), most_chars);
         PageText { content, title: self.title(), is_truncated: is_long || self.tree.is_cut() }
     }
 
-    /// What it calls itself.
+    /// Title of the page.
     pub fn title(&self) -> Option<String> {
         let title = cut(without_invisible(&one_line(&self.tree.title()?)), LONGEST_TITLE).0;
         Some(title).filter(|title| !title.is_empty())
     }
 
-    /// Where it leads, by the links that people see.
+    /// Visible links.
     pub fn links(&self, base: Option<&Url>) -> Links {
         links::of(&self.tree, base)
     }
 
-    /// What it says of itself, which people don't see.
+    /// Metadata of the head, which is not displayed.
     pub fn metadata(&self, base: Option<&Url>) -> Metadata {
         metadata::of(self, &self.tree, base)
     }
 
-    /// What its addresses are relative to: what it names itself, or where it was.
+    /// Base URL for relative addresses: the `base` element, otherwise the URL of the page.
     pub fn base(&self, url: Option<&Url>) -> Option<Url> {
         let mut named = None;
         self.tree.walk(PAGE, &mut |step| {

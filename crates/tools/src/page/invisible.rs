@@ -1,6 +1,6 @@
-//! Characters that nobody sees, and that say something all the same to whoever reads by the character.
+//! Removes invisible characters, which could hide instructions from human readers.
 
-/// The text without them. Those who need joiners to be spelled well are spelled less well.
+/// The text without invisible characters. Scripts that need joiners are rendered less accurately.
 pub fn without_invisible(text: &str) -> String {
     text.chars().filter(|one| !is_invisible(*one)).collect()
 }
@@ -10,17 +10,17 @@ fn is_invisible(one: char) -> bool {
     is_control
         || matches!(
             one,
-            // The soft hyphen, the joiner of graphemes, and the mark of Arabic letters.
+            // Soft hyphen, combining grapheme joiner, Arabic letter mark.
             '\u{ad}' | '\u{34f}' | '\u{61c}'
-            // Fillers and vowels without a shape.
+            // Fillers and vowels without a glyph.
             | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}'
-            // Selectors of variations.
+            // Variation selectors.
             | '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0f}'
-            // Of no width; marks, embeddings, overrides and isolates of direction.
+            // Zero-width characters; directional marks, embeddings, overrides and isolates.
             | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            // Annotations, musical beams and shorthand.
+            // Interlinear annotations, musical beams, shorthand format controls.
             | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-            // What belongs to nobody, and the tags: a whole alphabet that can't be seen.
+            // Private use characters, and tags: a complete invisible alphabet.
             | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{10ffff}'
         )
 }

@@ -1,4 +1,4 @@
-//! The links of a page, each once. What leads to nothing that could be asked for (`javascript:`, `data:`) is only counted.
+//! Links of a page, without duplicates. Links that can't be fetched (`javascript:`, `data:`) are only counted.
 
 use super::tree::{Element, PAGE, Step, Tree};
 use super::visible::is_seen;
@@ -7,49 +7,49 @@ use serde::Serialize;
 use std::collections::HashMap;
 use url::{ParseError, Url};
 
-/// Where a page leads.
+/// Links of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Links {
-    /// In the order of the page.
+    /// In document order.
     pub links: Vec<Link>,
-    /// How many lead to nothing that could be asked for, or are too long.
+    /// Number of links that can't be fetched or are too long.
     pub left_out: usize,
-    /// Whether there are more.
+    /// True if there are more links.
     pub is_truncated: bool,
 }
 
 /// A link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Link {
-    /// Where it leads: whole, if it is known where the page was.
+    /// Target; absolute if the URL of the page is known.
     pub url: String,
-    /// What is clicked on.
+    /// Link text.
     pub text: String,
-    /// How it is related, as `nofollow`.
+    /// Value of the `rel` attribute, for example `nofollow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rel: Option<String>,
 }
 
-/// Those of a page that have been found.
+/// Links found so far.
 struct Collected<'t> {
     base: Option<&'t Url>,
     links: Links,
-    /// Where each address stands among them.
+    /// Index of each address in `links`.
     places: HashMap<String, usize>,
     bytes: usize,
 }
 
 const MOST_LINKS: usize = 1_000;
 
-/// So many bytes are told at most, of addresses and texts together.
+/// Maximum total size of addresses and texts, in bytes.
 const MOST_BYTES: usize = 256 << 10;
 
-/// An address, in bytes; a text and what is said of how it is related, in characters.
+/// Maximum length of an address in bytes, and of a text and a `rel` value in characters.
 const LONGEST_URL: usize = 2_000;
 const LONGEST_TEXT: usize = 300;
 const LONGEST_REL: usize = 100;
 
-/// The links that people see, in the order of the page.
+/// Visible links, in document order.
 pub(super) fn of(tree: &Tree, base: Option<&Url>) -> Links {
     let links = Links { is_truncated: tree.is_cut(), ..Links::default() };
     let mut collected = Collected { base, links, places: HashMap::new(), bytes: 0 };
@@ -62,7 +62,7 @@ pub(super) fn of(tree: &Tree, base: Option<&Url>) -> Links {
                 }
             }
             Step::Enter(_, element) if !is_seen(element) => return false,
-            // Of one within another each has its own; it takes a page that was put together by no parser to have any.
+            // Each nested link has its own text. Nested links exist only in pages that were not built by a parser.
             Step::Enter(number, element) if element.name() == "a" => open = Some((number, String::new())),
             Step::Enter(..) => {}
             Step::Leave(number, element) => {
@@ -81,7 +81,7 @@ pub(super) fn of(tree: &Tree, base: Option<&Url>) -> Links {
 impl Collected<'_> {
     fn take(&mut self, element: &Element, said: &str) {
         let Some(href) = element.attribute("href").map(str::trim) else { return };
-        // It leads to where one is.
+        // The link refers to the page itself.
         if href.is_empty() || href.starts_with('#') {
             return;
         }
@@ -91,7 +91,7 @@ impl Collected<'_> {
         };
         let text = cut(without_invisible(&one_line(said)), LONGEST_TEXT).0;
         if let Some(known) = self.places.get(&url).and_then(|place| self.links.links.get_mut(*place)) {
-            // Of a picture and a text that lead to one place the text says more.
+            // Of a picture and a text with the same target, the text is kept.
             if known.text.is_empty() {
                 self.bytes += text.len();
                 known.text = text;
@@ -110,7 +110,7 @@ impl Collected<'_> {
         self.links.links.push(Link { url, text, rel });
     }
 
-    /// Where it leads. Read as browsers do, by which what only looks like another scheme is none.
+    /// Resolves the target the way browsers do, so that disguised schemes are recognized.
     fn address(&self, href: &str) -> Option<String> {
         let url = match self.base {
             Some(base) => base.join(href),

@@ -1,15 +1,15 @@
-//! Which types are text.
+//! Detects content types that are text.
 
-/// How something is read.
+/// Method of reading content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// For what can be seen of it.
+    /// HTML, of which only the visible text is read.
     Html,
-    /// As it is.
+    /// Plain text.
     Plain,
 }
 
-/// Text under another name than `text/…`.
+/// Text types outside of `text/…`.
 const PLAIN: [&str; 14] = [
     "application/ecmascript",
     "application/graphql",
@@ -27,13 +27,13 @@ const PLAIN: [&str; 14] = [
     "application/yaml",
 ];
 
-/// So much is looked at to see what something is.
+/// Number of bytes inspected to detect the type.
 const LOOKED_AT: usize = 1024;
 
-/// A type as it is told, if there is one.
+/// Maximum length of a content type in messages.
 const LONGEST_TOLD: usize = 100;
 
-/// How it is read; nothing if it isn't text.
+/// Method of reading the content; `None` if it isn't text.
 pub(super) fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<Kind> {
     let essence = content_type.map(essence).unwrap_or_default();
     let kind = match essence.as_str() {
@@ -44,14 +44,14 @@ pub(super) fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<Kind> {
         text if PLAIN.contains(&text) => Kind::Plain,
         _ => return None,
     };
-    // No text has that, but in two or four bytes a character, which it says by its first two.
+    // Text doesn't contain NUL bytes, except UTF-16, which is recognized by its byte order mark or declared type.
     let begin = &bytes[..bytes.len().min(LOOKED_AT)];
     let is_wide = begin.starts_with(&[0xff, 0xfe]) || begin.starts_with(&[0xfe, 0xff]);
     let says_wide = content_type.is_some_and(|text| text.to_ascii_lowercase().contains("utf-16"));
     (is_wide || says_wide || !begin.contains(&0)).then_some(kind)
 }
 
-/// The type for whoever is told that it isn't text.
+/// The content type for error messages.
 pub(super) fn told(content_type: Option<&str>) -> String {
     let essence = content_type.map(essence).unwrap_or_default();
     match essence.as_str() {

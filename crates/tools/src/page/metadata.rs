@@ -1,4 +1,4 @@
-//! What a page says of itself in its head: for programs, and not seen by people.
+//! Metadata in the head of a page, which is not displayed.
 
 use super::html::Html;
 use super::tree::{Element, PAGE, Step, Tree};
@@ -8,34 +8,34 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use url::Url;
 
-/// What a page says of itself.
+/// Metadata of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Metadata {
-    /// What it calls itself.
+    /// Title.
     pub title: Option<String>,
-    /// What it is about.
+    /// Description.
     pub description: Option<String>,
-    /// Its language, as `en`.
+    /// Language, for example `en`.
     pub language: Option<String>,
-    /// Where it says to be.
+    /// Canonical URL declared by the page.
     pub canonical: Option<String>,
-    /// `author`, `keywords`, `robots` and `generator`, as far as there are any.
+    /// `author`, `keywords`, `robots` and `generator`, if present.
     pub named: BTreeMap<String, String>,
-    /// `OpenGraph`: `og:…`, `article:…` and the like, the first of each.
+    /// `OpenGraph` properties (`og:…`, `article:…` and the like), the first of each.
     pub open_graph: BTreeMap<String, String>,
-    /// `twitter:…`, the first of each.
+    /// `twitter:…` properties, the first of each.
     pub twitter: BTreeMap<String, String>,
-    /// The types of what it describes by JSON-LD.
+    /// Types of the JSON-LD objects.
     pub json_ld_types: Vec<String>,
-    /// Whether there is more.
+    /// True if there is more metadata.
     #[serde(rename = "truncated")]
     pub is_truncated: bool,
 }
 
-/// So many of a kind.
+/// Maximum number of values of a kind.
 const MOST_VALUES: usize = 64;
 
-/// A name and a value, in characters; an address, in bytes.
+/// Maximum length of a name and a value in characters, and of an address in bytes.
 const LONGEST_NAME: usize = 64;
 const LONGEST_VALUE: usize = 1_000;
 const LONGEST_URL: usize = 2_000;
@@ -44,10 +44,10 @@ const NAMED: [&str; 4] = ["author", "generator", "keywords", "robots"];
 const OPEN_GRAPH: [&str; 7] = ["og:", "article:", "book:", "music:", "product:", "profile:", "video:"];
 const TWITTER: [&str; 1] = ["twitter:"];
 
-/// The type of scripts that are data.
+/// MIME type of JSON-LD scripts.
 const JSON_LD: &str = "application/ld+json";
 
-/// All that it says.
+/// Collects the metadata of a page.
 pub(super) fn of(page: &Html, tree: &Tree, base: Option<&Url>) -> Metadata {
     let mut found = Metadata { title: page.title(), is_truncated: tree.is_cut(), ..Metadata::default() };
     let mut data: Option<String> = None;
@@ -69,7 +69,7 @@ pub(super) fn of(page: &Html, tree: &Tree, base: Option<&Url>) -> Metadata {
             },
             Step::Leave(_, element) => {
                 let read = data.take_if(|_| element.name() == "script");
-                // What can't be read says nothing.
+                // Invalid JSON is ignored.
                 if let Some(read) = read.and_then(|data| serde_json::from_str(&data).ok()) {
                     found.types(&read);
                 }
@@ -104,7 +104,7 @@ fn said(text: &str) -> Option<String> {
     Some(said).filter(|said| !said.is_empty())
 }
 
-/// The first one counts.
+/// Sets a value unless it is already set.
 fn put(place: &mut Option<String>, text: Option<&str>) {
     if place.is_none() {
         *place = text.and_then(said);
@@ -134,7 +134,7 @@ impl Metadata {
         values.insert(name, value);
     }
 
-    /// Those of data and of what is in it. It is no deeper than its parser lets it be.
+    /// Collects the types of JSON-LD data recursively. The parser limits the depth.
     fn types(&mut self, data: &Value) {
         match data {
             Value::Array(all) => all.iter().for_each(|one| self.types(one)),

@@ -1,24 +1,24 @@
-//! Text in lines and paragraphs, from pieces of a page.
+//! Builds lines and paragraphs from pieces of a page.
 
-/// Text that is written piece by piece. White space is one space, until lines are told to end.
+/// Text built piece by piece. White space is collapsed to one space within a line.
 #[derive(Debug, Default)]
 pub(super) struct Prose {
     text: String,
-    /// Something stands on the line, and a space was after it.
+    /// True if the current line has text followed by white space.
     is_apart: bool,
-    /// How many lines end before what comes next.
+    /// Number of line ends before the next text.
     ends: usize,
-    /// What the next line begins with.
+    /// Prefix of the next line.
     begin: String,
 }
 
-/// Never more than one empty line.
+/// Maximum number of consecutive line ends, that is one empty line.
 const MOST_ENDS: usize = 2;
 
 // === impl Prose ===
 
 impl Prose {
-    /// Text whose white space means nothing.
+    /// Appends text and collapses its white space.
     pub(super) fn text(&mut self, text: &str) {
         let mut words = text.split_whitespace();
         let Some(first) = words.next() else {
@@ -34,7 +34,7 @@ impl Prose {
         self.is_apart = text.ends_with(char::is_whitespace);
     }
 
-    /// Text that stands as it is.
+    /// Appends preformatted text.
     pub(super) fn preformatted(&mut self, text: &str) {
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
@@ -48,19 +48,19 @@ impl Prose {
         }
     }
 
-    /// What comes next stands on another line, so many lines further down.
+    /// The next text starts on a new line, the given number of lines below.
     pub(super) fn end_line(&mut self, lines: usize) {
         self.is_apart = false;
         self.ends = self.ends.max(lines.min(MOST_ENDS));
     }
 
-    /// The next line begins with that.
+    /// The next line starts with the given prefix.
     pub(super) fn begin_line(&mut self, with: &str) {
         self.end_line(1);
         with.clone_into(&mut self.begin);
     }
 
-    /// All of it.
+    /// Returns the text.
     pub(super) fn finish(self) -> String {
         let mut text = self.text;
         text.truncate(text.trim_end().len());
@@ -76,7 +76,7 @@ impl Prose {
         self.text.push_str(word);
     }
 
-    /// Ends the lines that are to end, and begins the next one.
+    /// Writes pending line ends, and starts the next line.
     fn open(&mut self) {
         if !self.text.is_empty() {
             self.text.extend(std::iter::repeat_n('\n', self.ends));

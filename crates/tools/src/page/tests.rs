@@ -1,4 +1,4 @@
-//! What is left of pages that say more than is seen of them.
+//! Tests for hidden text in pages.
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn what_people_do_not_see_is_not_read() {
         assert!(!text.contains("IGNORE"), "{begin}: {text}");
         assert!(text.starts_with("before") && text.ends_with("after"), "{begin}: {text}");
     }
-    // The control: what is seen is read, also if it says the same; and what only looks like hiding.
+    // Control: visible text is kept, even with the same wording, and so is text that only looks hidden.
     for (begin, end) in [
         ("<p>", "</p>"),
         ("<p style='color:red;font-size:12px;left:-5px'>", "</p>"),
@@ -122,7 +122,7 @@ fn an_article_is_read_without_what_is_around_it() {
         assert!(!auto.contains(around), "{auto}");
         assert!(all(&page(&long)).contains(around));
     }
-    // A short one may not be what the page is about.
+    // A short article may not be the main content of the page.
     assert!(read_as(&page("short"), Part::Auto).content.contains("MENU"));
     assert!(!read_as(&page("short"), Part::Article).content.contains("MENU"));
     assert_eq!(read_as("<nav>MENU</nav><p>text", Part::Article).content, "text");

@@ -1,7 +1,7 @@
-//! A page as a tree, as browsers make it. The one place that knows the library for it.
+//! A page as a tree, parsed like browsers do. The only module that depends on the parser library.
 //!
-//! What nobody looks for is not kept: comments, templates, attributes without a meaning here. A page of more elements than [`MOST_NODES`]
-//! is cut there: some copy themselves, and a few bytes would be all memory that there is.
+//! Comments, templates and unused attributes are not kept. A page with more than [`MOST_NODES`] nodes is cut off, because some
+//! elements are duplicated by the parser and a few bytes could exhaust memory.
 
 mod sink;
 
@@ -10,14 +10,14 @@ use html5ever::{LocalName, ParseOpts, parse_document};
 use sink::Sink;
 use std::time::Instant;
 
-/// The tree of a page.
+/// Tree of a page.
 #[derive(Debug)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
     is_cut: bool,
 }
 
-/// What is in it: an element, or text.
+/// Content of a node: an element or text.
 #[derive(Debug)]
 pub(super) struct Node {
     parent: Option<usize>,
@@ -30,13 +30,13 @@ pub(super) struct Node {
 
 #[derive(Debug)]
 pub(super) enum Content {
-    /// The page itself.
+    /// The document itself.
     Page,
     Element(Element),
     Text(String),
 }
 
-/// An element, with those of its attributes that are kept.
+/// An element, with the kept attributes.
 #[derive(Debug)]
 pub(super) struct Element {
     name: LocalName,
@@ -47,22 +47,22 @@ pub(super) struct Element {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step<'t> {
     Text(&'t str),
-    /// An element, by its number, is begun.
+    /// Start of an element, with its index.
     Enter(usize, &'t Element),
-    /// It is over.
+    /// End of an element.
     Leave(usize, &'t Element),
 }
 
-/// So many elements and pieces of text.
+/// Maximum number of elements and text nodes.
 pub(super) const MOST_NODES: usize = 200_000;
 
-/// The number of the page itself.
+/// Index of the document node.
 pub(super) const PAGE: usize = 0;
 
-/// The attributes that are kept of any element.
+/// Attributes kept for any element.
 const KEPT: [&str; 5] = ["aria-hidden", "hidden", "href", "role", "style"];
 
-/// Those that are kept of one: of each would be much, since some elements copy themselves.
+/// Attributes kept for particular elements. Keeping them for all would use too much memory, as some elements are duplicated.
 const KEPT_OF: [(&str, &str); 7] = [
     ("a", "rel"),
     ("html", "lang"),
@@ -73,13 +73,13 @@ const KEPT_OF: [(&str, &str); 7] = [
     ("script", "type"),
 ];
 
-/// As much of an attribute.
+/// Maximum length of an attribute.
 const LONGEST_ATTRIBUTE: usize = 2 << 10;
 
-/// It is looked at the clock after so many bytes.
+/// The time limit is checked after this number of bytes.
 const PIECE_BYTES: usize = 512;
 
-/// The tree of a page; nothing if it isn't read until then.
+/// Parses a page; `None` if the deadline passes.
 pub(super) fn parse(text: &str, until: Instant) -> Option<Tree> {
     let mut parser = parse_document(Sink::default(), ParseOpts::default());
     let mut rest = text;
@@ -97,12 +97,12 @@ pub(super) fn parse(text: &str, until: Instant) -> Option<Tree> {
 // === impl Tree ===
 
 impl Tree {
-    /// Whether there was more than is kept.
+    /// True if nodes were cut off.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// What the page calls itself.
+    /// Title of the page.
     pub(super) fn title(&self) -> Option<String> {
         let mut found = None;
         self.walk(PAGE, &mut |step| {
@@ -124,8 +124,8 @@ impl Tree {
         Some(title)
     }
 
-    /// Goes through it from there on, in the order of the page. What is below an element is passed over if the visitor doesn't want
-    /// it. However deep it is, this takes no more of the stack.
+    /// Walks the tree from a node in document order. Descendants of an element are skipped if the visitor returns false. Uses
+    /// constant stack space.
     pub(super) fn walk<'t>(&'t self, from: usize, visit: &mut impl FnMut(Step<'t>) -> bool) {
         let mut at = from;
         loop {
@@ -142,7 +142,7 @@ impl Tree {
             if is_wanted {
                 self.leave(at, visit);
             }
-            // Up to where there is something beside it.
+            // Go up to the next node with a sibling.
             loop {
                 let Some(node) = self.nodes.get(at).filter(|_| at != from) else { return };
                 if let Some(next) = node.next {
@@ -170,7 +170,7 @@ impl Element {
         &self.name
     }
 
-    /// The value of an attribute that is kept.
+    /// Value of a kept attribute.
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(own, _)| &**own == name).map(|(_, value)| value.as_str())
     }

@@ -1,21 +1,21 @@
-//! What can be seen of a page, as lines of text.
+//! Extracts the visible text of a page.
 
 use super::Part;
 use super::prose::Prose;
 use super::tree::{Element, PAGE, Step, Tree};
 use url::Url;
 
-/// Elements of which nothing is text of the page: programs, styles, drawings, other pages, and what is filled in.
+/// Elements without visible text: scripts, styles, drawings, embedded pages, and form controls.
 const UNSEEN: [&str; 26] = [
     "applet", "area", "audio", "base", "button", "canvas", "datalist", "embed", "frame", "frameset", "head",
     "iframe", "input", "link", "math", "meta", "noembed", "noframes", "noscript", "object", "script",
     "select", "style", "svg", "template", "textarea",
 ];
 
-/// What leads elsewhere.
+/// Elements that surround the main content.
 const AROUND: [&str; 3] = ["aside", "footer", "nav"];
 
-/// Elements that stand on lines of their own, and how many lines further down.
+/// Block elements, and the number of line ends around them.
 const BLOCKS: [(&str, usize); 33] = [
     ("address", 1),
     ("article", 2),
@@ -52,7 +52,7 @@ const BLOCKS: [(&str, usize); 33] = [
     ("ul", 1),
 ];
 
-/// What lines of some begin with.
+/// Line prefixes by element.
 const BEGINS: [(&str, &str); 7] = [
     ("li", "- "),
     ("h1", "# "),
@@ -63,13 +63,13 @@ const BEGINS: [(&str, &str); 7] = [
     ("h6", "###### "),
 ];
 
-/// An article is as long at least, in bytes, for the rest of its page to be left out unasked.
+/// Minimum length of an article, in bytes, to omit the rest of its page by default.
 const SHORTEST_ARTICLE: usize = 200;
 
-/// An address that is told, in bytes.
+/// Maximum length of a link address in the text, in bytes.
 const LONGEST_ADDRESS: usize = 500;
 
-/// What can be seen of that part of a page. Where it is not known where the page was, addresses are left out.
+/// Visible text of a part of a page. Without the URL of the page, link addresses are omitted.
 pub(super) fn text(tree: &Tree, url: Option<&Url>, part: Part) -> String {
     let article = match part {
         Part::FullText => None,
@@ -86,12 +86,12 @@ pub(super) fn text(tree: &Tree, url: Option<&Url>, part: Part) -> String {
     }
 }
 
-/// The same of all of it, without addresses.
+/// Visible text of the whole page, without link addresses.
 pub(super) fn bare(tree: &Tree) -> String {
     written(tree, None, PAGE, false)
 }
 
-/// The longest of those elements that say to be what a page is about, and how long it is.
+/// The longest main or article element, and its length.
 fn article(tree: &Tree) -> Option<(usize, usize)> {
     let mut open: Vec<(usize, usize)> = Vec::new();
     let (mut longest, mut length) = (None, 0);
@@ -177,7 +177,7 @@ fn around(prose: &mut Prose, element: &Element) {
     }
 }
 
-/// Where it leads, if that is a page and another one.
+/// Target of a link, if it is another page.
 fn address(element: &Element, url: &Url) -> Option<String> {
     let text = element.attribute("href").map(str::trim).filter(|text| !text.starts_with('#'))?;
     let to = url.join(text).ok()?;
@@ -185,7 +185,7 @@ fn address(element: &Element, url: &Url) -> Option<String> {
     is_page.then(|| to.into())
 }
 
-/// Whether people see it, as far as it says so itself.
+/// True unless attributes of the element hide it.
 pub(super) fn is_seen(element: &Element) -> bool {
     let is_said = |name: &str, value: &str| {
         element.attribute(name).is_some_and(|own| own.trim().eq_ignore_ascii_case(value))
@@ -196,7 +196,7 @@ pub(super) fn is_seen(element: &Element) -> bool {
         && !element.attribute("style").is_some_and(hides)
 }
 
-/// Whether a style hides what it is of: not there, without size or colour, or where nobody looks.
+/// True if a style hides its element: not displayed, without size or colour, or off-screen.
 fn hides(style: &str) -> bool {
     style.to_ascii_lowercase().split(';').filter_map(|one| one.split_once(':')).any(|(name, value)| {
         let value = value.replace("!important", "");

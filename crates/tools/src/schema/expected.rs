@@ -1,14 +1,14 @@
-//! Says in words what a value should be, where the library would repeat a regular expression or a schema.
+//! Describes the expected form of a value, instead of the library's message with a regular expression or a schema.
 
 use crate::definition::EXPECTED_MARK;
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-/// Forms that a schema names by its `format`.
+/// Descriptions of the values of `format`.
 const FORMATS: [(&str, &str); 1] = [("uuid", "a UUID such as 0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e")];
 
-/// Describes a mistake without the value, which may be secret and long.
+/// Describes a mistake without the value, which may be secret or long.
 pub(super) fn described(schema: &Value, error: &ValidationError<'_>) -> String {
     match error.kind() {
         ValidationErrorKind::Pattern { .. }
@@ -18,7 +18,7 @@ pub(super) fn described(schema: &Value, error: &ValidationError<'_>) -> String {
     }
 }
 
-/// What a schema says of the form that one of its keywords holds values to.
+/// Describes the form required by a keyword.
 fn in_words(schema: &Value, keyword: &str) -> String {
     let said = |name: &str| said_of(schema, keyword, name);
     let known =
@@ -31,7 +31,7 @@ fn in_words(schema: &Value, keyword: &str) -> String {
     }
 }
 
-/// The text of a member beside or below a keyword, which is given by its place in the schema.
+/// Text of a member beside or below a keyword, given its JSON pointer.
 fn said_of<'s>(schema: &'s Value, keyword: &str, name: &str) -> Option<&'s str> {
     let holder = keyword.rsplit_once('/').map_or("", |(holder, _)| holder);
     let places = [keyword, holder].map(|place| schema.pointer(place));

@@ -1,7 +1,7 @@
-//! A schema as the graph of its subschemas, judged before anything is compiled from it.
+//! Graph of the subschemas of a schema, checked before anything is compiled.
 //!
-//! A few lines of schema can ask for more work than there is time: `$ref`s that double at each level, chains of them that are applied
-//! anew to each value. What one value takes is known from the graph alone; what the values of one call take, [`super::work`] counts.
+//! A few lines of schema can cause an excessive amount of work: `$ref`s that double at each level, or chains of them that apply
+//! to each value again. The work per value is computed from the graph alone; [`super::work`] computes the work per call.
 
 use super::InvalidSchemaError as Invalid;
 use super::patterns::Patterns;
@@ -9,40 +9,40 @@ use super::subschemas::{Target, each, own_work};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
 
-/// The subschemas that a schema can come to apply. The first is the schema itself.
+/// All reachable subschemas. The first one is the schema itself.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
-    /// What its patterns compile to at most, in bytes.
+    /// Upper bound for the size of the compiled patterns, in bytes.
     pub(super) pattern_bytes: usize,
 }
 
 /// A subschema.
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    /// The subschemas that it applies, by index.
+    /// The subschemas it applies, by index.
     pub(super) applied: Vec<(Target, usize)>,
-    /// The members that it names in `properties`.
+    /// Members named in `properties`.
     pub(super) named: BTreeSet<String>,
-    /// What a look at one value takes, without that of what it applies.
+    /// Work per value, without applied subschemas.
     pub(super) own_work: u64,
-    /// What its pattern takes for each portion of a text.
+    /// Work of its pattern per portion of text.
     pub(super) pattern_work: u64,
-    /// What its patterns of names take for each portion of the names.
+    /// Work of its name patterns per portion of member names.
     pub(super) name_work: u64,
-    /// Whether all items have to be compared with each other.
+    /// True if all items must be compared with each other.
     pub(super) is_unique: bool,
-    /// How often what it applies in place is looked at again for what has not been looked at.
+    /// Number of times that subschemas applied in place are evaluated again to find unevaluated members or items.
     pub(super) again: u64,
 }
 
-/// The most work that a schema may ask for per value.
+/// Maximum work of a schema per value.
 const MOST_WORK: u64 = 10_000;
 
-/// The longest chain of subschemas that are applied to one value.
+/// Maximum length of a chain of subschemas applied to one value.
 const LONGEST_CHAIN: u64 = 64;
 
-/// Keywords by which a name comes to mean another place, or a word of a schema something else.
+/// Keywords that change the meaning of a reference or of other keywords.
 const RENAMING: [&str; 8] = [
     "$id",
     "$schema",
@@ -57,10 +57,10 @@ const RENAMING: [&str; 8] = [
 // === impl Graph ===
 
 impl Graph {
-    /// Reads a schema and judges it.
+    /// Parses and checks a schema.
     ///
     /// # Errors
-    /// [`Invalid`] when it names what is not in it, or asks for more work than is done.
+    /// [`Invalid`] for references out of the schema, or too much work.
     pub(super) fn of(schema: &Value) -> Result<Self, Invalid> {
         renames_nothing(schema)?;
         let mut reader = Reader {
@@ -82,7 +82,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Finds out what each subschema takes per value.
+    /// Computes the work of each subschema per value.
     fn judge(&mut self) -> Result<(), Invalid> {
         let mut judged = vec![Judged::Not; self.nodes.len()];
         let mut of_unevaluated = 0_u64;
@@ -94,7 +94,7 @@ impl Graph {
                 .iter()
                 .any(|(target, _)| matches!(target, Target::UnevaluatedMembers | Target::UnevaluatedItems));
             if has_unevaluated {
-                // Each has a compiled copy of what it applies in place.
+                // Each one has a compiled copy of its subschemas applied in place.
                 of_unevaluated += weight.work;
                 if of_unevaluated > MOST_WORK {
                     return Err(Invalid::Work { most: MOST_WORK });
@@ -104,7 +104,8 @@ impl Graph {
         Ok(())
     }
 
-    /// The work and the longest chain in place, each subschema weighed once. `depth` subschemas led here.
+    /// Work and longest chain in place, each subschema computed once. `depth` is the number of subschemas on the path to this
+    /// one.
     fn weigh(&mut self, index: usize, judged: &mut [Judged], depth: u64) -> Result<Weight, Invalid> {
         match judged[index] {
             Judged::Done(weight) => return Ok(weight),
@@ -128,7 +129,7 @@ impl Graph {
             }
         }
         if again > 1 {
-            // What has been looked at is found out by looking again, at each level of what is in place.
+            // Unevaluated members are found by evaluating again, at each level applied in place.
             again += weight.chain;
         }
         let node = &mut self.nodes[index];
@@ -145,7 +146,7 @@ impl Graph {
     }
 }
 
-/// How far a subschema has been judged.
+/// State of a subschema during the computation.
 #[derive(Clone, Copy)]
 enum Judged {
     Not,
@@ -153,14 +154,14 @@ enum Judged {
     Done(Weight),
 }
 
-/// What a subschema takes per value.
+/// Work of a subschema per value.
 #[derive(Clone, Copy)]
 struct Weight {
     work: u64,
     chain: u64,
 }
 
-/// Finds subschemas and numbers them.
+/// Finds and numbers subschemas.
 struct Reader<'v> {
     root: &'v Value,
     found: HashMap<*const Value, usize>,
@@ -171,7 +172,7 @@ struct Reader<'v> {
 // === impl Reader ===
 
 impl<'v> Reader<'v> {
-    /// The number of a subschema.
+    /// Index of a subschema.
     fn number(&mut self, schema: &'v Value) -> usize {
         let next = self.waiting.len();
         *self.found.entry(std::ptr::from_ref(schema)).or_insert_with(|| {
@@ -208,7 +209,8 @@ impl<'v> Reader<'v> {
         })
     }
 
-    /// What a `$ref` names: `#`, or a JSON pointer after it. Nothing is decoded, so that no other reader understands it otherwise.
+    /// Target of a `$ref`: `#`, optionally followed by a JSON pointer. Nothing is decoded, so that the library can't read it
+    /// differently.
     fn find(&self, reference: &Value) -> Result<&'v Value, Invalid> {
         let text = reference.as_str().unwrap_or_default();
         let pointer = text.strip_prefix('#').filter(|rest| !rest.contains('%'));
@@ -217,12 +219,12 @@ impl<'v> Reader<'v> {
     }
 }
 
-/// Refuses a schema in which `$ref` could mean another place than it says.
+/// Rejects a schema in which the target of `$ref` could be changed by other keywords.
 fn renames_nothing(schema: &Value) -> Result<(), Invalid> {
     match schema {
         Value::Object(members) => {
             let renaming = RENAMING.iter().find(|keyword| {
-                // An object is the schema of a property of that name.
+                // An object is the schema of a property with that name.
                 members.get(**keyword).is_some_and(|value| !value.is_object() || **keyword == "$vocabulary")
             });
             match renaming {

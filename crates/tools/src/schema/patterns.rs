@@ -1,39 +1,39 @@
-//! The regular expressions of a schema: few, of bounded size, and known by what a match takes.
+//! Regular expressions of a schema: limited in number and size, and with a known matching cost.
 //!
-//! All are matched in time proportional to the text. How much that is for a byte depends on the size that an expression compiles to, so
-//! large ones may look at less text.
+//! All patterns match in time proportional to the length of the text. The cost per byte depends on the compiled size, so large
+//! patterns may match less text.
 
 use super::InvalidSchemaError as Invalid;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The most patterns that a schema may have, and the longest of them, in bytes.
+/// Maximum number of patterns, and maximum length of a pattern in bytes.
 const MOST: usize = 64;
 const LONGEST: usize = 1 << 10;
 
-/// Patterns by what they compile to, in bytes as the library counts them, with the work of a match for each [`PORTION`] of the text, at
-/// worst. The last are the largest.
+/// Size classes of compiled patterns: size in bytes as counted by the library, and work per [`PORTION`] of text in the worst
+/// case. The largest class is last.
 const SIZES: [Size; 3] = [
     Size { bytes: 4 << 10, work: 4 },
     Size { bytes: 32 << 10, work: 128 },
     Size { bytes: 512 << 10, work: 2_048 },
 ];
 
-/// Bytes of a text.
+/// Bytes of a portion of text.
 const PORTION: u64 = 16;
 
-/// What a pattern may keep of its matches to be faster, in bytes.
+/// Maximum size of the lazy DFA cache of a pattern, in bytes.
 const LARGEST_CACHE: usize = 64 << 10;
 
-/// A size of patterns.
+/// A size class.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     bytes: usize,
     work: u64,
 }
 
-/// The patterns of a schema, each with its size.
+/// The patterns of a schema with their size classes.
 #[derive(Debug, Default)]
 pub(super) struct Patterns<'v> {
     all: BTreeMap<&'v str, Size>,
@@ -42,7 +42,7 @@ pub(super) struct Patterns<'v> {
 // === impl Patterns ===
 
 impl<'v> Patterns<'v> {
-    /// The work of a match of that pattern for each portion of a text.
+    /// Work of matching a pattern per portion of text.
     pub(super) fn work_of(&mut self, pattern: &'v str) -> Result<u64, Invalid> {
         if let Some(size) = self.all.get(pattern) {
             return Ok(size.work);
@@ -60,18 +60,18 @@ impl<'v> Patterns<'v> {
         Ok(size.work)
     }
 
-    /// What all of them compile to at most, in bytes.
+    /// Upper bound for the compiled size of all patterns, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.all.values().map(|size| size.bytes).sum()
     }
 }
 
-/// The work of matching a text of so many bytes against patterns of that work.
+/// Work of matching a text of the given length, with the given work per portion.
 pub(super) const fn work(of_portion: u64, bytes: usize) -> u64 {
     (of_portion * bytes as u64).div_ceil(PORTION)
 }
 
-/// Compiles a schema whose patterns have been looked at.
+/// Compiles a schema whose patterns have been checked.
 pub(super) fn compile(schema: &Value) -> Result<Validator, Invalid> {
     build(schema, SIZES[SIZES.len() - 1].bytes)
 }

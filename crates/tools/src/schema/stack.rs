@@ -1,16 +1,16 @@
-//! A stack that is deep enough for what recurses over a schema's subschemas.
+//! Runs recursive functions on a sufficiently large stack.
 
 use std::io;
 use std::thread;
 
-/// So many subschemas nest no deeper than any thread's stack holds.
+/// Number of nested subschemas that fit on the stack of any thread.
 const FEW: usize = 100;
 
-/// Enough for the deepest nesting that a schema may have, in bytes: the library compiles at most nine references within each other, each
-/// with a text of at most 128 levels, and takes less than 10 KiB for a level.
+/// Stack size for the deepest possible nesting, in bytes: the library compiles at most nine nested references, each with at most
+/// 128 levels, and uses less than 10 KiB per level.
 const DEEP_BYTES: usize = 64 << 20;
 
-/// Does something that recurses over so many subschemas where the stack is deep enough for it.
+/// Runs a function that recurses over the given number of subschemas on a sufficiently large stack.
 pub(super) fn enough_for<T: Send>(subschemas: usize, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     if subschemas <= FEW {
         return Ok(work());

@@ -1,45 +1,45 @@
-//! Which subschemas a schema applies, and to what of an instance.
+//! Enumerates the subschemas of a schema, and the parts of an instance they apply to.
 
 use serde_json::{Map, Value};
 
-/// What a subschema is applied to.
+/// Part of an instance that a subschema applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     /// The value itself.
     Value,
-    /// The value itself, a second time to say what is wrong with it.
+    /// The value itself again, to report mistakes.
     ValueAgain,
-    /// The member of that name.
+    /// The member with that name.
     Member(String),
-    /// Members whose names match a pattern: any of them.
+    /// Members whose names match a pattern: any member.
     AnyMember,
-    /// Members that `properties` doesn't name.
+    /// Members not named in `properties`.
     OtherMembers,
-    /// Members that no subschema has looked at: whether one has takes looking again.
+    /// Members that no other subschema has evaluated. Finding them takes another evaluation.
     UnevaluatedMembers,
     /// The names of the members.
     Names,
-    /// The item of that index.
+    /// The item with that index.
     Item(usize),
     /// The items from that index on.
     ItemsFrom(usize),
-    /// Any item, a second time to count those that match.
+    /// Any item, evaluated a second time to count matches.
     AnyItem,
-    /// Items that no subschema has looked at.
+    /// Items that no other subschema has evaluated.
     UnevaluatedItems,
 }
 
 // === impl Target ===
 
 impl Target {
-    /// Returns true if the subschema consumes nothing of the instance.
+    /// Returns true if the subschema applies to the same value.
     pub(super) const fn is_in_place(&self) -> bool {
         matches!(self, Self::Value | Self::ValueAgain)
     }
 }
 
-/// Calls `found` for each subschema that `schema` applies, but for that of `$ref`. Keywords of older drafts count, too: at worst, a
-/// schema is taken for a more expensive one.
+/// Calls `found` for each subschema applied by `schema`, except `$ref`. Keywords of older drafts count too, so the work may be
+/// overestimated.
 pub(super) fn each<'v>(schema: &'v Map<String, Value>, mut found: impl FnMut(Target, &'v Value)) {
     let prefix = ["prefixItems", "items"].iter().filter_map(|name| schema.get(*name)?.as_array());
     let prefix = prefix.map(Vec::len).max().unwrap_or_default();
@@ -74,7 +74,7 @@ pub(super) fn each<'v>(schema: &'v Map<String, Value>, mut found: impl FnMut(Tar
     }
 }
 
-/// What a look at one value takes besides the subschemas: each entry of each keyword counts.
+/// Work per value without subschemas: each entry of each keyword counts.
 pub(super) fn own_work(schema: &Map<String, Value>) -> u64 {
     let entries = schema.iter().map(|(keyword, value)| match (keyword.as_str(), value) {
         ("enum" | "const", value) => values(value),
@@ -85,7 +85,7 @@ pub(super) fn own_work(schema: &Map<String, Value>) -> u64 {
     entries.sum::<u64>() + 1
 }
 
-/// The number of values of which a value is made.
+/// Number of values within a value, including itself.
 pub(super) fn values(value: &Value) -> u64 {
     1 + match value {
         Value::Array(all) => all.iter().map(values).sum(),

@@ -1,4 +1,4 @@
-//! Schemas that mean no good, each beside one that is like it and can be used.
+//! Tests for malicious schemas, each with a similar valid one as a control.
 
 use super::*;
 use serde_json::json;
@@ -44,7 +44,7 @@ fn mistake_is_described_in_words_instead_of_a_regular_expression() {
     assert_eq!(text(json!({})), "/a: not of the form that the schema of the tool requires");
     let not = of(json!({ "not": { "pattern": "^hunter" } }));
     assert_eq!(not, "/a: not of the form that the schema of the tool requires");
-    // Control: what is told without one is told as before.
+    // Control: mistakes without such a description are reported as before.
     assert!(of(json!({ "enum": ["b"] })).contains("\"b\""));
 }
 
@@ -58,7 +58,7 @@ fn a_schema_fetches_nothing_and_its_patterns_take_no_time() {
     assert!(schema.check(&arguments(&json!({ "a": hostile }))).is_err());
 }
 
-/// A chain of definitions, each made of the one before it; the last is the schema.
+/// A chain of definitions, each built from the previous one; the last one is the schema.
 fn chain(length: usize, first: Value, next: impl Fn(Value) -> Value) -> Value {
     let name = |index: usize| format!("a{index}");
     let mut all = serde_json::Map::from_iter([(name(0), first)]);
@@ -76,7 +76,7 @@ fn schema_that_doubles_at_each_reference_is_refused() {
         for first in [json!({ "type": "object" }), json!({ "type": "string" })] {
             let refused = JudgedSchema::new(&doubling(30, first.clone())).unwrap_err();
             assert!(matches!(refused, InvalidSchemaError::Work { .. }), "{keyword}: {refused}");
-            // The control: a few levels are work that can be done.
+            // Control: a few levels are allowed.
             assert!(ArgumentSchema::new(&doubling(5, first)).is_ok(), "{keyword}");
         }
     }
@@ -108,7 +108,7 @@ fn chain_that_consumes_nothing_is_refused_beyond_a_length_and_without_end() {
     }
     let itself = json!({ "type": "object", "allOf": [{ "$ref": "#" }] });
     assert!(matches!(JudgedSchema::new(&itself), Err(InvalidSchemaError::Endless)));
-    // The control: what consumes a level may lead back.
+    // Control: a reference that descends a level may be recursive.
     let nested = json!({ "type": "object", "properties": { "child": { "$ref": "#" } } });
     assert!(ArgumentSchema::new(&nested).is_ok());
 }
@@ -133,7 +133,7 @@ fn reference_is_a_place_in_the_schema() {
     }
     let renamed = json!({ "properties": { "x": { "$id": "http://a/", "$ref": "#" } } });
     assert!(matches!(JudgedSchema::new(&renamed), Err(InvalidSchemaError::Renaming { .. })));
-    // The controls: what the whole is called, and members of such names.
+    // Controls: the id of the whole schema, and members with such names.
     let named = json!({ "$id": "http://a/", "$schema": "http://json-schema.org/draft-07/schema#",
         "properties": { "$id": { "type": "string" } } });
     assert!(ArgumentSchema::new(&named).is_ok());
@@ -149,13 +149,13 @@ fn work_that_doubles_at_each_level_of_the_arguments_is_not_done() {
     let refused = schema.check(&arguments(&nested(60))).unwrap_err();
     assert!(refused[0].contains("evaluations"), "{refused:?}");
     assert_eq!(schema.check(&arguments(&nested(5))), Ok(()));
-    // Chains that are applied anew to each level of the arguments don't add up to more than a stack holds.
+    // Chains applied again at each level of the arguments must not exceed the stack.
     let chained =
         chain(20, json!({ "properties": { "a": { "$ref": "#" } } }), |before| json!({ "allOf": [before] }));
     let chained = ArgumentSchema::new(&chained).unwrap();
     assert!(chained.check(&arguments(&nested(90))).unwrap_err()[0].contains("evaluations"));
     assert_eq!(chained.check(&arguments(&nested(9))), Ok(()));
-    // The control: where a level applies one subschema, all levels are checked.
+    // Control: with one subschema per level, all levels are checked.
     let plain =
         json!({ "type": "object", "properties": { "a": { "$ref": "#" } }, "additionalProperties": false });
     let plain = ArgumentSchema::new(&plain).unwrap();
@@ -178,7 +178,7 @@ fn unique_items_that_hash_alike_count_as_compared_with_each_other() {
         let refused = check(alike).unwrap_err();
         assert!(refused[0].contains("evaluations"), "{refused:?}");
     }
-    // The controls: few of them, and many that hash apart.
+    // Controls: a few of them, and many with distinct hashes.
     assert_eq!(check(pairs(1 << 63, 10)), Ok(()));
     assert_eq!(check((0..5_000).map(|i| json!(i)).collect()), Ok(()));
     assert_eq!(check((0..5_000).map(|i| json!(f64::from(i) + 0.5)).collect()), Ok(()));
@@ -197,7 +197,7 @@ fn patterns_are_few_and_small() {
     assert!(matches!(JudgedSchema::new(&with(&many)), Err(InvalidSchemaError::Patterns { .. })));
     let long = "a".repeat(2_000);
     assert!(matches!(JudgedSchema::new(&with(&[long])), Err(InvalidSchemaError::LongPattern { .. })));
-    // The controls: patterns as tools have them.
+    // Controls: typical patterns of tools.
     let known = [
         r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$",
         r"^[\w.+-]+@[\w-]+(\.[\w-]+)+$",
@@ -221,12 +221,12 @@ fn long_texts_are_not_matched_against_patterns() {
     let long = "a".repeat(200_000);
     assert!(schema.check(&arguments(&json!({ "a": long }))).unwrap_err()[0].contains("evaluations"));
     assert!(schema.check(&arguments(&json!({ "a": "aac" }))).is_ok());
-    // The controls: what a small pattern or none looks at may be longer.
+    // Controls: text matched by a small pattern, or by none, may be longer.
     assert!(schema.check(&arguments(&json!({ "b": long }))).is_ok());
     assert!(schema.check(&arguments(&json!({ "c": long }))).is_ok());
 }
 
-/// Counts how often the library comes by.
+/// Counts evaluations by the library.
 struct Counter(Arc<AtomicU64>);
 
 impl<'i> jsonschema::Keyword<'i> for Counter {

@@ -1,55 +1,55 @@
-//! How much work the values of one call are, at worst: each look of a subschema at a value counts.
+//! Worst-case work for validating the values of one call: each evaluation of a subschema counts.
 //!
-//! A schema that is cheap for one value may still double at each level of nesting. So what a call takes is counted with its values
-//! before they are validated, and the counting itself ends with the budget.
+//! A schema that is cheap for one value may still double at each level of nesting. So the work of a call is computed from its
+//! values before validation, and the computation itself stops at the limit.
 
 use super::graph::{Graph, Node};
 use super::patterns;
 use super::subschemas::{Target, values};
 use serde_json::Value;
 
-/// The most work that the values of one call may be.
+/// Maximum work per call.
 pub(super) const MOST_WORK: u64 = 250_000;
 
-/// The deepest nesting of subschemas within each other, for which any thread's stack is enough.
+/// Maximum nesting of subschemas that fits on the stack of any thread.
 const DEEPEST: u32 = 512;
 
-/// How many bytes of a text a look at it may go through.
+/// Bytes of text that count as one evaluation.
 const BYTES_A_LOOK: usize = 64;
 
-/// How often small lists, and longer ones of values that hash apart, compare an item with others.
+/// Number of comparisons per item in small lists, and in longer lists of values with distinct hashes.
 const COMPARISONS: u64 = 16;
 
-/// How many values are compared in the time of an evaluation.
+/// Number of values compared in the time of one evaluation.
 const COMPARED_A_LOOK: u64 = 4;
 
-/// Integers up to this one are different as floating-point numbers, too.
+/// Integers up to this one are distinct as floating-point numbers, too.
 const EXACT: u64 = 1 << 53;
 
-/// The values of a call are more work than is done.
+/// The work exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooMuch;
 
-/// What is left of the budget.
+/// Remaining part of the limit.
 struct Count<'g> {
     graph: &'g Graph,
     left: u64,
 }
 
-/// How a subschema has been come to.
+/// Context in which a subschema is reached.
 #[derive(Clone, Copy)]
 struct Reached {
     depth: u32,
-    /// How often it is looked at to say what is wrong, besides.
+    /// Additional evaluations to report mistakes.
     again: u64,
-    /// How often all of that is done.
+    /// Number of repetitions of all that.
     times: u64,
 }
 
-/// The work of validating that value.
+/// Work of validating a value.
 ///
 /// # Errors
-/// [`TooMuch`] when it is more than [`MOST_WORK`].
+/// [`TooMuch`] when it exceeds [`MOST_WORK`].
 pub(super) fn of(graph: &Graph, value: &Value) -> Result<u64, TooMuch> {
     let mut count = Count { graph, left: MOST_WORK };
     count.node(0, value, Reached { depth: 0, again: 1, times: 1 })?;
@@ -113,7 +113,7 @@ impl Count<'_> {
     }
 }
 
-/// What a look of one subschema at a value takes.
+/// Work of one subschema for a value.
 fn own_work(node: &Node, value: &Value) -> u64 {
     let of_value = match value {
         Value::String(text) => {
@@ -128,7 +128,7 @@ fn own_work(node: &Node, value: &Value) -> u64 {
             let size = values(value) + bytes(value) / BYTES_A_LOOK as u64;
             match value.as_array().into_iter().flatten().all(hashes_apart) {
                 true => COMPARISONS * size,
-                // Each pair of items, at worst.
+                // Each pair of items in the worst case.
                 false => (COMPARISONS * size).max(items.saturating_mul(size) / (2 * COMPARED_A_LOOK)),
             }
         }
@@ -137,8 +137,8 @@ fn own_work(node: &Node, value: &Value) -> u64 {
     node.own_work + of_value
 }
 
-/// Returns true if the library's hash of a value differs from that of other values but by chance. That of numbers is that of their
-/// approximation; lists within each other hash as one flat list, and the members of objects by keys that everybody knows.
+/// Returns true if hashes of distinct values collide only by chance in the library. Numbers are hashed by their approximation,
+/// nested lists as one flat list, and members of objects with fixed keys, so collisions can be provoked.
 fn hashes_apart(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) | Value::String(_) => true,
@@ -149,7 +149,7 @@ fn hashes_apart(value: &Value) -> bool {
     }
 }
 
-/// The bytes of all texts in a value.
+/// Bytes of all texts in a value.
 fn bytes(value: &Value) -> u64 {
     match value {
         Value::String(text) => text.len() as u64,

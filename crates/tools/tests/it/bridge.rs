@@ -1,4 +1,4 @@
-//! The bridge, with real servers of MCP, in real sandboxes, and with servers that mean no good.
+//! Tests of the bridge with real MCP servers in real sandboxes, and with malicious servers.
 
 mod hostile;
 pub(crate) mod rig;
@@ -8,7 +8,7 @@ mod web;
 
 use rig::House;
 
-/// A test: what it shows, and how; the reason if it can't be shown here.
+/// A test: its name and function, which returns the reason if it can't run here.
 pub(crate) type Case = (&'static str, fn(&House) -> Result<(), String>);
 
 pub(crate) fn cases() -> Vec<Case> {

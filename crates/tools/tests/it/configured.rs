@@ -1,4 +1,4 @@
-//! Tools that there are by a configuration, called as the gateway calls them.
+//! Tests of configured tools, called as the gateway calls them.
 
 use belljar_contract::tool::{AgentKind, ToolName};
 use belljar_contract::yaml::{self, Log};
@@ -9,14 +9,14 @@ use belljar_tools::caller::Caller;
 use belljar_tools::registry::Registry;
 use serde_json::Value;
 
-/// A test: what it shows, and how; the reason if it can't be shown here.
+/// A test: its name and function, which returns the reason if it can't run here.
 pub(crate) type Case = (&'static str, fn() -> Result<(), String>);
 
 pub(crate) fn cases() -> Vec<Case> {
     [crate::postgres::CASES, crate::file::CASES, crate::message::CASES, crate::metrics::CASES].concat()
 }
 
-/// The tools of a configuration, and what of it can't be used.
+/// The tools of a configuration, and the problems found in it.
 pub(crate) struct Rig {
     registry: Registry,
     pub(crate) unusable: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Rig {
 // === impl Rig ===
 
 impl Rig {
-    /// What is written below `tools`.
+    /// Creates the tools configured below `tools`.
     pub(crate) fn new(text: &str) -> Self {
         let mut log = Log::default();
         let root = yaml::parse(text.as_bytes(), &mut log);
@@ -40,7 +40,7 @@ impl Rig {
         self.registry.all().iter().map(|entry| entry.name().to_string()).collect()
     }
 
-    /// Calls one with arguments that its schema lets through.
+    /// Calls a tool with arguments that its schema accepts.
     pub(crate) fn call(&self, name: &str, arguments: &Value) -> Answer {
         let entry = self.registry.find(&ToolName::parse(name).unwrap()).unwrap();
         let checked = arguments.as_object().unwrap().clone();

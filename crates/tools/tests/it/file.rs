@@ -1,4 +1,4 @@
-//! Databases in files: what is read of them, and that nothing else is done.
+//! Tests of databases in files: they can be read and not be changed.
 
 use crate::configured::{Case, Rig};
 use belljar_contract::tool::DomainCode;
@@ -24,7 +24,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
 ];
 
-/// A folder with a database, and another one that is nobody's business.
+/// A folder with a database, and another one that must not be accessible.
 struct House {
     folder: TempDir,
 }
@@ -56,7 +56,7 @@ impl House {
         rig(&self.path("house.db"), more)
     }
 
-    /// Everything in the folder, as it is.
+    /// All files in the folder with their content.
     fn bytes(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let entries = std::fs::read_dir(self.folder.path()).unwrap();
         let mut all: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -64,7 +64,7 @@ impl House {
         all.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
     }
 
-    /// Each would change something or reach the other file, if it could.
+    /// Statements, each of which would change something or reach the other file if it were allowed.
     fn attempts(&self) -> Vec<String> {
         let other = self.path("other.db");
         let (other, new) = (other.display(), self.path("new.db"));
@@ -113,7 +113,7 @@ fn what_may_only_read_changes_nothing_and_reaches_no_other_file() -> Result<(), 
     assert!(house.bytes() == before, "something has changed");
     let read = rig.call("sql_query", &query("SELECT * FROM kept")).unwrap().data;
     assert_eq!(read["rows"], json!([{ "number": 1, "said": "one" }]));
-    // The control: whoever opens the file without all that can.
+    // Control: with a plain connection all of these work.
     let open = house.open("house.db");
     let other = house.path("other.db");
     open.execute_batch(&format!(

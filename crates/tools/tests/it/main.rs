@@ -1,5 +1,5 @@
-//! Tools that work in sandboxes, in real ones: those of other servers of MCP, and those that work in a workspace; and tools
-//! that work on the host, with what a configuration names.
+//! Integration tests of tools that work in real sandboxes (tools of other MCP servers, and workspace tools), and of configured
+//! tools that work on the host.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
@@ -24,7 +24,7 @@ fn main() -> std::process::ExitCode {
         return code;
     }
     let arguments = Arguments::from_args();
-    // Before the first thread.
+    // This must happen before the first thread is started.
     let launcher = belljar_testkit::launcher::start().unwrap();
     let house = Arc::new(House::new(|state| NativeBackend::new(Arc::clone(&launcher), state)));
     let benches = Arc::new(Benches::new(launcher));
@@ -52,7 +52,7 @@ fn workbench_trials(benches: &Arc<Benches>) -> Vec<Trial> {
     workbench::cases().iter().map(trial).collect()
 }
 
-/// A test: what it shows, and how; the reason if it can't be shown here.
+/// A test: its name and function, which returns the reason if it can't run here.
 fn trial(name: &'static str, case: impl FnOnce() -> Result<(), String> + Send + 'static) -> Trial {
     Trial::test(name, move || {
         if let Err(reason) = case() {

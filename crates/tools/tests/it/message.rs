@@ -1,4 +1,4 @@
-//! Messages: where they go, and that they go nowhere else.
+//! Tests of messages: they are sent to the configured destinations only.
 
 mod smtp;
 
@@ -31,10 +31,10 @@ pub(crate) const CASES: &[Case] = &[
     ),
 ];
 
-/// The login's password.
+/// Password of the login.
 const PASSWORD: &str = "a-password-of-tests";
 
-/// A file with it.
+/// A file with the password.
 struct Keys(TempDir);
 
 // === impl Keys ===
@@ -134,7 +134,7 @@ fn nothing_is_said_to_a_mail_server_that_has_not_shown_who_it_is() -> Result<(),
         (DomainCode::ToolFailed, "the mail server answers 550 to RCPT")
     );
     assert!(!refusing.heard().contains(&"DATA".to_owned()));
-    // The control.
+    // Control.
     assert!(sent(&Server::start(Manner::Asked), "starttls").is_ok());
     Ok(())
 }

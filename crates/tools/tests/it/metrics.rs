@@ -1,4 +1,4 @@
-//! Figures, asked of a server as Prometheus has them.
+//! Tests of metrics, queried from a server with the Prometheus API.
 
 use crate::configured::{Case, Rig};
 use belljar_contract::tool::DomainCode;
@@ -12,7 +12,7 @@ pub(crate) const CASES: &[Case] = &[(
     figures_are_asked_for_with_the_hosts_own_credential_and_come_without_it,
 )];
 
-/// Answers each request with the next of these; what it was asked.
+/// Answers each request with the next of these answers, and records the requests.
 fn server(answers: Vec<(u16, Value)>) -> (u16, Receiver<Vec<String>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! Databases of a real server: what is read of them, and that nothing else is done.
+//! Tests of databases on a real server: they can be read and not be changed.
 
 use crate::configured::{Case, Rig};
 use belljar_contract::tool::DomainCode;
@@ -25,7 +25,7 @@ struct House {
     role: String,
 }
 
-/// Each would change something, if it could.
+/// Statements, each of which would change something if it were allowed.
 const ATTEMPTS: [&str; 16] = [
     "INSERT INTO kept VALUES (2)",
     "SELECT 1; INSERT INTO kept VALUES (2)",
@@ -65,7 +65,7 @@ impl House {
         Ok(house)
     }
 
-    /// What the role itself can have done.
+    /// Runs SQL directly as the role.
     fn as_role(&self, sql: &str) -> Result<String, String> {
         self.server.ask(&self.url.replacen("postgres@", &format!("{}@", self.role), 1), sql)
     }
@@ -99,7 +99,7 @@ fn what_may_only_read_changes_nothing_although_its_role_could() -> Result<(), St
         let answer = rig.call("sql_query", &query(attempt));
         assert!(answer.is_err(), "{attempt}: {answer:?}");
     }
-    // Some servers let it be done where nothing may be changed; it is never committed.
+    // Some servers allow this in a read-only transaction; it is never committed.
     let _ = rig.call("sql_query", &query("SELECT lo_create(4711)"));
     let objects = || house.as_role("SELECT count(*) FROM pg_largeobject_metadata").unwrap();
     assert_eq!((house.count().trim(), objects().trim()), ("1|f", "0"));
@@ -107,7 +107,7 @@ fn what_may_only_read_changes_nothing_although_its_role_could() -> Result<(), St
         rig.call("sql_query", &query("SELECT number FROM kept")).unwrap().data["rows"],
         json!([{ "number": 1 }])
     );
-    // The control: the same role can, where nothing is in its way.
+    // Control: the same role can do all of this directly.
     house.as_role(
         "INSERT INTO kept VALUES (2); SELECT put(3); SELECT nextval('numbers'); SELECT lo_create(4711)",
     )?;

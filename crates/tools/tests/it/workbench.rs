@@ -1,4 +1,4 @@
-//! Tools that work in a workspace, in real sandboxes, and workspaces that mean no good.
+//! Tests of workspace tools in real sandboxes, and with malicious workspaces.
 
 mod call;
 mod code;
@@ -13,7 +13,7 @@ pub(crate) mod rig;
 
 use rig::Benches;
 
-/// A test: what it shows, and how; the reason if it can't be shown here.
+/// A test: its name and function, which returns the reason if it can't run here.
 pub(crate) type Case = (&'static str, fn(&Benches) -> Result<(), String>);
 
 pub(crate) fn cases() -> Vec<Case> {

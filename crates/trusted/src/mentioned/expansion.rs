@@ -1,5 +1,5 @@
-//! What shells, Git, ssh and their settings put in place of names of variables, users and tokens: `$NAME`, `${NAME}`, `~`, `~NAME`,
-//! `%d`.
+//! Expansion of the names of variables, users and tokens by shells, Git, ssh and their settings: `$NAME`, `${NAME}`, `~`,
+//! `~NAME`, `%d`.
 
 use super::{BETWEEN, USER_DIRECTORIES, Variables};
 use crate::accounts;
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 /// Variables with the user's name.
 const USER_NAMES: [&str; 2] = ["USER", "LOGNAME"];
 
-/// What a variable holds.
+/// Value of a variable.
 struct Held<'v> {
     value: Cow<'v, [u8]>,
-    /// Whether it is the user's own, which counts where a path goes on below it.
+    /// True if the variable is the user's own, which counts where a path goes on below it.
     is_of_user: bool,
 }
 
-/// What is put in place of the beginning of a text.
+/// Replacement for the beginning of a text.
 struct Replaced<'v> {
     value: Cow<'v, [u8]>,
     /// Length of what it replaces.
@@ -27,7 +27,7 @@ struct Replaced<'v> {
 // === impl Variables ===
 
 impl Variables {
-    /// What a text may mean, once for each home directory that the program may take for its user's.
+    /// Returns the possible meanings of a text, one for each home directory that the program may take for its user's.
     pub(super) fn readings(&self, text: &[u8]) -> Vec<Vec<u8>> {
         let given = self.0.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let mut homes: Vec<PathBuf> = given.into_iter().chain(accounts::homes_of_process()).collect();
@@ -79,7 +79,7 @@ impl Variables {
         let (name, rest) = inner.split_at_checked(end)?;
         let Held { value, is_of_user } = self.held(std::str::from_utf8(name).ok()?, home)?;
         let rest = match inner.len() < behind.len() {
-            // What stands behind the name in the braces says what is meant without a value.
+            // The text behind the name in the braces gives the result without a value.
             true => rest.iter().position(|byte| *byte == b'}').and_then(|at| rest.get(at + 1..))?,
             false => rest,
         };
@@ -107,7 +107,7 @@ impl Variables {
     }
 }
 
-/// Whether a word begins there, or goes on behind an option (`-F~/x`).
+/// Returns true if a word begins at this position, or goes on behind an option (`-F~/x`).
 fn begins_word(text: &[u8], at: usize) -> bool {
     let before = text.get(..at).unwrap_or_default();
     let word = before.rsplit(|byte| BETWEEN.contains(byte)).next().unwrap_or_default();
@@ -128,8 +128,8 @@ fn is_user_name(name: &str) -> bool {
     name.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '$'))
 }
 
-/// Tokens of ssh: the home directory (others call it `%h`), the user's name and number, a percent sign. What others stand for is
-/// decided by the server that is called, so they match all names.
+/// Expands a token of ssh: the home directory (others call it `%h`), the user's name and number, a percent sign. The server
+/// that is called decides about the others, so they match all names.
 fn token_at<'v>(text: &[u8], begins_word: bool, home: Option<&Path>) -> Option<Replaced<'v>> {
     let value = match (text.get(1)?, text.get(2)) {
         (b'd' | b'h', Some(b'/')) if begins_word => bytes(home?.to_owned()),

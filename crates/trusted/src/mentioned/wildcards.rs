@@ -1,4 +1,4 @@
-//! The files that a path with wildcards means: those of a shell, and tokens of ssh that stand for anything.
+//! Files that a path with wildcards matches: those of a shell, and tokens of ssh that may have any value.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ const MOST_MATCHES: usize = 10_000;
 struct Pattern<'n> {
     begin: &'n [u8],
     end: &'n [u8],
-    /// Whether it matches names that begin with a dot, which wildcards don't.
+    /// True if the pattern matches names that begin with a dot, which wildcards don't.
     has_hidden: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Whom an access control list lets write (`acl(5)`): with one, the group's permission bits are its mask.
+//! Users and groups that an access control list lets write (`acl(5)`). With such a list, the group's permission bits are
+//! its mask.
 
 use std::path::Path;
 
@@ -10,10 +11,10 @@ const ENTRY: usize = 8;
 const NAMED: [u16; 2] = [0x02, 0x08];
 const WRITE: u16 = 2;
 
-/// More entries than an attribute holds.
+/// Size of the buffer, in bytes: more than an attribute can hold.
 const LONGEST: usize = 64 << 10;
 
-/// Whether a user or group is named that may write. What can't be read is taken for one.
+/// Returns true if the list names a user or group that may write. A list that can't be read counts as such.
 pub(super) fn lets_others_write(path: &Path) -> bool {
     let mut list = vec![0; LONGEST];
     match rustix::fs::getxattr(path, c"system.posix_acl_access", &mut list[..]) {

@@ -26,7 +26,7 @@ const REQUEST: usize = HEADER + 8 + ID;
 /// Length of a socket's id: ports, addresses, interface and cookie.
 const ID: usize = 48;
 
-/// Where the fields of an answer begin.
+/// Offsets of the fields of an answer.
 const STATE: usize = HEADER + 1;
 const PORT: usize = HEADER + 4;
 const UID: usize = PORT + ID + 12;
@@ -54,7 +54,7 @@ pub(super) fn owners(server: SocketAddr, client: SocketAddr) -> Vec<u32> {
     of(end).into_iter().chain(listener.and_then(of)).collect()
 }
 
-/// The user who has the client's end of a connection; `None` if there is no such one.
+/// Returns the user that has the client's end of a connection; `None` if there is no such connection.
 pub(super) fn client_user(client: SocketAddr, server: SocketAddr) -> Option<u32> {
     find(client, server).filter(|end| !end.is_listener && end.is_held).map(|end| end.uid)
 }
@@ -93,7 +93,7 @@ fn request(local: SocketAddr, remote: SocketAddr) -> Option<[u8; REQUEST]> {
     bytes.extend(length.to_ne_bytes());
     bytes.extend(BY_FAMILY.to_ne_bytes());
     bytes.extend(IS_REQUEST.to_ne_bytes());
-    // The kernel fills in who asks; answers have no number of their own here.
+    // The kernel fills in the sender; answers have no number of their own here.
     bytes.extend([0; 8]);
     bytes.extend([family, IPPROTO_TCP, 0, 0]);
     bytes.extend(u32::MAX.to_ne_bytes());

@@ -87,7 +87,7 @@ fn open_existing(path: &Path, writable: &[Entry]) -> Result<Option<File>, Untrus
     Ok(Some(File::from(opened)))
 }
 
-/// What was walked to, and not what has come to its name since.
+/// Reopens the file that the walk found, and not a file that has taken its name since.
 fn reopen(found: &OwnedFd) -> Result<OwnedFd, Errno> {
     let by = format!("/proc/self/fd/{}", found.as_raw_fd());
     openat(CWD, by.as_str(), FLAGS.difference(OFlags::NOFOLLOW), Mode::empty())

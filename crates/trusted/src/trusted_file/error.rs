@@ -1,4 +1,4 @@
-//! Why a file isn't obeyed.
+//! Errors of files that aren't obeyed.
 
 use crate::in_use::Entry;
 use rustix::io::Errno;
@@ -11,7 +11,7 @@ pub enum UntrustedFileError {
     /// It can't be looked at.
     #[error("can't look at {}", path.display())]
     Look {
-        /// Where the walk ended.
+        /// Path at which the walk ended.
         path: PathBuf,
         /// Why.
         #[source]
@@ -41,7 +41,7 @@ pub enum UntrustedFileError {
     Linked {
         /// The file, as it was named.
         path: PathBuf,
-        /// Its other name.
+        /// Other name of the file.
         other: PathBuf,
         /// The directory that a sandbox writes.
         workspace: PathBuf,
@@ -57,14 +57,14 @@ pub enum UntrustedFileError {
     Held {
         /// The file, as it was named.
         path: PathBuf,
-        /// What is open.
+        /// File that is open.
         at: PathBuf,
         /// A process that has it open.
         process: i32,
         /// The directory that the process's sandbox writes.
         workspace: PathBuf,
     },
-    /// Whether a sandbox can write it isn't known.
+    /// It isn't known if a sandbox can write the file.
     #[error(
         "whether the sandbox that writes the workspace {} can write {}, too, isn't known: {why}; end the sandbox, or obey a copy of the \
          file on another file system",
@@ -76,10 +76,10 @@ pub enum UntrustedFileError {
         path: PathBuf,
         /// The directory that a sandbox writes.
         workspace: PathBuf,
-        /// Why it can't be told.
+        /// Reason why it can't be determined.
         why: &'static str,
     },
-    /// Another user owns it, or a directory on the way to it.
+    /// Another user owns the file, or a directory on the way to it.
     #[error(
         "{} is obeyed on this host, and {} belongs to the user with the id {owner}, who could change it; \
          it must belong to you or to root (chown)",
@@ -89,15 +89,15 @@ pub enum UntrustedFileError {
     Owner {
         /// The file, as it was named.
         path: PathBuf,
-        /// What belongs to another user.
+        /// File that belongs to another user.
         at: PathBuf,
-        /// That user.
+        /// Id of that user.
         owner: u32,
     },
-    /// It is a socket, a disk, or a named pipe, and not passed by a descriptor.
+    /// The path is a socket, a disk, or a named pipe, and not passed by a descriptor.
     #[error("{} is no regular file", path.display())]
     Kind {
-        /// What was named.
+        /// Path that was named.
         path: PathBuf,
     },
     /// Other users may write it, or a directory on the way to it.
@@ -110,9 +110,9 @@ pub enum UntrustedFileError {
     Mode {
         /// The file, as it was named.
         path: PathBuf,
-        /// What others can write.
+        /// File that others can write.
         at: PathBuf,
-        /// Its permission bits.
+        /// Permission bits of the file.
         mode: u32,
     },
 }
@@ -132,7 +132,7 @@ impl UntrustedFileError {
         }
     }
 
-    /// Whether it is because of what a sandbox writes.
+    /// Returns true if the error is caused by a sandbox's write access.
     pub fn is_of_sandbox(&self) -> bool {
         match self {
             Self::Workspace { .. } | Self::Linked { .. } | Self::Held { .. } | Self::Unknown { .. } => true,

@@ -1,8 +1,9 @@
 //! Processes of sandboxes that have a file open, or a directory on the way to it.
 //!
-//! What was opened in a workspace stays open when it is moved out of it, and can be written further: a file by any descriptor, which
-//! `/proc/self/fd` turns into one for writing, and a directory by its descriptor or as a working directory. So the sandboxes' processes
-//! are looked through. None can act in between if none has run meanwhile; where some run all the time it is looked several times.
+//! A file that was opened in a workspace stays open when it is moved out of it, and can still be written: a file by any
+//! descriptor, which `/proc/self/fd` turns into one for writing, and a directory by its descriptor or as a working
+//! directory. So the sandboxes' processes are looked through. None can act in between if none has run meanwhile; where some
+//! run all the time, the look is repeated.
 
 use super::error::UntrustedFileError;
 use crate::in_use::{Entry, Identity};
@@ -16,8 +17,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often processes are looked through that run all the time. One that passes a descriptor on to another at the right moment isn't
-/// seen that time.
+/// Maximum number of passes over processes that run all the time. A process that passes a descriptor on to another at the
+/// right moment is missed in that pass.
 const MOST_TURNS: u32 = 8;
 
 const PAUSE: Duration = Duration::from_millis(5);
@@ -25,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Something on the way to a file, and the file.
 pub(super) struct Passed {
     pub(super) identity: Identity,
-    /// Where it lies; nothing if that can't be told.
+    /// Its location; `None` if that can't be determined.
     pub(super) location: Option<Location>,
     pub(super) at: PathBuf,
 }
@@ -61,7 +62,7 @@ struct Hold<'p> {
     at: &'p Path,
 }
 
-/// How often each thread was put on a processor, by its process and its number.
+/// Number of times each thread was scheduled on a processor, by its process and its number.
 type Moment = BTreeMap<(i32, String), Thread>;
 
 #[derive(PartialEq, Eq)]
@@ -74,7 +75,7 @@ struct Search<'p> {
     passed: &'p [Passed],
     /// The process that launches the sandbox.
     holder: i32,
-    /// Its seccomp filters. A process of its sandbox has more.
+    /// Number of seccomp filters of this process. A process of its sandbox has more.
     filters: Option<u64>,
     mount_namespace: Option<PathBuf>,
 }
@@ -150,15 +151,15 @@ impl<'p> Search<'p> {
         moment
     }
 
-    /// Whether a process is a copy of the first one of its sandbox that hasn't become a program yet: it is our own, and can't be looked at.
-    /// A program gets a filter more.
+    /// Returns true if a process is a fork of our own that is about to become the first process of a sandbox and has not
+    /// executed a program yet. It is our own, and can't be looked at. A program has one more filter.
     fn is_begun_by_us(&self, process: i32) -> bool {
         let Some(Status { filters: Some(own), parent, .. }) = Status::read(process) else { return false };
         let first = Status::read(parent).filter(|status| status.is_first);
         first.and_then(|first| first.filters).is_some_and(|of_first| own <= of_first)
     }
 
-    /// Each thread may have descriptors and a working directory of its own, and outlive the first one.
+    /// Looks at each thread: it may have descriptors and a working directory of its own, and outlive the first one.
     fn look_through(&self, process: i32) -> io::Result<Option<Finding<'p>>> {
         let mut is_mapped_seen = false;
         for thread in fs::read_dir(format!("/proc/{process}/task"))? {
@@ -220,7 +221,7 @@ impl<'p> Search<'p> {
         Ok(None)
     }
 
-    /// What was passed that a link of `/proc` leads to, by a mount through which it can be written.
+    /// Returns the passed file that a link of `/proc` leads to, through a mount by which it can be written.
     fn passed_at(&self, link: &Path) -> Result<Option<&'p Path>, Errno> {
         let identity = Identity::of_statx(&statx(CWD, link, AtFlags::NO_AUTOMOUNT, StatxFlags::INO)?);
         match self.passed_as(|passed| passed.identity == identity) {
@@ -233,7 +234,8 @@ impl<'p> Search<'p> {
         self.passed.iter().find(|passed| is_it(passed)).map(|passed| passed.at.as_path())
     }
 
-    /// What was passed that is mapped so that writing reaches the file. The kernel's numbers of file systems stand here.
+    /// Returns the passed file that is mapped so that writes reach the file. `mappings` holds the kernel's own numbers of
+    /// file systems.
     fn mapped(&self, mappings: &str) -> Option<&'p Path> {
         mappings.lines().find_map(|line| {
             let mut words = line.split_ascii_whitespace().skip(1);
@@ -255,11 +257,11 @@ enum Finding<'p> {
     InFlight,
 }
 
-/// What a process is.
+/// Status of a process.
 struct Status {
-    /// How many seccomp filters it has. Where the kernel doesn't count them, every process is looked at.
+    /// Number of its seccomp filters. Where the kernel doesn't count them, every process is looked at.
     filters: Option<u64>,
-    /// Whether it is the first process of a sandbox, which is our own and has nothing of the workspace open.
+    /// True if it is the first process of a sandbox, which is our own and has nothing of the workspace open.
     is_first: bool,
     parent: i32,
 }
@@ -267,7 +269,7 @@ struct Status {
 // === impl Status ===
 
 impl Status {
-    /// Nothing if it is gone.
+    /// Returns `None` if the process is gone.
     fn read(process: i32) -> Option<Self> {
         let told = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         let line = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -279,12 +281,12 @@ impl Status {
     }
 }
 
-/// What a process has open, as `fdinfo` tells it, also of one whose descriptors can't be followed.
+/// Files that a process has open, as `fdinfo` lists them, also for a process whose descriptors can't be followed.
 struct Descriptor {
     inode: u64,
     is_for_writing: bool,
-    /// Whether it is a socket in which others wait to be received; those in connections that wait to be accepted count with the socket that
-    /// listens.
+    /// True if it is a socket in which other descriptors wait to be received. Those in connections that wait to be accepted
+    /// count with the listening socket.
     has_some_in_flight: bool,
 }
 
@@ -316,19 +318,19 @@ impl Thread {
     }
 }
 
-/// Whether nothing can be written by the mount that a link of `/proc` leads to.
+/// Returns true if the mount that a link of `/proc` leads to is read-only.
 fn is_read_only(link: &Path) -> bool {
     statvfs(link).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
-/// The numbers of a device, which stand in hexadecimal digits there.
+/// Converts the numbers of a device from hexadecimal to decimal digits.
 fn decimal(device: &str) -> Option<String> {
     let (major, minor) = device.split_once(':')?;
     let number = |digits| u32::from_str_radix(digits, 16).ok();
     Some(format!("{}:{}", number(major)?, number(minor)?))
 }
 
-/// Whether a thread has ended, or is about to: then it has nothing open any more.
+/// Returns true if a thread has ended or is about to end: then it has nothing open any more.
 fn is_gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }

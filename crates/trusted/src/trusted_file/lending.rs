@@ -1,4 +1,5 @@
-//! What a sandbox writes that is lent a directory: the directory, and what is mounted below it, which is lent with it.
+//! The directories that a sandbox writes when a directory is lent to it: that directory, and the mounts below it, which are
+//! lent with it.
 
 use super::error::{UntrustedFileError, errno, look};
 use crate::in_use::{Entry, Identity};
@@ -16,10 +17,10 @@ pub(super) fn entries(directory: &Path) -> Result<Vec<Entry>, UntrustedFileError
     entries_of(open(directory).map_err(look(directory))?, directory)
 }
 
-/// An entry for each, of a directory that is open.
+/// Returns an entry for each directory, for one that is open.
 ///
 /// # Errors
-/// As [`entries`].
+/// The errors of [`entries`].
 pub(super) fn entries_of(opened: impl AsFd, directory: &Path) -> Result<Vec<Entry>, UntrustedFileError> {
     let opened = opened.as_fd();
     let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))

@@ -1,4 +1,4 @@
-//! Where in their file systems the directories lie that sandboxes write.
+//! Locations, in their file systems, of the directories that sandboxes write.
 
 use super::error::{UntrustedFileError, errno, look};
 use super::scan;
@@ -8,7 +8,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::Stat;
 use std::path::Path;
 
-/// What sandboxes write at the moment.
+/// The directories that sandboxes write at the moment.
 pub(super) struct Reach<'a> {
     mounts: Mounts,
     places: Vec<Place<'a>>,
@@ -16,14 +16,14 @@ pub(super) struct Reach<'a> {
 
 struct Place<'a> {
     entry: &'a Entry,
-    /// Nothing if it can't be opened, as when its holder is a process of another machine.
+    /// `None` if it can't be opened, as when its holder is a process of another machine.
     found: Option<(OwnedFd, Location)>,
 }
 
 // === impl Reach ===
 
 impl<'a> Reach<'a> {
-    /// That of those entries.
+    /// Makes the reach of these entries.
     ///
     /// # Errors
     /// [`UntrustedFileError::Look`] where `/proc` isn't mounted.
@@ -41,7 +41,7 @@ impl<'a> Reach<'a> {
         Ok(Self { mounts, places: found.into_iter().chain(lost).collect() })
     }
 
-    /// Where something lies that was found.
+    /// Returns the location of an open file.
     pub(super) fn location(&self, found: &OwnedFd) -> Option<Location> {
         self.mounts.location(found)
     }
@@ -68,7 +68,7 @@ impl<'a> Reach<'a> {
         Ok(())
     }
 
-    /// Refuses a file with several names one of which lies where a sandbox writes, which the path doesn't tell.
+    /// Refuses a file with several names if one of them lies where a sandbox writes, which the path doesn't show.
     pub(super) fn check_names(
         &self,
         path: &Path,
@@ -100,7 +100,7 @@ impl<'a> Reach<'a> {
         Ok(())
     }
 
-    /// Those that are in one of these file systems.
+    /// Returns the directories that are in one of these file systems.
     pub(super) fn in_file_systems<'s>(
         &'s self,
         locations: &'s [Location],
@@ -116,7 +116,7 @@ impl<'a> Reach<'a> {
 // === impl Place ===
 
 impl<'a> Place<'a> {
-    /// Nothing if its sandbox has ended.
+    /// Returns `None` if the sandbox has ended.
     fn of(entry: &'a Entry, mounts: &Mounts) -> Option<Self> {
         let Some(opened) = entry.open() else {
             return in_use::writable().contains(entry).then_some(Self { entry, found: None });

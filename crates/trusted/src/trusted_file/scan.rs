@@ -1,8 +1,8 @@
 //! Looks for another name of a file in a directory that a sandbox writes.
 //!
-//! The sandbox may move the name while it is looked for. So each directory is looked at twice, and what was found counts only if none has
-//! changed since: then all of it was as it was seen at the moment between. A directory tells that it has changed by the time of its last
-//! change, which no program can set.
+//! The sandbox may move the name during the search. So each directory is looked at twice, and a result counts only if none
+//! has changed since: then there was a moment at which all of it was as seen. The change time of a directory shows that it
+//! has changed; no program can set it.
 
 use crate::in_use::Identity;
 use rustix::fd::OwnedFd;
@@ -19,22 +19,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// More names than this are not looked at: then a file with several names isn't trusted at all.
+/// Maximum number of names that are looked at. With more, a file with several names isn't trusted at all.
 const MOST_NAMES: usize = 2_000_000;
 
-/// How long is waited before a directory that has changed is looked at again, in milliseconds.
+/// Pauses before a changed directory is looked at again, in milliseconds.
 const PAUSES: [u64; 5] = [10, 20, 40, 80, 160];
 
 const UNREADABLE: &str =
     "the file has several names, and a directory of the workspace can't be looked through for them";
 
-/// When each directory was changed last.
+/// Time of the last change of each directory.
 type Seen = BTreeMap<Identity, (i64, u32)>;
 
-/// The other name, below the directory. `is_mounted` tells what is looked through by itself.
+/// Finds the other name, below the directory. `is_mounted` returns true for directories that are searched separately.
 ///
 /// # Errors
-/// Why it can't be told.
+/// The reason why it can't be determined.
 pub(super) fn find(
     directory: &OwnedFd,
     wanted: Identity,
@@ -60,12 +60,12 @@ pub(super) fn find(
     Err("the file has several names, and the workspace changes while they are looked for in it")
 }
 
-/// One look at everything.
+/// Scan of the whole tree.
 struct Scan<'s> {
     directory: &'s OwnedFd,
     wanted: Identity,
     is_mounted: &'s dyn Fn(Identity) -> bool,
-    /// Nothing once something is known to have changed, or may change without telling.
+    /// `None` once something is known to have changed, or may change unnoticed.
     seen: Option<Seen>,
     names: usize,
 }
@@ -140,7 +140,7 @@ impl Scan<'_> {
     }
 }
 
-/// Whether a further change would have another time. The clock of a file system moves on in steps.
+/// Returns true if a further change would have another time. The clock of a file system moves on in steps.
 fn is_old(changed: &StatxTimestamp) -> bool {
     const NANOSECONDS: i128 = 1_000_000_000;
     let step = if changed.tv_nsec == 0 { 2 * NANOSECONDS } else { NANOSECONDS / 50 };

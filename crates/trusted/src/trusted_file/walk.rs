@@ -14,13 +14,13 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// As the kernel: no more links are followed on one path.
+/// Maximum number of symbolic links followed on one path, as in the kernel.
 const MOST_LINKS: usize = 40;
 
 /// In a directory with this bit only the owner of a name can replace it.
 const STICKY: u32 = 0o1000;
 
-/// One walk from the root to a file.
+/// A walk from the root to a file.
 pub(super) struct Walk<'a> {
     path: &'a Path,
     writable: &'a [Entry],
@@ -31,11 +31,11 @@ pub(super) struct Walk<'a> {
     /// The directories that were walked, the root first, each with its path.
     pub(super) directories: Vec<(OwnedFd, PathBuf)>,
     links: usize,
-    /// Whether what other users can write is let pass.
+    /// True if files that other users can write are accepted, and only those of sandboxes are refused.
     pub(super) only_sandboxes: bool,
-    /// Whether the end may be something else than a file, such as a socket.
+    /// True if the end may be something else than a regular file, such as a socket.
     pub(super) any_kind: bool,
-    /// What sandboxes write, if there are any that write directly.
+    /// The directories that sandboxes write directly, if there are any.
     reach: Option<Reach<'a>>,
     /// Everything that has decided what was found, and the file.
     passed: Vec<Passed>,
@@ -123,7 +123,7 @@ impl<'a> Walk<'a> {
         self.looked_up.iter().chain(&self.left).collect()
     }
 
-    /// Whether the name that was looked up last is the end of the path.
+    /// Returns true if the last name that was looked up is the end of the path.
     pub(super) fn is_at_last_name(&self) -> bool {
         self.looked_up.is_some() && self.left.is_empty()
     }
@@ -190,7 +190,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// What the caller has passed by a descriptor (`/dev/fd/63` of a shell). A pipe has no other reader; a file has a path of its own.
+    /// Opens a file that the caller has passed by a descriptor (`/dev/fd/63` of a shell). A pipe has no other reader; a
+    /// file has a path of its own.
     fn passed(&mut self, name: &OsStr, at: &Path) -> Result<OwnedFd, UntrustedFileError> {
         let (directory, _) = self.directories.last().ok_or_else(|| look(at)(Errno::NOENT))?;
         if !self.left.is_empty() {
@@ -283,7 +284,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether a link is one of those in `/proc` that lead to what a descriptor is, and have no path.
+/// Returns true if a link is one of those in `/proc` that lead directly to an open file and have no path.
 fn is_magic(link: &OwnedFd) -> bool {
     const PROC_SUPER_MAGIC: i64 = 0x9fa0;
     let is_of_proc = rustix::fs::fstatfs(link.as_fd()).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC);

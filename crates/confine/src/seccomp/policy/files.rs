@@ -1,5 +1,5 @@
-//! Files and directories. Where they lie is the business of the mounts and of Landlock; that none is made that
-//! lends its owner's rights to whoever runs it is a matter of the arguments.
+//! Rules for files and directories. Mounts and Landlock restrict paths. These rules check arguments, so that no file is
+//! made that gives its owner's rights to the user that runs it (set-id bits).
 
 use super::{Condition, Rule, allow, allow_if, is, is_not, refuse, without};
 
@@ -223,7 +223,7 @@ pub(super) const RULES: &[Rule] = &[
 pub(super) const OPENAT2: &[Rule] =
     &[allow("openat2", libc::SYS_openat2, "opens a path that must not lead out of a directory")];
 
-/// Without `RWF_NOWAIT`.
+/// Condition that `RWF_NOWAIT` is not set.
 const WAITING: &[&[Condition]] = &[&[without(5, RWF_NOWAIT)]];
 const CACHED: &str = "several buffers at an offset, with flags; none by which a read succeeds only if others have used the file";
 const RWF_NOWAIT: u32 = 8;

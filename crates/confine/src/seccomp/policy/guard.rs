@@ -21,7 +21,7 @@ use super::{
 };
 use crate::plan::MOST_POLLED_UNCOUNTED;
 
-/// Everything that no rule names is allowed: by the guard, and decided by the policy below it.
+/// Rules of the guard. It allows everything that no rule names; the policy below it decides about that.
 pub const RULES: &[Rule] = &[
     allow_if(
         "socket",
@@ -82,7 +82,8 @@ pub(crate) const SECCOMP_SET_MODE_FILTER: u32 = libc::SECCOMP_SET_MODE_FILTER;
 pub(crate) const PR_SET_SECCOMP: u32 = libc::PR_SET_SECCOMP as u32;
 pub(crate) const SECCOMP_MODE_FILTER: u32 = libc::SECCOMP_MODE_FILTER;
 
-/// What PID 1 does and no program may: the policy allows it, the guard refuses it again where a program could do it.
+/// Calls of PID 1 that no program may make: the policy allows them, the guard refuses them again where a program could make
+/// them.
 pub(super) const ONLY_PID_1: &[Rule] = &[
     allow("pidfd_getfd", libc::SYS_pidfd_getfd, "PID 1 takes the socket that it is asked to connect"),
     allow("kcmp", libc::SYS_kcmp, "PID 1 looks at each table of descriptors once"),
@@ -111,7 +112,7 @@ const SOCKETS: &[&[Condition]] = &[
     &[is(0, AF_UNIX), masked(1, SOCKET_TYPE, libc::SOCK_SEQPACKET as u32)],
 ];
 
-/// As those, in pairs.
+/// The conditions on `socket`, for `socketpair`.
 const STREAMS: &[&[Condition]] = &[
     &[is_not(0, AF_UNIX)],
     &[masked(1, SOCKET_TYPE, SOCK_STREAM)],

@@ -6,14 +6,14 @@
 //! filter sees it, has the file written back. What is not listed fails with `ENOTTY`, as on a file system that doesn't know
 //! the request.
 //!
-//! Of requests to sockets, those are listed by which C libraries, language runtimes and `ifconfig` read what a socket and the
-//! sandbox's own interfaces are, and by which a process has itself told of what comes. Others of the family make the kernel start a
-//! program of the host that loads a module, before it looks at any right (`SIOCGIFBR`: bridges, `SIOCGIFVLAN`: VLANs), need rights that
-//! no program inside has, or belong to a driver.
+//! Listed requests to sockets are those by which C libraries, language runtimes and `ifconfig` read the state of a socket
+//! and of the sandbox's own interfaces, and those by which a process subscribes to a socket's events. Others of the family
+//! make the kernel start a program of the host that loads a module, before it checks any right (`SIOCGIFBR`: bridges,
+//! `SIOCGIFVLAN`: VLANs), need rights that no program inside has, or belong to a driver.
 
 use super::{Condition, Rule, allow_if, is, is_not, masked, one_of};
 
-/// What is allowed of terminals and files everywhere, and more.
+/// Requests on terminals and files that are allowed everywhere, and more.
 macro_rules! of_terminals_and_files {
     ($($more:expr),*) => {
         &[
@@ -28,7 +28,7 @@ macro_rules! of_terminals_and_files {
     };
 }
 
-/// What is allowed in a sandbox with namespaces, and more.
+/// Requests that are allowed in a sandbox with namespaces, and more.
 macro_rules! in_namespaces {
     ($($more:expr),*) => {
         of_terminals_and_files![&[one_of(1, SOCKETS)], &[is(1, RNDGETENTCNT)] $(, $more)*]
@@ -47,8 +47,8 @@ pub(super) const WITH_ANSWERS: Rule = allow_if(
     WHY,
 );
 
-/// In a sandbox without namespaces there are no sockets but pairs, and the names of the host's interfaces would be
-/// told.
+/// Rule in a sandbox without namespaces: there are no sockets but pairs, and the requests would reveal the names of the
+/// host's interfaces.
 pub(super) const SUPERVISED: Rule = allow_if(
     "ioctl",
     libc::SYS_ioctl,
@@ -67,7 +67,8 @@ const TERMINALS: &[Condition] = &[
 ];
 /// Which family a request belongs to.
 const FAMILY: u32 = 0xff00;
-/// What is read of sockets and of interfaces. How much a socket holds is asked of it as of a terminal (`FIONREAD`, `TIOCOUTQ`).
+/// Requests that read sockets and interfaces. The fill level of a socket is read as that of a terminal (`FIONREAD`,
+/// `TIOCOUTQ`).
 const SOCKETS: &[u32] = &[
     // Which process gets a socket's signals, as by F_SETOWN and F_GETOWN.
     FIOSETOWN,
@@ -118,7 +119,7 @@ const FICLONERANGE: u32 = 0x4020_940d;
 const FIGETBSZ: u32 = 2;
 const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
 const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
-/// How much randomness the kernel has, by `/dev/random`.
+/// Returns the amount of entropy of the kernel, on `/dev/random`.
 const RNDGETENTCNT: u32 = 0x8004_5200;
 const WHY: &str = "terminals, pipes, sockets, copies that share what they hold, and what only reads; nothing by which a file \
                    system reserves space or changes files";

@@ -1,9 +1,9 @@
-//! What Landlock has no say in: the permissions, owners and times of files. In a sandbox without namespaces the
-//! supervisor is asked, and makes the change if it is to a file of the sandbox's ([`crate::supervised`]).
+//! Rules for changes that Landlock doesn't cover: permissions, owners and times of files. In a sandbox without namespaces
+//! the supervisor is asked, and makes the change if it is to a file of the sandbox's ([`crate::supervised`]).
 
 use super::{Rule, ask};
 
-/// Everything that no rule names is allowed: by this filter, and decided by the policy below it.
+/// Rules of this filter. It allows everything that no rule names; the policy below it decides about that.
 pub const RULES: &[Rule] = &[
     ask("chmod", libc::SYS_chmod, "permissions, by path; older programs"),
     ask("fchmod", libc::SYS_fchmod, "permissions, by descriptor: one that was opened for reading is enough"),
@@ -19,5 +19,5 @@ pub const RULES: &[Rule] = &[
     ask("fchmodat2", FCHMODAT2, "permissions, with flags"),
 ];
 
-/// Its number; the C library doesn't name it everywhere.
+/// System call number of `fchmodat2`; the C library doesn't name it everywhere.
 pub(crate) const FCHMODAT2: libc::c_long = 452;

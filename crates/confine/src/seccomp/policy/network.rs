@@ -47,7 +47,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 const SO_NETNS_COOKIE: u32 = 71;
-/// Sockets that any program may have, and one that PID 1 alone may: with it the kernel tells which sockets there are.
+/// Sockets that any program may have, and one that only PID 1 may have: by it the kernel lists the sockets that exist.
 pub(super) const SOCKETS_OF_PID_1: &[&[Condition]] = &[
     &[is(0, AF_UNIX)],
     &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, 0)],

@@ -158,7 +158,7 @@ const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u32;
-/// Has the kernel look for equal pages in all memory of a process (KSM).
+/// Makes the kernel look for equal pages in all memory of a process (KSM).
 pub(super) const PR_SET_MEMORY_MERGE: u32 = 67;
 const PER_UNAME26: u32 = 0x0002_0000;
 const PER_ADDR_NO_RANDOMIZE: u32 = 0x0004_0000;

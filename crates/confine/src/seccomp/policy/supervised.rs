@@ -1,7 +1,7 @@
-//! What is different in a sandbox without namespaces: there the host's network, its processes and its memory segments
-//! are within reach of calls that are harmless elsewhere.
+//! Rules that differ in a sandbox without namespaces: there the host's network, processes and memory segments are within
+//! reach of calls that are harmless elsewhere.
 //!
-//! What a path leads to, no filter sees; that is for Landlock.
+//! A filter doesn't see what a path leads to; Landlock does.
 
 use super::files::{F_NOTIFY, F_SETDELEG, F_SETLEASE};
 use super::guard::{PR_SET_SECCOMP, SECCOMP_MODE_FILTER, SECCOMP_SET_MODE_FILTER};

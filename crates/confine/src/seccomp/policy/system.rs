@@ -1,4 +1,4 @@
-//! What is left of the system at large.
+//! Rules for the remaining calls about the system at large.
 
 use super::{Rule, allow};
 

@@ -34,7 +34,7 @@ fn reference(rules: &[Rule], call: &Call) -> Answer {
     }
 }
 
-/// Every value that some condition compares with, and its neighbours.
+/// Returns every value that some condition compares with, and its neighbours.
 fn interesting_values() -> Vec<u64> {
     let mut values = vec![0, u64::MAX, 0x1_0000_5412];
     for rule in rules(Audience::Everyone) {

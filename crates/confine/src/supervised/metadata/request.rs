@@ -1,4 +1,4 @@
-//! What a call that changes metadata is about, taken out of the caller once.
+//! Arguments of a call that changes metadata, read from the caller once.
 
 use crate::kernel::ask::{self, Question};
 use crate::seccomp::policy::metadata::FCHMODAT2;
@@ -13,23 +13,23 @@ pub(super) struct Request {
     pub(super) change: Change,
 }
 
-/// What shall be changed.
+/// Requested change.
 pub(super) enum Change {
     /// The permissions.
     Mode(u32),
     /// The owner and group; all bits set means as it is.
     Owner { uid: u32, gid: u32 },
-    /// When it was read and written.
+    /// Times of the last read and write.
     Times(Timestamps),
 }
 
-/// Whoever asked.
+/// The thread that made the call.
 struct Caller {
     thread: i32,
     memory: OwnedFd,
 }
 
-/// What a path begins in, if it is relative.
+/// Directory in which a relative path begins.
 #[derive(Clone, Copy)]
 struct At(i32);
 
@@ -70,14 +70,14 @@ impl Request {
     }
 }
 
-/// How a time is written.
+/// Encoding of a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
-    /// One number each.
+    /// One number: seconds.
     Seconds,
-    /// Two, the second in millionths.
+    /// Two numbers, the second in microseconds.
     Microseconds,
-    /// Two, the second in thousand millionths, or one of two special ones.
+    /// Two numbers, the second in nanoseconds, or one of two special values.
     Nanoseconds,
 }
 

@@ -1,5 +1,5 @@
-//! Everything that may be read, where some directories may not be: a rule of Landlock allows and takes nothing back, so that what
-//! is around them is named piece by piece.
+//! Readable paths, where some directories may not be read: a Landlock rule allows and can't be narrowed, so everything
+//! around those directories is listed piece by piece.
 
 use crate::walls::{About, Fault};
 use rustix::fd::OwnedFd;
@@ -9,8 +9,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What there is in the root besides these directories, which are named without links: each place opened, and all of it
-/// readable.
+/// Returns everything in the root besides these directories, which are named without links. Each path is opened and may be
+/// read completely.
 pub(super) fn all_but(closed: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, Fault> {
     let mut pending = vec![PathBuf::from("/")];
     let mut readable = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn all_but(closed: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, Fau
     Ok(readable)
 }
 
-/// Nothing for what is gone by now.
+/// Returns `None` if the path is gone by now.
 fn open(place: &Path) -> Result<Option<OwnedFd>, Fault> {
     match openat(CWD, place, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
         Ok(opened) => Ok(Some(opened)),
@@ -36,7 +36,7 @@ fn open(place: &Path) -> Result<Option<OwnedFd>, Fault> {
     }
 }
 
-/// What is in a directory. A link is no place of its own.
+/// Returns the entries of a directory. Links are left out.
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, Fault> {
     let subject = directory.display().to_string();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -1,12 +1,12 @@
 //! The loader that a program names: the one segment of an ELF file that matters here.
 //!
-//! The file may be anybody's: whatever is not as it should be is read as naming no loader, and then the kernel, which reads it
-//! again, starts it without one or not at all.
+//! The file may come from an attacker: a malformed file is read as naming no loader. Then the kernel, which reads it again,
+//! starts it without one or not at all.
 
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread};
 
-/// How the 64-bit and the 32-bit kind lay out what is looked at: places and lengths in bytes.
+/// Offsets and lengths, in bytes, of the fields in the 64-bit and in the 32-bit format.
 struct Layout {
     word: usize,
     table: usize,
@@ -45,7 +45,7 @@ const LOADER: u64 = 3;
 const LONGEST_PATH_BYTES: u64 = 4096;
 const LARGEST_TABLE_BYTES: usize = 65_536;
 
-/// The path of the loader that a file names; nothing if it names none.
+/// Returns the path of the loader that a file names; `None` if it names none.
 pub(super) fn interpreter(file: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
     let header = read(file, 0, HEADER_BYTES)?;
     let Some(layout) = layout(&header) else { return Ok(None) };
@@ -68,7 +68,7 @@ pub(super) fn interpreter(file: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
     }
 }
 
-/// Of a file of this machine's byte order, if it is an ELF file at all.
+/// Returns the layout of a file of this machine's byte order, if it is an ELF file at all.
 fn layout(header: &[u8]) -> Option<Layout> {
     match header.get(..6)? {
         [0x7f, b'E', b'L', b'F', 2, 1] => Some(WIDE),
@@ -77,7 +77,7 @@ fn layout(header: &[u8]) -> Option<Layout> {
     }
 }
 
-/// Where the path is and how long, if this segment is it.
+/// Returns the offset and length of the loader's path, if this segment holds it.
 fn place_of_path(entry: &[u8], layout: &Layout) -> Option<(u64, usize)> {
     if number(entry, 0, 4)? != LOADER {
         return None;
@@ -86,13 +86,13 @@ fn place_of_path(entry: &[u8], layout: &Layout) -> Option<(u64, usize)> {
     Some((number(entry, layout.file_offset, layout.word)?, usize::try_from(length).ok()?))
 }
 
-/// A number of so many bytes, the least first.
+/// Reads a little-endian number of that many bytes.
 fn number(bytes: &[u8], place: usize, length: usize) -> Option<u64> {
     let bytes = bytes.get(place..place.checked_add(length)?)?;
     Some(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
 }
 
-/// As many bytes as there are, and no more than that.
+/// Reads up to `length` bytes, or as many as there are.
 fn read(file: &OwnedFd, offset: u64, length: usize) -> Result<Vec<u8>, Errno> {
     let mut bytes = vec![0; length];
     let mut filled = 0;

@@ -1,4 +1,4 @@
-//! What the outcome is checked against: a text, and a command where one can tell.
+//! Acceptance criteria: a text, and a command that checks it if there is one.
 
 use crate::decode::{At, Decode, Fields};
 use crate::job::step::run_command::RunCommand;
@@ -6,12 +6,12 @@ use crate::json::Node;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
-/// One acceptance criterion.
+/// An acceptance criterion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Criterion {
-    /// What has to be so.
+    /// Condition that must hold.
     pub text: String,
-    /// What says whether it is: exit code 0 is yes. Without it a model says so.
+    /// Command that checks the criterion; it is met if the exit code is 0. Without a command, a model decides.
     pub check: Option<RunCommand>,
 }
 

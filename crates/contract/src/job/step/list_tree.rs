@@ -1,4 +1,4 @@
-//! `list_tree`: what a directory holds, as data.
+//! `list_tree`: the entries of a directory, as data.
 
 use crate::decode::{At, Decode, Fields};
 use crate::job::constraints::Positive;
@@ -13,7 +13,7 @@ pub struct ListTree {
     /// The directory; the workspace's root if unset.
     #[schemars(default, with = "StepPath", skip_serializing_if = "Option::is_none")]
     pub path: Option<StepPath>,
-    /// How deep to go; 1 lists the directory alone. Unset: all the way.
+    /// Maximum depth; 1 lists only the directory itself. Default: unlimited.
     #[schemars(
         default,
         with = "u32",
@@ -21,10 +21,10 @@ pub struct ListTree {
         range(min = 1, max = 4_294_967_295_u64)
     )]
     pub max_depth: Option<u32>,
-    /// Only entries whose path below `path` matches, such as `**/*.rs`; directories are still entered.
+    /// List only entries whose path below `path` matches, for example `**/*.rs`; directories are still entered.
     #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
     pub glob: Option<String>,
-    /// Entries to return at most; more are left out and flagged.
+    /// Maximum number of entries to return; more are left out and flagged.
     #[schemars(
         default,
         with = "u32",
@@ -32,7 +32,7 @@ pub struct ListTree {
         range(min = 1, max = 4_294_967_295_u64)
     )]
     pub max_entries: Option<u32>,
-    /// Whether the sizes of files are given too; each costs one more look at the file system.
+    /// Include the sizes of files; each costs one more file system access.
     #[schemars(default)]
     pub sizes: bool,
 }

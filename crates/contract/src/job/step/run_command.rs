@@ -1,13 +1,13 @@
 //! `run_command`: a program, started without a shell.
 //!
-//! Two dialects say the same; one step keeps to one of them:
+//! There are two equivalent dialects; one step must keep to one of them:
 //!
 //! | `spec/1` | `spec/5` |
 //! | --- | --- |
 //! | `argv: ["go", "test"]` | `command: "go"`, `args: ["test"]` |
 //! | `cwd: "sub"` | `working_dir: "sub"` |
 //!
-//! `env` and `timeout_seconds` are written alike in both.
+//! `env` and `timeout_seconds` are the same in both.
 
 use crate::decode::{At, Decode, Fields};
 use crate::job::constraints::Positive;
@@ -23,7 +23,7 @@ use std::time::Duration;
 pub struct RunCommand {
     /// The program and its arguments; never empty. The program is looked up in `PATH` unless it holds a slash.
     pub argv: Vec<String>,
-    /// Where it runs; the workspace's root if unset.
+    /// Working directory. Default: the workspace's root.
     pub cwd: Option<StepPath>,
     /// Variables added to the sandbox's environment.
     pub env: BTreeMap<String, String>,
@@ -31,7 +31,7 @@ pub struct RunCommand {
     pub timeout: Option<Duration>,
 }
 
-/// Variables that say which job this is; a step can't speak for another one.
+/// Variables that identify the job; a step can't set them.
 pub const RESERVED_VARIABLES: [&str; 4] =
     ["CYNODE_TASK_ID", "CYNODE_JOB_ID", "CYNODE_WORKSPACE_DIR", "CYNODE_ARTIFACTS_DIR"];
 
@@ -62,7 +62,7 @@ impl Decode for RunCommand {
     }
 }
 
-/// Notes that two dialects are mixed, and what is wrong with each member by itself.
+/// Reports that two dialects are mixed, and the problems of each member by itself.
 fn refuse_mixture(fields: &mut Fields<'_, '_>, names: &[&str]) {
     let found = format!("`{}` together", names.join("`, `"));
     fields.refuse(found, "one dialect: `argv` and `cwd`, or `command`, `args` and `working_dir`");

@@ -15,13 +15,13 @@ pub struct SearchFiles {
     /// The directory or file to search; the workspace's root if unset.
     #[schemars(default, with = "StepPath", skip_serializing_if = "Option::is_none")]
     pub path: Option<StepPath>,
-    /// Only files whose path below `path` matches, such as `*.rs` (at any depth) or `src/**/*.rs`.
+    /// Search only files whose path below `path` matches, for example `*.rs` (at any depth) or `src/**/*.rs`.
     #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
     pub include: Option<String>,
     /// Lines to show before and after each match.
     #[schemars(default, range(max = 100))]
     pub context_lines: u32,
-    /// Matches to return at most; more are left out and flagged.
+    /// Maximum number of matches to return; more are left out and flagged.
     #[schemars(
         default,
         with = "u32",

@@ -15,10 +15,10 @@ pub struct WriteFile {
     /// The file.
     #[schemars(with = "FilePath")]
     pub path: StepPath,
-    /// What it will hold: the text itself, or base64 when `encoding` says so.
+    /// New content: the text itself, or base64 if `encoding` is set to that.
     #[schemars(with = "String")]
     pub content: Vec<u8>,
-    /// How `content` is written; `utf-8` unless said otherwise.
+    /// Encoding of `content`. Default: `utf-8`.
     #[schemars(default)]
     pub encoding: ContentEncoding,
     /// Permission bits in octal, such as `"0644"`. Unset: those of the file that is replaced, else 0644.
@@ -29,15 +29,15 @@ pub struct WriteFile {
         skip_serializing_if = "Option::is_none"
     )]
     pub mode: Option<FileMode>,
-    /// Whether missing directories are made; they are unless this is `false`.
+    /// Create missing directories. Default: true.
     #[schemars(default = "yes")]
     pub create_parents: bool,
-    /// Whether a file that exists is replaced; it is unless this is `false`, which makes it an error.
+    /// Replace an existing file. Default: true. If false, an existing file is an error.
     #[schemars(default = "yes")]
     pub overwrite: bool,
 }
 
-/// How bytes are written in a JSON string.
+/// Encoding of bytes in a JSON string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, JsonSchema)]
 pub enum ContentEncoding {
     /// The string is the content.

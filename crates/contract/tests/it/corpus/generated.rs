@@ -2,7 +2,7 @@
 
 use belljar_contract::json::MAX_DEPTH;
 
-/// Every family that is valid.
+/// Returns the valid documents of all families.
 pub(super) fn valid() -> Vec<Vec<u8>> {
     let escapes = br#""\/bfnrt"#.iter().map(|escaped| vec![b'"', b'\\', *escaped, b'"']);
     let printable = (0x20..0x7f_u8).filter(|byte| !b"\"\\".contains(byte)).map(|byte| vec![b'"', byte, b'"']);
@@ -13,7 +13,7 @@ pub(super) fn valid() -> Vec<Vec<u8>> {
     escapes.chain(printable).chain(depths).chain(objects).chain(wide).collect()
 }
 
-/// Every family that is invalid.
+/// Returns the invalid documents of all families.
 pub(super) fn invalid() -> Vec<Vec<u8>> {
     let raw_controls = (0..0x20_u8).map(|byte| vec![b'"', byte, b'"']);
     let escapes = (0..=0xff_u8)
@@ -32,7 +32,7 @@ fn cuts() -> impl Iterator<Item = Vec<u8>> {
     (0..WHOLE.len()).map(|length| WHOLE[..length].to_vec())
 }
 
-/// Deeper than is read: closed, not closed, closed too often.
+/// Returns documents that are nested too deep: closed, not closed, closed too often.
 fn depths() -> Vec<Vec<u8>> {
     let mut documents = Vec::new();
     for depth in [MAX_DEPTH + 1, 128, 129, 500, 100_000] {

@@ -1,4 +1,4 @@
-//! Texts that are no JSON by RFC 8259, or whose reading it leaves open and that are refused (surrogates alone,
+//! Texts that are not JSON by RFC 8259, or whose interpretation it leaves open and that are rejected (lone surrogates,
 //! numbers beyond every double, a byte order mark).
 
 /// The documents, by what they are about.

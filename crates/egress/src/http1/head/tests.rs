@@ -1,4 +1,4 @@
-//! Heads that are taken, and all those that could be read in two ways.
+//! Tests of accepted heads, and of heads that could be read in two ways.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn a_plain_request_is_what_it_says() {
     assert!(request("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n\r\n").unwrap().expects_continue);
 }
 
-/// Whatever is known to be read in two ways by two servers.
+/// Heads that are known to be read differently by two servers.
 #[test]
 fn what_could_be_read_in_two_ways_is_refused() {
     use Malformed::*;

@@ -1,14 +1,14 @@
-//! What is spent and reserved of a budget. Every decision is made on all of it at once.
+//! Amounts that are spent and reserved of a budget. Every decision considers all of them at once.
 //!
-//! Two things are limited by what a call takes at most: tokens, and cost where a price is stated for the model. Of a call without a
-//! stated price no bound is known before it has ended: such calls are made one at a time, and few may end without a reported cost.
+//! Two limits work by a call's maximum: tokens, and cost where a price is stated for the model. The cost of a call without a
+//! stated price is unknown until it has ended. So such calls run one at a time, and only a few may end without a reported cost.
 
 use super::{BudgetLimits, OUTPUT_TOKENS};
 use crate::inference::demand::{Demand, LEAST_OUTPUT};
 use crate::inference::models::Price;
 use crate::inference::refusal::Refusal;
 
-/// Counts of one budget. Costs are in millionths of a dollar.
+/// Counters of one budget. Costs are in millionths of a dollar.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) calls: u64,
@@ -19,64 +19,64 @@ pub(super) struct State {
     under_way: usize,
     /// Calls under way without a stated price, where cost is limited.
     unpriced: usize,
-    /// The dearest call so far.
+    /// Cost of the most expensive call so far.
     dearest: u64,
-    /// Calls that ended without a reported cost, of models without a stated price.
+    /// Number of calls without a stated price that ended without a reported cost.
     of_unknown_cost: u64,
 }
 
-/// What becomes of a call that wants to begin.
+/// Result of a call's attempt to begin.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// It has begun.
+    /// The call has begun.
     Begun(Grant),
-    /// What is left doesn't cover it beside those under way; it may when one of them has ended.
+    /// The rest of the budget doesn't cover the call now, but may once another call has ended.
     Wait,
 }
 
-/// What is reserved for a call.
+/// Amounts that are reserved for a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Grant {
     pub(super) tokens: u64,
     /// Millionths of a dollar.
     pub(super) cost: u64,
-    /// The output limit for each choice, where one has to be set.
+    /// Output limit for each choice, if one has to be set.
     pub(super) output: Option<u64>,
-    /// Whether cost is limited, and no price is stated for the call's model.
+    /// True if cost is limited and no price is stated for the call's model.
     pub(super) is_unpriced: bool,
 }
 
-/// What a call has cost.
+/// Cost of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Charge {
-    /// Reported, or by the stated price, in millionths of a dollar.
+    /// Cost as reported or by the stated price, in millionths of a dollar.
     Known(u64),
-    /// No final cost was reported, and no price is stated. It is no less than this, in millionths of a dollar.
+    /// No final cost was reported and no price is stated. It is at least this, in millionths of a dollar.
     Unknown { least: u64 },
 }
 
-/// One of the limits: what is left of it, and what each token takes of that.
+/// One limit: what is left of it, and what each token takes of that.
 struct Meter {
     what: &'static str,
     left: u64,
     rate: Price,
-    /// Whether calls under way may give something back.
+    /// True if calls under way may give something back.
     is_reserved: bool,
 }
 
-/// Calls that may end without a reported cost, when cost is limited and no price is stated for their model.
+/// Maximum number of calls that may end without a reported cost, where cost is limited and no price is stated.
 const MOST_OF_UNKNOWN_COST: u64 = 16;
 
-/// Stated prices are in billionths of a dollar, and a limit on cost in millionths.
+/// Stated prices are in billionths of a dollar, cost limits in millionths.
 const NANOS_OF_MICRO: u64 = 1_000;
 
-/// Each token takes one of a limit on tokens.
+/// Each token takes one of a token limit.
 const TOKEN: Price = Price { input: 1, output: 1 };
 
 // === impl State ===
 
 impl State {
-    /// Begins a call if what is left covers it. `may_wait` is false for a call that has waited for others long enough.
+    /// Begins a call if the rest of the budget covers it. `may_wait` is false for a call that has already waited long enough.
     pub(super) fn begin(
         &mut self,
         limits: &BudgetLimits,
@@ -123,8 +123,8 @@ impl State {
         }
     }
 
-    /// Whether a call of unknown cost may begin: as the only one of its kind, while something is left beside what is reserved. So it
-    /// alone can exceed the limit. False if it has to wait for others.
+    /// Returns true if a call of unknown cost may begin: as the only one of its kind, while something is left beside what is
+    /// reserved. So only this one call can exceed the limit. Returns false if it has to wait for others.
     fn has_room_for_unpriced(&self, limits: &BudgetLimits, may_wait: bool) -> Result<bool, Refusal> {
         if self.of_unknown_cost >= MOST_OF_UNKNOWN_COST {
             return Err(Refusal::CostUnknown { most: MOST_OF_UNKNOWN_COST });
@@ -140,7 +140,7 @@ impl State {
         Some(limits.micro_dollars()?.saturating_sub(self.cost.saturating_add(self.reserved_cost)))
     }
 
-    /// The limits by which a call's size counts.
+    /// Returns the limits that a call's size counts against.
     fn meters(&self, limits: &BudgetLimits, price: Option<Price>) -> Vec<Meter> {
         let tokens = limits.tokens.map(|most| Meter {
             what: "tokens",
@@ -165,7 +165,8 @@ impl State {
         self.reserved_cost = self.reserved_cost.saturating_add(grant.cost);
     }
 
-    /// Adds what a call has used. One of unknown cost pays the price of the dearest so far, and only so many are made.
+    /// Adds the usage of a call. A call of unknown cost is charged like the most expensive one so far, and their number is
+    /// limited.
     pub(super) fn settle(&mut self, tokens: u64, charge: Charge) {
         self.tokens = self.tokens.saturating_add(tokens);
         match charge {
@@ -190,7 +191,7 @@ impl State {
     }
 }
 
-/// The output limit with which a call fits into what is left of all limits. Nothing if it has to wait for others.
+/// Returns the output limit with which a call fits into all limits; `None` if it has to wait for others.
 fn granted(
     meters: &[Meter],
     limits: &BudgetLimits,

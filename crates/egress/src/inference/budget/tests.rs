@@ -1,4 +1,4 @@
-//! What calls reserve and pay, alone and at once.
+//! Tests of what calls reserve and are charged, alone and concurrently.
 
 use super::*;
 use crate::inference::models::ProviderKind;
@@ -30,7 +30,7 @@ fn limits(tokens: u64) -> BudgetLimits {
     BudgetLimits { tokens: Some(tokens), ..BudgetLimits::default() }
 }
 
-/// A call's beginning; nothing while it waits for others.
+/// Begins a call; `None` while it waits for others.
 fn try_begin<'b>(budget: &'b Budget, demand: &Demand) -> Option<Result<Reservation<'b>, Refusal>> {
     try_begin_at(budget, demand, None)
 }
@@ -53,7 +53,7 @@ fn begin<'b>(budget: &'b Budget, body: &str) -> Result<Reservation<'b>, Refusal>
     try_begin(budget, &demand(body)).expect("it need not wait")
 }
 
-/// A call that was made, of which so much is known.
+/// Makes a call with the given reported usage.
 fn call(budget: &Budget, known: (Option<u64>, Option<&str>), is_whole: bool) -> Result<(), Refusal> {
     let mut reservation = begin(budget, r#"{"max_tokens":10}"#)?;
     reservation.is_sent = true;
@@ -83,7 +83,7 @@ fn calls_at_once_never_reserve_more_than_is_left() {
     let body = r#"{"max_tokens":283}"#;
     let mut under_way: Vec<_> = (0..3).map(|_| begin(&budget, body).unwrap()).collect();
     assert_eq!(under_way.iter().map(|call| call.grant.tokens).sum::<u64>(), 903);
-    // A fourth waits for one of them, and gets its whole limit then.
+    // A fourth call waits for one of them, and then gets its whole limit.
     let fourth = demand(body);
     assert!(try_begin(&budget, &fourth).is_none());
     under_way.pop();
@@ -121,7 +121,7 @@ fn hanging_up_before_the_usage_is_reported_pays_all_that_was_reserved() {
     let unknown = Budget::new(BudgetLimits { cost: Some(1.0), ..BudgetLimits::default() });
     let made = (0..100).take_while(|_| call(&unknown, (None, None), false).is_ok()).count();
     assert_eq!(made, 16);
-    // The control: a call that is heard to its end pays what is reported.
+    // Control: a call that is received to its end is charged what is reported.
     let whole = Budget::new(BudgetLimits { cost: Some(1.0), ..limits(1_000) });
     assert!((0..100).all(|_| call(&whole, (Some(1), Some("0.001")), true).is_ok()));
     assert_eq!(whole.spent(), Spent { calls: 100, tokens: 100, cost: 0.1 });
@@ -137,7 +137,7 @@ fn call_that_is_cut_off_pays_what_has_come_where_that_is_more_than_was_reserved(
         reservation.spend(None, &seen, Extent { is_whole, is_error: false, bytes: 90_000 });
         assert_eq!(budget.spent().tokens, 700, "the provider doesn't hold the limit");
     }
-    // The control: one that holds it, of which less has come.
+    // Control: a provider that obeys the limit; fewer tokens have come.
     let budget = Budget::new(limits(1_000));
     let mut reservation = begin(&budget, r#"{"max_tokens":10}"#).unwrap();
     reservation.is_sent = true;
@@ -164,7 +164,7 @@ fn report_that_is_not_final_never_pays_less_than_what_has_come() {
         begin_at(&budget, r#"{"max_tokens":10}"#, price).unwrap().spend(reported.as_ref(), seen, WHOLE);
         let is_final = seen.is_final;
         assert!(budget.spent().cost >= 0.007 || is_final, "{seen:?}: {:?}", budget.spent());
-        // Without a price an early cost is the least that it was, and the call is one of unknown cost.
+        // Without a price an early cost is a lower bound, and the call counts as one of unknown cost.
         let budget = of_cost(1.0);
         let made = (0..100).take_while(|_| {
             let Ok(mut call) = begin(&budget, "{}") else { return false };
@@ -174,7 +174,7 @@ fn report_that_is_not_final_never_pays_less_than_what_has_come() {
         });
         assert_eq!(made.count(), if is_final { 100 } else { 16 }, "{seen:?}");
     }
-    // The control: a final report of all tokens counts, however much has come.
+    // Control: a final report of all tokens counts, however much has come.
     let budget = Budget::new(limits(1_000));
     let seen = Usage { is_ended: true, is_final: true, ..early };
     let mut reservation = begin(&budget, r#"{"max_tokens":10}"#).unwrap();
@@ -195,7 +195,7 @@ fn provider_that_reports_no_usage_is_paid_by_bytes_and_one_that_refuses_is_not()
     assert_eq!(budget.spent().tokens, 27);
 }
 
-/// A call of a model whose price is stated, which is under way.
+/// Begins a call of a model with a stated price, and marks it as sent.
 fn begin_at<'b>(budget: &'b Budget, body: &str, price: Price) -> Result<Reservation<'b>, Refusal> {
     let mut call = try_begin_at(budget, &demand(body), Some(price)).expect("it need not wait")?;
     call.is_sent = true;
@@ -211,7 +211,7 @@ fn of_cost(dollars: f64) -> Budget {
 
 #[test]
 fn calls_without_a_stated_price_are_made_one_at_a_time_whatever_others_have_cost() {
-    // A cheap call, and one of which no cost is reported, say nothing of what the next may cost.
+    // The cost of the next call can't be concluded from a cheap one, nor from one without a reported cost.
     for known in [None, Some("0.0001")] {
         let budget = of_cost(1.0);
         call(&budget, (Some(5), known), true).unwrap();
@@ -220,7 +220,7 @@ fn calls_without_a_stated_price_are_made_one_at_a_time_whatever_others_have_cost
         drop(first);
         begin(&budget, "{}").unwrap();
     }
-    // The controls: no limit on cost, and a price that is stated.
+    // Controls: no limit on cost, and a stated price.
     let unlimited = Budget::new(BudgetLimits::default());
     let under_way: Vec<_> = (0..9).map(|_| begin(&unlimited, "{}").unwrap()).collect();
     assert_eq!(under_way.len(), 9);
@@ -240,10 +240,10 @@ fn call_whose_cost_is_never_reported_is_counted_whether_it_ends_or_is_cut() {
         assert_eq!(made, 16, "{is_whole}");
         let refused = begin(&budget, "{}").unwrap_err();
         assert_eq!((refused.code(), refused.status()), ("cost_unknown", 403));
-        // Calls of a model whose price is stated go on.
+        // Calls of a model with a stated price go on.
         begin_at(&budget, "{}", Price { input: 1, output: 1 }).unwrap();
     }
-    // The controls: calls that report their cost, and calls where cost isn't limited.
+    // Controls: calls that report their cost, and calls where cost isn't limited.
     let reported = of_cost(1.0);
     assert!((0..100).all(|_| call(&reported, (Some(5), Some("0.000001")), true).is_ok()));
     let unlimited = Budget::new(BudgetLimits::default());
@@ -252,7 +252,7 @@ fn call_whose_cost_is_never_reported_is_counted_whether_it_ends_or_is_cut() {
 
 #[test]
 fn call_of_a_stated_price_reserves_and_pays_what_it_costs_at_most() {
-    // A dollar for a million tokens in, ten out.
+    // One dollar for a million input tokens, ten for a million output tokens.
     let price = Price { input: 1_000, output: 10_000 };
     let budget = of_cost(0.01);
     let body = r#"{"max_tokens":280}"#;
@@ -260,7 +260,8 @@ fn call_of_a_stated_price_reserves_and_pays_what_it_costs_at_most() {
     let mut under_way: Vec<_> = (0..3).map(|_| begin_at(&budget, body, price).unwrap()).collect();
     assert_eq!(under_way[0].grant.cost, 2_818);
     assert!(try_begin_at(&budget, &demand(body), Some(price)).is_none(), "it would exceed the limit");
-    // One that is heard to its end pays its tokens; one that is cut, and one that reports nothing, all that was reserved.
+    // A call that is received to its end is charged its tokens. One that is cut off or reports nothing is charged all that was
+    // reserved.
     let usage = Usage {
         input_tokens: Some(10),
         output_tokens: Some(5),
@@ -272,14 +273,14 @@ fn call_of_a_stated_price_reserves_and_pays_what_it_costs_at_most() {
     under_way.pop().unwrap().spend(None, &usage, CUT);
     under_way.pop().unwrap().spend(None, &Usage::default(), WHOLE);
     assert_eq!(budget.spent().cost, 0.005_696);
-    // The next one is lowered to what is left, and one that is too large is refused.
+    // The next call's output is lowered to what is left; a call that is too large is refused.
     let lowered = begin_at(&budget, r#"{"max_tokens":9000}"#, price).unwrap();
     assert_eq!((lowered.grant.cost, lowered.output()), (4_299, Some(428)));
     drop(lowered);
     let refused = begin_at(&budget, r#"{"max_tokens":9000,"n":100}"#, price).unwrap_err();
     assert_eq!(refused.code(), "budget_exceeded");
     assert!(refused.to_string().starts_with("$0.004304 is left"), "{refused}");
-    // What a provider reports counts, whatever is stated.
+    // A cost that the provider reports counts, whatever the stated price.
     begin_at(&budget, body, price).unwrap().spend(
         self::usage(Some(1), Some("0.001")).0.as_ref(),
         &usage,

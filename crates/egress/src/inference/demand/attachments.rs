@@ -1,10 +1,10 @@
-//! Files and images in a request: a few bytes of one may be many tokens.
+//! Files and images in a request: a few bytes may be many tokens.
 //!
-//! An image has a known number of tokens at most. A document, a recording or a video hasn't: a compressed one of a few bytes may
-//! have any number of pages or hours. What bounds all of those in one request together is the largest context of a model.
+//! An image has a known maximum of tokens. A document, a recording or a video has none: a compressed one of a few bytes may
+//! have any number of pages or hours. The largest context of a model limits all of those in one request together.
 //!
-//! They are counted in the decoded JSON: an escaped letter, digit or colon hides none. What can't be read is refused, never
-//! counted as none.
+//! They are counted in the decoded JSON, so an escaped letter, digit or colon can't hide one. Unreadable content is refused,
+//! never counted as none.
 
 use super::super::members::Name;
 use super::{Elements, not_json};
@@ -14,22 +14,23 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use std::fmt;
 use std::sync::LazyLock;
 
-/// More tokens than a provider charges for one image: the most that is known is 48,169, in full detail at a small model.
+/// Upper bound of the tokens that a provider charges for one image. The known maximum is 48,169, in full detail at a small
+/// model.
 const OF_IMAGE: u64 = 50_000;
 
-/// A request with none of these has no attachment, and needn't be decoded. The last is how any letter may be written.
+/// Signs of attachments. A request without any needn't be decoded. The last one can stand for any letter.
 const SIGNS: [&str; 6] = ["data:", "base64", "file_data", "image", "input_audio", "\\u"];
 
 /// Members whose value is the content of a file.
 const FILES: [&str; 3] = ["base64", "file_data", "input_audio"];
-/// Members that say of what kind the content beside them is, whatever is said within it.
+/// Members that state the kind of the content beside them.
 const KINDS: [&str; 5] = ["format", "media_type", "mediatype", "mime_type", "mimetype"];
 const IMAGE: &str = "image/";
 
 static FINDER: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(SIGNS).ok());
 
-/// Tokens that are added to the bytes of a request: for each image, and `file_tokens` where there are other files.
+/// Returns the tokens to add to the bytes of a request: for each image, and `file_tokens` if there are other files.
 pub(super) fn allowance(body: &[u8], file_tokens: u64) -> Result<u64, Refusal> {
     if FINDER.as_ref().is_some_and(|finder| !finder.is_match(body)) {
         return Ok(0);
@@ -42,36 +43,36 @@ pub(super) fn allowance(body: &[u8], file_tokens: u64) -> Result<u64, Refusal> {
     Ok(count.images.saturating_mul(OF_IMAGE).saturating_add(of_files))
 }
 
-/// The attachments of a request.
+/// Attachments of a request.
 #[derive(Default)]
 struct Count {
     images: u64,
     has_files: bool,
 }
 
-/// What must be known of a value by the object that has it as a member.
+/// Properties of a value that the object around it needs to know.
 #[derive(Clone, Copy, Default)]
 struct Looks {
-    /// `base64`: content stands beside it.
+    /// `base64`: there is content beside it.
     is_base64: bool,
     /// Content itself, which is counted.
     is_data_url: bool,
-    /// A kind of content, and whether that is an image.
+    /// Kind of content; true for an image.
     kind: Option<bool>,
 }
 
-/// Where in a request a value stands, as far as it matters.
+/// Position of a value in a request, as far as it matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Request,
-    /// The value of `messages`.
+    /// Value of `messages`.
     Messages,
-    /// An element of `messages`.
+    /// Element of `messages`.
     Message,
     Elsewhere,
 }
 
-/// A walk through a value, which counts the attachments in it.
+/// Walk through a value that counts its attachments.
 struct Walk<'c> {
     place: Place,
     count: &'c mut Count,
@@ -80,7 +81,7 @@ struct Walk<'c> {
 // === impl Place ===
 
 impl Place {
-    /// Whether an object there may have images as a list of texts (Ollama's requests and messages).
+    /// Returns true if an object there may have images as a list of texts (Ollama's requests and messages).
     fn has_images(self) -> bool {
         matches!(self, Self::Request | Self::Message)
     }
@@ -90,7 +91,7 @@ impl Place {
     }
 }
 
-/// Whether a name is another one in any case. Go's decoder takes the long s and the Kelvin sign for `s` and `k` as well.
+/// Compares names without case. Go's decoder also takes the long s and the Kelvin sign for `s` and `k`.
 fn is(name: &str, other: &str) -> bool {
     let folded = name.chars().map(|letter| match letter {
         '\u{17f}' => 's',
@@ -100,7 +101,7 @@ fn is(name: &str, other: &str) -> bool {
     folded.eq(other.chars())
 }
 
-/// What stands behind `data:` in a text that begins with it, as programs that read URLs see it.
+/// Returns what follows `data:` in a text that begins with it, as URL parsers see it.
 fn data_url(text: &str) -> Option<&str> {
     const SCHEME: &str = "data:";
     let text = text.trim_start_matches(|letter: char| letter.is_whitespace() || letter.is_control());
@@ -108,7 +109,7 @@ fn data_url(text: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case(SCHEME).then_some(rest)
 }
 
-/// What an object says of the content in it.
+/// Statements of an object about its content.
 #[derive(Default)]
 struct Together {
     is_base64: bool,
@@ -139,7 +140,7 @@ impl Count {
 // === impl Together ===
 
 impl Together {
-    /// Adds a member, and the kind of content that it says.
+    /// Adds a member, and the kind of content that it states.
     fn add(&mut self, looks: Looks, kind: Option<bool>) {
         // `{"type": "base64"}` and `{"encoding": "base64"}` stand beside the content.
         self.is_base64 |= looks.is_base64;
@@ -148,7 +149,7 @@ impl Together {
         self.says_other |= kind == Some(false);
     }
 
-    /// Counts the content. What is said to be an image and something else as well is no image.
+    /// Counts the content. Content that is declared as an image and as something else doesn't count as an image.
     fn count(self, count: &mut Count) {
         if self.is_base64 {
             count.add(self.says_image && !self.says_other);

@@ -1,4 +1,4 @@
-//! What requests demand at most in each shape, and how their output is limited.
+//! Tests of the maximum demand of each request shape, and of lowering the output limit.
 
 use super::*;
 use crate::inference::route::{Route, find};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// What files count as.
+/// Number of tokens that files count as.
 const FILES: u64 = 900_000;
 
 fn call(path: &str) -> Call {
@@ -18,7 +18,7 @@ fn read(kind: ProviderKind, path: &str, body: &Value) -> Result<Demand, Refusal>
     Demand::read(body.to_string().as_bytes(), (call(path), kind), FILES)
 }
 
-/// The body once that output limit was granted.
+/// Returns the body after that output limit was granted.
 fn limited(kind: ProviderKind, path: &str, body: &Value, granted: u64) -> Value {
     let text = body.to_string();
     let demand = Demand::read(text.as_bytes(), (call(path), kind), FILES).unwrap();
@@ -138,7 +138,7 @@ fn attachment_is_counted_however_it_is_spelled() {
         let demand = Demand::read(body.as_bytes(), (call(path), ProviderKind::LiteLlm), FILES).unwrap();
         assert_eq!(demand.input, body.len() as u64 + 50_000, "{body}");
     }
-    // The control: text that speaks of them, and a tool that is called with some.
+    // Control: text that mentions attachments, and a tool call with some in its arguments.
     for (path, body) in [
         (CHAT, r#"{"messages":[{"content":"\u00e4 data: base64 images file_data"}]}"#),
         ("/api/chat", r#"{"messages":[{"tool_calls":[{"function":{"arguments":{"images":["AA"]}}}]}]}"#),
@@ -243,7 +243,7 @@ fn output_limit_is_set_where_none_is_or_a_larger_one_by_the_name_that_the_provid
             json!({"max_tokens": 5, "max_completion_tokens": 50}),
         ),
         (Ollama, CHAT, json!({"max_tokens": 0}), json!({"max_tokens": 50})),
-        // Ollama doesn't obey the other one, so the main one is set beside it.
+        // Ollama ignores the other member, so the main one is set, too.
         (
             Ollama,
             CHAT,

@@ -1,16 +1,16 @@
-//! Tells whether an answer has come to its own end, and whether the usage that it has reported is the final one.
+//! Detects whether an answer is complete, and whether its reported usage is final.
 //!
-//! A stream may report usage before its end: Anthropic's first event does, and some providers do in each event. Such a report says
-//! nothing about the output behind it. A stream that stops without its last event, or with an error, has no final report.
+//! A stream may report usage before its end: Anthropic's first event does, and some providers do in each event. Such a report
+//! doesn't cover the output after it. A stream that stops without its last event, or with an error, has no final report.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// How far an answer has come.
+/// Progress of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Completion {
     report: Report,
-    /// Whether the last line that says anything is one that ends a stream.
+    /// True if the last line with content is one that ends a stream.
     is_ended: bool,
 }
 
@@ -18,17 +18,17 @@ pub(super) struct Completion {
 enum Report {
     #[default]
     None,
-    /// No output has come behind it.
+    /// No output came after the report.
     Last,
-    /// Output, or an error, has come behind it.
+    /// Output or an error came after the report.
     Outdated,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineKind {
-    /// It ends a stream.
+    /// Line that ends a stream.
     Last,
-    /// Output, an error, or anything that isn't known.
+    /// Output, an error, or anything unknown.
     Event,
 }
 
@@ -53,8 +53,8 @@ impl Completion {
         (self.report, self.is_ended) = (Report::Last, is_end);
     }
 
-    /// Looks at lines that report no usage and follow those before. The last one counts for the end; the others are looked at only as
-    /// long as they could outdate a report.
+    /// Takes the next lines without a usage report. The last one decides about the end. The others are parsed only while they
+    /// could outdate a report.
     pub(super) fn lines(&mut self, lines: &[u8]) {
         if self.report == Report::Last {
             let mut rest = Some(lines);
@@ -78,27 +78,27 @@ impl Completion {
         }
     }
 
-    /// Whether the stream has come to its own end.
+    /// Returns true if the stream is complete.
     pub(super) fn is_ended(&self) -> bool {
         self.is_ended
     }
 
-    /// Whether it has, and nothing that counts has come behind its last report.
+    /// Returns true if the stream is complete, and nothing that counts came after the last report.
     pub(super) fn is_final(&self) -> bool {
         self.is_ended && self.report == Report::Last
     }
 }
 
-/// Whether a line that reports usage ends its stream, by its type. A document that isn't in an event is the whole answer.
+/// Returns true if a line with a usage report ends its stream, by its type. A document outside of an event is the whole answer.
 pub(super) fn ends_with_usage(line: &[u8], kind: Option<&str>) -> bool {
     kind.is_some_and(|kind| ENDS_WITH_USAGE.contains(&kind)) || line.trim_ascii_start().starts_with(b"{")
 }
 
-/// The kind of a line without usage; `None` for one that says nothing.
+/// Returns the kind of a line without usage; `None` for a line without content.
 fn kind(line: &[u8]) -> Option<LineKind> {
     let line = line.trim_ascii();
     let Some(data) = line.strip_prefix(b"data:") else {
-        // A field of an event, or a comment.
+        // Field of an event, or a comment.
         let is_field = [&b"event:"[..], b"id:", b"retry:", b":"].iter().any(|field| line.starts_with(field));
         return (!line.is_empty() && !is_field).then_some(LineKind::Event);
     };
@@ -185,7 +185,7 @@ mod tests {
             (of("response.failed", "null"), (false, false)),
             (of("response.in_progress", counts), (false, false)),
             ([of("response.completed", counts), done.to_owned()].concat(), (true, true)),
-            // A whole document in answer to a request for a stream.
+            // Whole document in answer to a request for a stream.
             (format!("{{\"choices\":[],\"usage\":{counts}}}"), (true, true)),
         ] {
             assert_eq!(ends_of(Surface::Openai, Shape::Lines, &stream), Some(expected), "{stream}");

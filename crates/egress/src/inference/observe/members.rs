@@ -1,35 +1,35 @@
-//! Members of a JSON document that is too long to be kept, found as it passes.
+//! Finds members of a JSON document that is too long to be kept, as it passes.
 //!
-//! What a model wrote, and what of a request is repeated, may have members of the same names. A provider says what a call has cost in
-//! the document itself or, for some members, in one of few objects of it; everything else is passed over.
+//! Output of a model, and repeated parts of a request, may have members of the same names. A provider reports usage in the
+//! document itself or, for some members, in one of few objects of it. Everything else is skipped.
 
-/// Looks for members by their names.
+/// Parser that looks for members by name.
 #[derive(Debug)]
 pub(super) struct Members {
     names: &'static [&'static str],
     inner: Inner,
-    /// Whether the member of the document that is passing may hold members of [`Inner::names`].
+    /// True if the current member of the document may hold members of [`Inner::names`].
     is_holder: bool,
     depth: usize,
-    /// Whether the bytes are in a text, and whether the last of them was a `\`.
+    /// Set within a text; true if its last byte was a `\`.
     text: Option<bool>,
-    /// The latest text, as far as it may be a name; nothing once it can't be the name of what follows.
+    /// Latest text, as far as it may be a name; `None` once it can't be the name of what follows.
     name: Option<Vec<u8>>,
-    /// The value that is passing.
+    /// Value that is passing.
     value: Option<Value>,
     found: Vec<(&'static str, Vec<u8>)>,
-    /// The first byte that is no white space.
+    /// First byte that is no white space.
     first: Option<u8>,
-    /// Documents that have passed whole.
+    /// Number of documents that have passed completely.
     documents: usize,
 }
 
 /// Members of objects that are members of the document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inner {
-    /// The objects.
+    /// Names of the objects.
     pub(super) holders: &'static [&'static str],
-    /// Their members.
+    /// Names of their members.
     pub(super) names: &'static [&'static str],
 }
 
@@ -40,7 +40,7 @@ struct Value {
     bytes: Vec<u8>,
 }
 
-/// Maximum length of a name, and of a value. What a call has cost takes some hundred bytes.
+/// Maximum length of a name and of a value in bytes. A usage report takes some hundred bytes.
 const LONGEST_NAME: usize = 32;
 const LONGEST_VALUE: usize = 64 << 10;
 
@@ -62,24 +62,24 @@ impl Members {
         }
     }
 
-    /// Looks at bytes that follow those before.
+    /// Takes the next bytes.
     pub(super) fn see(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.byte(*byte);
         }
     }
 
-    /// The members that have passed whole, the last one of each name.
+    /// Returns a member that has passed completely; the last one of that name.
     pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
         self.found.iter().find(|(found, _)| *found == name).map(|(_, value)| value.as_slice())
     }
 
-    /// The first byte that is no white space, if there was any.
+    /// Returns the first byte that is no white space, if there was any.
     pub(super) fn beginning(&self) -> &[u8] {
         self.first.as_slice()
     }
 
-    /// Whether one document has passed whole, and nothing besides that could be a part of another one.
+    /// Returns true if exactly one document has passed completely, and nothing else that could be part of another one.
     pub(super) fn is_document(&self) -> bool {
         self.documents == 1 && self.depth == 0 && self.text.is_none() && self.first == Some(b'{')
     }
@@ -137,7 +137,7 @@ impl Members {
         }
     }
 
-    /// A value follows the name before.
+    /// A value follows the latest name.
     fn begin(&mut self) {
         let Some(name) = self.name.take() else { return };
         let is = |known: &&&str| known.as_bytes() == name;
@@ -182,7 +182,7 @@ mod tests {
             (r#"{"x":"\"usage\":4,","y":"usage"}"#, None),
             (r#"{"x":{"y":{"usage":5}}}"#, None),
             (r#"{"x":[{"usage":5}]}"#, None),
-            // It has not passed whole.
+            // The document is incomplete.
             (r#"{"usage":{"a":1}"#, None),
             (r#"data: {"usage":null}"#, Some("null")),
         ] {

@@ -1,24 +1,25 @@
-//! How many tokens an answer may have had, estimated from its size: for calls that end without a report.
+//! Estimates the number of tokens of an answer from its size, for calls that end without a report.
 //!
-//! An estimate, not a bound: with an event for each token, what stands around a token is many times its size.
+//! The result is an estimate, not a bound: in a stream with one event for each token, the event is many times larger than the
+//! token.
 
 use super::Shape;
 
-/// The size of an answer so far.
+/// Size of an answer so far.
 #[derive(Debug)]
 pub(super) struct Received {
     shape: Shape,
-    /// Tokens of the lines that are complete; bytes of a document.
+    /// Tokens of the complete lines; bytes of a document.
     complete: u64,
-    /// Bytes of the line that isn't complete.
+    /// Bytes of the incomplete line.
     line_bytes: u64,
 }
 
-/// Bytes of text that a token has, on average.
+/// Average number of bytes of text in a token.
 const BYTES_OF_TOKEN: u64 = 4;
 /// Shorter lines hold no output: they are empty, or name an event.
 const SHORTEST_EVENT: u64 = 48;
-/// What an event has around its text. It holds one token at least.
+/// Number of bytes that an event has around its text. It holds at least one token.
 const AROUND_TEXT: u64 = 300;
 
 // === impl Received ===

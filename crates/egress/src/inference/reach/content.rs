@@ -1,4 +1,4 @@
-//! Looks through what is said, piece by piece: a document of a hostile hand is never held as one, which would take many
+//! Walks through the content of a request piece by piece. A hostile document is never held as a tree, which would take many
 //! times the memory of its text.
 
 use super::{REACHES_OUT, STORED, tools};
@@ -14,17 +14,17 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::sync::LazyLock;
 
-/// Nearly every text has none of these, and needn't be taken apart. Some providers go by names whatever their case; of long
-/// names a part is enough.
+/// Signs of references. Nearly every text has none of them and needn't be parsed. Some providers ignore the case of names; for
+/// long names a part is enough.
 static SIGNS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
     let signs = ["_url\"", "\"url\"", "_id\"", "\"id\"", "_ids\"", "m_ref", "e_da", "t_au"];
     Searcher::new(&signs.iter().flat_map(|sign| in_every_case(sign)).collect::<Vec<_>>())
 });
 
-/// Tools that are handed in with what is said. Apart from the others: all of them together are more than a vector holds.
+/// Sign of tools within content. It is a separate searcher, because all signs together are more than a vector register holds.
 static TOOLS: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(&in_every_case("tools\"")));
 
-/// All of them, each as a whole, with what could hide one of them. Slower, and needed where a part was found.
+/// All signs as complete names, with what could hide one of them. This search is slower; it runs if a partial sign was found.
 static WHOLE_SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let signs = [
         "_url\"",
@@ -52,7 +52,7 @@ fn in_every_case(text: &str) -> Vec<String> {
     })
 }
 
-/// Looks through one member of a request.
+/// Checks one member of a request.
 pub(super) fn check(name: &str, text: &str) -> Result<(), Refusal> {
     let has_none = |signs: &Searcher| signs.find(text.as_bytes()).is_none();
     let has_no_sign = [&SIGNS, &TOOLS].iter().all(|signs| signs.as_ref().is_some_and(has_none));
@@ -65,7 +65,7 @@ pub(super) fn check(name: &str, text: &str) -> Result<(), Refusal> {
     walk(name, text, false)
 }
 
-/// Looks through what is to become numbers: some providers fetch a text that is nothing but an address.
+/// Checks input that is to be embedded: some providers fetch a text that consists of a URL.
 pub(super) fn check_embedded(name: &str, text: &str) -> Result<(), Refusal> {
     walk(name, text, true)
 }
@@ -81,7 +81,7 @@ fn walk(name: &str, text: &str, texts_are_fetched: bool) -> Result<(), Refusal> 
     }
 }
 
-/// A walk through a document.
+/// Walk through a JSON document.
 struct Walk<'t> {
     path: Vec<Step<'t>>,
     found: Option<Refusal>,
@@ -94,25 +94,25 @@ enum Step<'t> {
     Element(usize),
 }
 
-/// What must be known of a value by whoever has it as a member.
+/// Properties of a value that the object around it needs to know.
 #[derive(Clone, Copy, Default)]
 struct Looks {
     is_null: bool,
-    /// Text that is fetched: anything but what holds its content itself.
+    /// URL that is fetched: any but those that hold their content inline.
     is_address: bool,
     has_scheme: bool,
     says_url: bool,
     says_item_reference: bool,
     is_text: bool,
-    /// An object whose `url` is an address.
+    /// Object whose `url` is a URL.
     has_address: bool,
-    /// An object whose `data` is an address.
+    /// Object whose `data` is a URL.
     has_address_for_data: bool,
-    /// An object with an `id`.
+    /// Object with an `id`.
     has_id: bool,
 }
 
-/// What the members of one object say together.
+/// Combined properties of an object's members.
 #[derive(Default)]
 struct Together {
     says_url: bool,
@@ -124,7 +124,7 @@ struct Together {
     has_content: bool,
 }
 
-/// Members in which an item of a conversation says what it is. One that has an id and none of them stands for what is stored.
+/// Members in which an item of a conversation has its content. An item with an id and none of them refers to stored content.
 const CONTENT: &[&str] = &[
     "action",
     "actions",
@@ -152,11 +152,11 @@ impl<'t> Walk<'t> {
         E::custom(FOUND)
     }
 
-    /// Where in the request it is.
+    /// Returns the position in the request.
     fn place(&self) -> String {
         let mut member = String::new();
         for (at, step) in self.path.iter().enumerate() {
-            // Writing to a text can't fail.
+            // Writing to a `String` can't fail.
             let _ = match step {
                 Step::Member(name) if at == 0 => write!(member, "{name}"),
                 Step::Member(name) => write!(member, ".{name}"),
@@ -166,7 +166,7 @@ impl<'t> Walk<'t> {
         member
     }
 
-    /// Looks at tools that are handed in with what is said.
+    /// Checks tools within the content.
     fn tools<E: Error>(&mut self, tools: &RawValue) -> Result<(), E> {
         tools::check(&self.place(), tools.get()).map_err(|refusal| {
             self.found = Some(refusal);
@@ -174,12 +174,12 @@ impl<'t> Walk<'t> {
         })
     }
 
-    /// Whether this is an item of a conversation of OpenAI's newer kind.
+    /// Returns true at an item of a conversation of OpenAI's Responses API.
     fn is_item(&self) -> bool {
         matches!(self.path.as_slice(), [Step::Member(name), Step::Element(_)] if name == "input")
     }
 
-    /// A member, whose name was read.
+    /// Checks a member whose name was read.
     fn member<A: MapAccess<'t>>(
         &mut self,
         map: &mut A,
@@ -188,7 +188,7 @@ impl<'t> Walk<'t> {
     ) -> Result<(), A::Error> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         let is_content = CONTENT.iter().any(|content| is(content));
-        // What a tool was called with is nothing but words: nobody goes there.
+        // Arguments of a tool call are plain text; no URL in them is fetched.
         if is("input") || is("arguments") {
             together.has_content = true;
             return map.next_value::<IgnoredAny>().map(drop);
@@ -212,7 +212,7 @@ impl<'t> Walk<'t> {
         {
             return Err(self.refuse(REACHES_OUT));
         }
-        // An earlier answer in sound is named by its id.
+        // An earlier audio answer is referred to by its id.
         if (names_stored && !looks.is_null)
             || (is_type && looks.says_item_reference)
             || (is_audio && looks.has_id)
@@ -234,7 +234,7 @@ impl<'t> Walk<'t> {
 // === impl Together ===
 
 impl Together {
-    /// Whether an item stands for one that is stored: by its id, without a type or without content of its own.
+    /// Returns true if an item refers to a stored one: by its id, without a type or without content of its own.
     fn is_reference(&self) -> bool {
         self.has_id && !((self.has_type || self.has_role) && self.has_content)
     }

@@ -1,7 +1,7 @@
-//! Looks at the items of a conversation of OpenAI's newer kind (Responses), one after the other.
+//! Checks the items of a conversation of OpenAI's Responses API one after the other.
 //!
-//! A list of what an item may be, not of what it may not: an item may also hand in tools, approve what a provider's tool wants to do,
-//! or have the provider do something by itself, and there are more kinds with each release.
+//! It is an allowlist: an item may also add tools, approve what a provider's tool wants to do, or have the provider act by
+//! itself. Each release adds kinds.
 
 use super::{REACHES_OUT, tools};
 use crate::inference::members::Members;
@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What is said, what models have thought and called, and what clients have answered to that.
+/// Allowed kinds: messages, reasoning and tool calls of models, and answers of clients to those.
 const ITEMS: &[&str] = &[
     "additional_tools",
     "apply_patch_call",
@@ -50,7 +50,7 @@ pub(super) fn check(text: &str) -> Result<(), Refusal> {
     }
 }
 
-/// A look at them; the first of a kind that isn't known is found.
+/// Finds the first item of an unknown kind.
 struct Look {
     found: Option<String>,
 }
@@ -77,7 +77,7 @@ impl<'de> Visitor<'de> for &mut Look {
             let Some(item) = elements.next_element::<Members<'de>>()? else { break };
             if !is_known(&item) {
                 self.found = Some(format!("input[{at}].type"));
-                // It is refused for this one, whatever follows.
+                // The request is refused because of this item, whatever follows.
                 while elements.next_element::<IgnoredAny>()?.is_some() {}
                 break;
             }
@@ -86,7 +86,7 @@ impl<'de> Visitor<'de> for &mut Look {
     }
 }
 
-/// Whether an item is of a known kind by each member that could be taken for its type. One without any is a message.
+/// Returns true if each member that could be taken for the item's type has a known kind. An item without a type is a message.
 fn is_known(item: &Members<'_>) -> bool {
     let mut types = item.names().filter(|name| name.eq_ignore_ascii_case(tools::TYPE));
     types.all(|name| match item.get(name) {

@@ -1,4 +1,4 @@
-//! Looks at the tools that a request offers a model, one after the other, wherever in the request they stand.
+//! Checks the tools that a request offers to a model, wherever they stand in the request.
 
 use super::REACHES_OUT;
 use crate::inference::members::Members;
@@ -8,17 +8,17 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Types of tools that a provider only talks about, and the client runs.
+/// Types of tools that the client runs; the provider only names them.
 const OF_CLIENTS: &[&str] = &["function", "custom", "local_shell", "apply_patch"];
-/// A group of tools, each of which is looked at.
+/// Group of tools, each of which is checked.
 const GROUP: &str = "namespace";
 const GROUP_MEMBERS: &[&str] = &["description", "name", TOOLS, TYPE];
-/// A search among tools, which the client does.
+/// Search among tools, which the client runs.
 const SEARCH: &str = "tool_search";
 const SEARCH_MEMBERS: &[&str] = &["description", EXECUTION, "parameters", TYPE];
 const EXECUTION: &str = "execution";
 
-/// A choice among the tools that a request offers, by its type.
+/// Choice among the tools that a request offers, by its type.
 const CHOICES: &[&str] = &["allowed_tools", "any", "auto", "none", "required", "tool"];
 const CHOICE_MEMBERS: &[&str] =
     &["allowed_tools", "custom", "disable_parallel_tool_use", "function", "mode", "name", TOOLS, TYPE];
@@ -26,13 +26,13 @@ const CHOICE_MEMBERS: &[&str] =
 pub(super) const TOOLS: &str = "tools";
 pub(super) const TYPE: &str = "type";
 
-/// Groups of groups, at most.
+/// Maximum depth of nested groups.
 const DEEPEST: usize = 4;
 
-/// Types of such tools by how they begin: each has a date behind it.
+/// Prefixes of such tool types; each is followed by a date.
 const OF_CLIENTS_BY_DATE: &[&str] = &["bash_", "text_editor_", "computer_", "memory_"];
 
-/// Members of a tool that a client runs. Some providers go by the name of a member alone.
+/// Members of a tool that a client runs. Some providers decide by a member's name alone.
 const MEMBERS: &[&str] = &[
     "allowed_callers",
     "cache_control",
@@ -54,10 +54,10 @@ const MEMBERS: &[&str] = &[
     "type",
 ];
 
-/// Members of what OpenAI's older kind has within a tool.
+/// Members of the inner object of a tool in OpenAI's Chat Completions.
 const MEMBERS_WITHIN: &[&str] = &["description", "format", "name", "parameters", "strict"];
 
-/// Refuses tools that a provider runs by itself. `place` is where the list stands in the request.
+/// Refuses tools that a provider runs by itself. `place` is the position of the list in the request.
 pub(super) fn check(place: &str, text: &str) -> Result<(), Refusal> {
     check_below(place, text, 0)
 }
@@ -76,7 +76,7 @@ fn check_below(place: &str, text: &str, depth: usize) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses a choice of tools that a provider runs by itself. A word chooses among those that were looked at.
+/// Refuses a choice of tools that a provider runs by itself. A plain word chooses among the tools that were checked.
 pub(super) fn check_choice(text: &str) -> Result<(), Refusal> {
     if text == "null" || text.starts_with('"') {
         return Ok(());
@@ -105,10 +105,10 @@ fn forbidden(member: &str) -> Refusal {
     Refusal::Forbidden { member: Excerpt::of(member), why: REACHES_OUT }
 }
 
-/// A look at them; the first that isn't a client's is found.
+/// Finds the first tool that is not the client's.
 struct Look {
     found: Option<String>,
-    /// Groups around them.
+    /// Number of groups around the tools.
     depth: usize,
 }
 
@@ -138,7 +138,7 @@ impl<'de> Visitor<'de> for &mut Look {
             let Some(tool) = elements.next_element::<Members<'de>>()? else { break };
             if let Some(member) = not_a_clients(&tool, self.depth) {
                 self.found = Some(format!("[{at}].{}", Excerpt::of(&member).as_str()));
-                // It is refused for this one, whatever follows.
+                // The request is refused because of this tool, whatever follows.
                 while elements.next_element::<IgnoredAny>()?.is_some() {}
                 break;
             }
@@ -147,7 +147,7 @@ impl<'de> Visitor<'de> for &mut Look {
     }
 }
 
-/// Whether a name is one of these with a date behind it: `bash_20250124`, and not `bash_code_execution_20250825`.
+/// Returns true if a name is one of these with a date after it: `bash_20250124`, but not `bash_code_execution_20250825`.
 pub(in crate::inference) fn is_dated(name: &str, beginnings: &[&str]) -> bool {
     let is_date = |rest: &str| rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_digit());
     beginnings.iter().any(|beginning| name.strip_prefix(beginning).is_some_and(is_date))
@@ -157,12 +157,12 @@ fn is_of_clients(kind: &str) -> bool {
     OF_CLIENTS.contains(&kind) || is_dated(kind, OF_CLIENTS_BY_DATE)
 }
 
-/// Whether that JSON is a text of which something holds.
+/// Returns true if that JSON is a text which fulfils a condition.
 fn is_text(json: &str, holds: impl Fn(&str) -> bool) -> bool {
     serde_json::from_str::<Cow<'_, str>>(json).is_ok_and(|text| holds(&text))
 }
 
-/// The member by which a tool isn't one that a client runs.
+/// Returns the member that makes a tool one which the client does not run.
 fn not_a_clients<'t>(tool: &'t Members<'_>, depth: usize) -> Option<Cow<'t, str>> {
     let kind = tool.get(TYPE).filter(|kind| *kind != "null");
     let is = |other: &str| kind.is_some_and(|kind| is_text(kind, |kind| kind == other));
@@ -196,7 +196,7 @@ fn not_a_clients<'t>(tool: &'t Members<'_>, depth: usize) -> Option<Cow<'t, str>
     })
 }
 
-/// The member by which a tool of a group isn't one that a client runs.
+/// Returns the member that makes a tool of a group one which the client does not run.
 fn not_all_clients(tools: &str, depth: usize) -> Option<String> {
     if depth == DEEPEST {
         return Some(TOOLS.to_owned());

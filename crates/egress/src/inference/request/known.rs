@@ -1,14 +1,13 @@
-//! The members that a request may have.
+//! Members that a request may have.
 //!
-//! A list of what may be, not of what may not: LiteLLM alone knows some two hundred members by which a caller decides where
-//! a call goes, what it costs and who hears of it, and has more with each release. And some providers take `Model` for
-//! `model`.
+//! It is an allowlist: LiteLLM alone knows some two hundred members by which a caller decides where a call goes, what it costs
+//! and who gets to see it. Each release adds more. And some providers accept `Model` for `model`.
 
 use crate::inference::members::Members;
 use crate::inference::route::{Call, Operation};
 use belljar_contract::inference::Surface;
 
-/// How words are chosen: the same nearly everywhere.
+/// Sampling parameters, which nearly all APIs share.
 const SAMPLING: &[&str] = &[
     "frequency_penalty",
     "logit_bias",
@@ -28,7 +27,7 @@ const SAMPLING: &[&str] = &[
     "verbosity",
 ];
 
-/// Who calls, and what is kept: taken, and set anew.
+/// Identity of the caller, and storage: accepted, and set anew.
 const SET_HERE: &[&str] = &[
     "metadata",
     "model",
@@ -43,8 +42,8 @@ const SET_HERE: &[&str] = &[
 
 const TOOLS: &[&str] = &["function_call", "functions", "parallel_tool_calls", "tool_choice", "tools"];
 
-/// Each interface has the members that limit or multiply its output in a list of its own: what one of them doesn't know another
-/// one may obey behind it, and no such member is counted there ([`crate::inference::demand`]).
+/// Members that limit or multiply the output, one list for each API. An API that doesn't know a member may be served by a
+/// provider that obeys it, and it would not be counted there ([`crate::inference::demand`]).
 const CHAT_LIMITS: &[&str] = &["max_completion_tokens", "max_tokens", "n", "thinking"];
 const COMPLETION_LIMITS: &[&str] = &["best_of", "max_tokens", "n"];
 
@@ -95,10 +94,10 @@ const GENERATION: &[&str] = &[
 /// Members that are objects, each with the limit in it that is counted.
 const LIMITS_WITHIN: &[(&str, &str)] = &[("reasoning", "max_tokens"), ("thinking", "budget_tokens")];
 
-/// Parts of names of limits.
+/// Parts of the names of limits.
 const OF_LIMITS: &[&str] = &["budget", "length", "limit", "max", "token"];
 
-/// Whether a request may have a member of that name.
+/// Returns true if a request may have a member of that name.
 pub(super) fn may_have(call: Call, name: &str) -> bool {
     let own: &[&[&str]] = match (call.operation, call.surface) {
         (Operation::Completion, _) if call.is_chat() => &[SAMPLING, TOOLS, CHAT, COMPLETION, CHAT_LIMITS],
@@ -112,7 +111,7 @@ pub(super) fn may_have(call: Call, name: &str) -> bool {
     SET_HERE.contains(&name) || own.iter().any(|names| names.contains(&name))
 }
 
-/// The first member of `reasoning` or `thinking` that looks like a limit and isn't the one that is counted.
+/// Returns the first member of `reasoning` or `thinking` that looks like a limit and isn't the counted one.
 pub(super) fn unknown_limit_within(members: &Members<'_>) -> Result<Option<String>, serde_json::Error> {
     for (holder, counted) in LIMITS_WITHIN {
         let Some(value) = members.get(holder).filter(|value| value.starts_with('{')) else { continue };

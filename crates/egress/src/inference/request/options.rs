@@ -1,14 +1,14 @@
-//! The options that a call may set for Ollama.
+//! Options that a call may set for Ollama.
 //!
-//! A list of what may be, like the members of a request. Some options take memory or threads of the provider's machine, or have
-//! it load the model anew: those are bounded.
+//! It is an allowlist, like the one of members. Some options take memory or threads of the provider's machine, or have it
+//! reload the model: those are bounded.
 
 use crate::inference::members::Members;
 use crate::inference::refusal::Refusal;
 use belljar_contract::inference::Excerpt;
 use std::ops::RangeInclusive;
 
-/// Whole numbers that decide how much of the provider's machine a call takes, each with its bounds.
+/// Integers that decide how much of the provider's machine a call takes, each with its bounds.
 const BOUNDED: &[(&str, RangeInclusive<i64>)] = &[
     ("main_gpu", 0..=64),
     ("num_batch", 1..=2_048),
@@ -19,10 +19,10 @@ const BOUNDED: &[(&str, RangeInclusive<i64>)] = &[
     ("repeat_last_n", -1..=LARGEST_CONTEXT),
 ];
 
-/// The largest context that a call may ask for, in tokens. Ollama takes memory for all of it.
+/// Maximum context that a call may ask for, in tokens. Ollama allocates memory for all of it.
 const LARGEST_CONTEXT: i64 = 262_144;
 
-/// Options that decide how words are chosen, or that are true or false. What `num_predict` limits is counted with the tokens.
+/// Options for sampling, or that are true or false. The limit `num_predict` is counted with the tokens.
 const OTHERS: &[&str] = &[
     "f16_kv",
     "frequency_penalty",

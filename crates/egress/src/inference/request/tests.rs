@@ -1,4 +1,4 @@
-//! What a provider is sent, and what it is never sent.
+//! Tests of what a provider is sent, and what it is never sent.
 
 use super::*;
 use crate::inference::models::Provider;
@@ -75,7 +75,7 @@ fn a_stream_is_asked_what_it_costs_and_keeps_its_other_options() {
     let whole = json!({"model": "small", "stream": false});
     let (sent, streams) = prepared(ProviderKind::LiteLlm, path, &whole).unwrap();
     assert!(!streams && sent.get("stream_options").is_none());
-    // Ollama streams unless it is asked not to.
+    // Ollama streams by default.
     assert!(prepared(ProviderKind::Ollama, "/api/chat", &json!({"model": "small"})).unwrap().1);
     assert!(!prepared(ProviderKind::Ollama, "/api/chat", &whole).unwrap().1);
     for bad in [json!({"model": "small", "stream": "true"}), json!({"model": "small", "stream": 1})] {

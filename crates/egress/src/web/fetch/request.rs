@@ -1,4 +1,4 @@
-//! A request as an agent says it. What stands in its head besides its own is written here, and nothing of the agent's can end a line.
+//! Request of an agent. The host writes its head, and nothing that the agent supplies can end a header line.
 
 use super::super::filling::first_of;
 use super::super::gate::Gate;
@@ -10,24 +10,24 @@ use std::fmt::Write;
 use std::time::Duration;
 use url::Url;
 
-/// What is asked for.
+/// Request of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Its whole address.
+    /// Complete URL.
     pub url: String,
-    /// What is to be done there.
+    /// HTTP method.
     pub method: Method,
-    /// By name and value.
+    /// Headers, by name and value.
     pub headers: Vec<(String, String)>,
-    /// Nothing, for most.
+    /// Body, mostly empty.
     pub body: Vec<u8>,
-    /// As many bytes of the answer's body are wanted.
+    /// Maximum number of bytes of the answer's body that is returned.
     pub most_bytes: usize,
-    /// So long all of it may take.
+    /// Time limit for the whole request.
     pub within: Duration,
 }
 
-/// What is to be done.
+/// HTTP method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are those of RFC 9110 §9.3 and RFC 5789")]
 pub enum Method {
@@ -39,41 +39,41 @@ pub enum Method {
     Delete,
 }
 
-/// What was answered.
+/// Answer to a [`Request`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
-    /// What was asked for.
+    /// URL that was requested.
     pub url: String,
-    /// The status, a redirect's too.
+    /// HTTP status, including a redirect's.
     pub status: u16,
-    /// By name, in lower case, and value.
+    /// Headers, by lower-case name and value.
     pub headers: Vec<(String, String)>,
-    /// Its body, as much as was wanted. A redirect's is left out.
+    /// Body, up to the requested size. The body of a redirect is left out.
     pub body: Vec<u8>,
-    /// Whether there is more of it.
+    /// True if the body is longer than what is returned.
     pub is_truncated: bool,
 }
 
-/// A name and a value of a header, in bytes.
+/// Maximum lengths of a header's name and of its value, in bytes.
 const LONGEST_NAME: usize = 128;
 const LONGEST_VALUE: usize = 8 << 10;
 
-/// Those that are the host's own to say; it is to come as it is.
+/// Headers that only the host may set: answers must come unencoded.
 const ITS_OWN: [&str; 1] = ["accept-encoding"];
 
-/// Room for those that the host adds.
+/// Maximum number of headers. It leaves room for those that the host adds.
 const MOST_HEADERS: usize = REQUEST_HEADERS - 10;
 
-/// Asks for it, once.
+/// Sends a request once.
 pub(super) async fn answered(gate: &Gate, request: &Request) -> Result<Answered, FetchError> {
-    // It is never closed.
+    // The semaphore is never closed.
     let _place = gate.fetching.acquire().await;
     let address = |why| FetchError::Address { url: repeated(&request.url), why };
     let headers = request.headers()?;
     let mut url = Url::parse(&request.url).map_err(|_| address("it is no whole address of a page"))?;
     let said = Said { method: request.method.as_str(), headers: &headers };
     let wanted = Wanted::of(&mut url, &said).map_err(address)?;
-    // Also where it can't be seen at a glance, as in what a name and a password are sent as.
+    // This finds encoded placeholders, too, as in basic authentication.
     if let Some(name) = first_of(&wanted.head) {
         return Err(FetchError::Header { name, why: "it is a placeholder for a credential" });
     }
@@ -87,7 +87,7 @@ pub(super) async fn answered(gate: &Gate, request: &Request) -> Result<Answered,
 // === impl Request ===
 
 impl Request {
-    /// Its headers, as lines.
+    /// Returns the headers as lines.
     fn headers(&self) -> Result<String, FetchError> {
         let mut lines = String::new();
         let mut is_named = false;
@@ -113,11 +113,11 @@ impl Request {
 }
 
 fn put(lines: &mut String, name: &str, value: &str) {
-    // A text takes whatever is written to it.
+    // Writing to a `String` can't fail.
     let _ = write!(lines, "{name}: {value}\r\n");
 }
 
-/// What is wrong with a header, if anything is (RFC 9110 §5.5 and §5.6.2).
+/// Returns the error in a header, if there is one (RFC 9110 §5.5 and §5.6.2).
 fn wrong(name: &str, value: &str) -> Option<&'static str> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let lower = name.to_ascii_lowercase();
@@ -140,7 +140,7 @@ fn wrong(name: &str, value: &str) -> Option<&'static str> {
 // === impl Method ===
 
 impl Method {
-    /// Its name.
+    /// Returns the method's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -152,7 +152,7 @@ impl Method {
         }
     }
 
-    /// Whether it says something by a body, be that empty.
+    /// Returns true if the method has a body, even an empty one.
     pub const fn has_body(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)
     }

@@ -1,4 +1,4 @@
-//! What takes the place of placeholders in headers and queries.
+//! Replaces placeholders in headers and queries.
 
 use super::AUTHORIZATION;
 use crate::credential::{Credential, Injected};
@@ -12,28 +12,28 @@ use belljar_policy::egress::{Allowed, Destination};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// What may be filled in for one request.
+/// Credentials that may be injected into one request.
 pub(super) struct Filler<'f> {
     pub(super) allowed: &'f Allowed<Destination>,
     pub(super) credentials: &'f Credentials,
     pub(super) used: Vec<(String, Arc<Injected>)>,
-    /// Placeholders so far.
+    /// Number of placeholders so far.
     pub(super) count: usize,
 }
 
-/// No request has more placeholders.
+/// Maximum number of placeholders of one request.
 const MOST_PLACEHOLDERS: usize = 8;
 
-/// A scheme of authentication that stands before one.
+/// Maximum length of an authentication scheme before a placeholder, in bytes.
 const LONGEST_SCHEME: usize = 16;
 
-/// A user of basic authentication that stands before a password.
+/// Maximum length of a user before a password in basic authentication, in bytes.
 const LONGEST_USER: usize = 64;
 
 // === impl Filler ===
 
 impl<'f> Filler<'f> {
-    /// What the host holds by that name, if a rule has it filled in where the request goes.
+    /// Returns the credential of that name, if a rule allows it where the request goes.
     pub(super) fn held(&self, name: &str) -> Result<&'f Held, Refusal> {
         let is_bound = self.allowed.credentials().iter().any(|bound| bound == name);
         let held = self.credentials.get(name).filter(|_| is_bound);
@@ -52,7 +52,7 @@ impl<'f> Filler<'f> {
         Ok(injected)
     }
 
-    /// A text with what is held in the place of each placeholder, written as `write` does.
+    /// Returns the text with each placeholder replaced, written as `write` does.
     async fn filled(
         &mut self,
         text: &[u8],
@@ -92,7 +92,7 @@ impl<'f> Filler<'f> {
         let said = if name == AUTHORIZATION { basic(value) } else { None };
         match said.filter(|said| is_in(said)) {
             Some(said) => {
-                // A user and a password, each of them a placeholder or something else.
+                // A user and a password; each is a placeholder or plain text.
                 if !basic_stands_alone(&said) {
                     return Err(unfilled_in(&said));
                 }
@@ -122,7 +122,7 @@ impl<'f> Filler<'f> {
                 return Err(unfilled_in(value.as_bytes()));
             }
             let filled = self.filled(value.as_bytes(), may_stand, encode).await?;
-            // It was a text before, and so is what took the place of others in it.
+            // The text was UTF-8 before, and so is each replacement.
             let filled = std::str::from_utf8(&filled).map_err(|_| unfilled(name))?;
             if at > 0 {
                 out.push('&');
@@ -137,8 +137,8 @@ impl<'f> Filler<'f> {
     }
 }
 
-/// Whether a placeholder is all that there is, or all but a scheme. Whoever could put a text of any length around it could move what is
-/// filled in to where somebody cuts what they repeat.
+/// Returns true if the value is a placeholder alone, or a scheme and a placeholder. With text of any length around it, a client
+/// could move the secret to where a host cuts off what it repeats.
 fn stands_alone(value: &[u8], may_have_scheme: bool) -> bool {
     match pieces(value)[..] {
         [Piece::Placeholder(_)] => true,
@@ -152,7 +152,8 @@ fn stands_alone(value: &[u8], may_have_scheme: bool) -> bool {
     }
 }
 
-/// The same for a user and a password: a placeholder is all of one of them, and a user before it is no longer than users are.
+/// Returns true if a placeholder is the whole user or the whole password, and a user before it has at most [`LONGEST_USER`]
+/// bytes.
 fn basic_stands_alone(said: &[u8]) -> bool {
     match pieces(said)[..] {
         [Piece::Text(before), Piece::Placeholder(_)] => {
@@ -172,7 +173,7 @@ pub(super) fn unfilled(name: &str) -> Refusal {
     Refusal::Unfilled { placeholder: format!("belljar:cred:{name}") }
 }
 
-/// What a header of basic authentication says.
+/// Returns the decoded credentials of a basic authentication header.
 pub(super) fn basic(value: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let (scheme, rest) = value.split_at_checked("basic ".len())?;
     let text = scheme.eq_ignore_ascii_case(b"basic ").then(|| STANDARD.decode(rest.trim_ascii()).ok())?;

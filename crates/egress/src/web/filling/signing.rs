@@ -1,4 +1,4 @@
-//! Requests that a placeholder has signed, signed anew.
+//! Signs requests anew that were signed with a placeholder key.
 
 use super::filler::{Filler, unfilled};
 use super::{AUTHORIZATION, Filling, TOKEN};
@@ -16,13 +16,13 @@ use zeroize::Zeroizing;
 
 const PAYLOAD: &str = "x-amz-content-sha256";
 
-/// A body is held whole where its digest is signed and the client has not said it.
+/// Maximum size of a body whose digest is signed and not stated by the client, in bytes. Such a body is held whole.
 const MOST_SIGNED: usize = 8 << 20;
 
 // === impl Filler ===
 
 impl Filler<'_> {
-    /// Signs a request anew that a placeholder has signed.
+    /// Signs a request anew that was signed with a placeholder key.
     pub(super) async fn sign<'g, S>(
         &mut self,
         (client, gate): (&mut Client<S>, &'g Gate),
@@ -44,7 +44,7 @@ impl Filler<'_> {
         if !claim.is_for(services, regions) {
             return Err(Refusal::Unsigned { why: "its key is not for that service and region" });
         }
-        // What is signed for one place would be about another.
+        // The signature would cover a copy from another place, which no rule has decided about.
         if head.headers.iter().any(|(name, _)| names_source(name)) {
             return Err(Refusal::Unsigned { why: "it is about another place than it is for" });
         }
@@ -60,7 +60,7 @@ impl Filler<'_> {
         let is_digest = |said: &&str| said.len() == 64 && said.bytes().all(|byte| byte.is_ascii_hexdigit());
         let payload = match said {
             Some(said) if said == "UNSIGNED-PAYLOAD" || is_digest(&said) => said.to_owned(),
-            // Each chunk would be signed by itself.
+            // Each chunk would have a signature of its own.
             Some(_) => return Err(Refusal::Unsigned { why: "its body is signed in pieces" }),
             None => {
                 let mut place = gate.room.begin();

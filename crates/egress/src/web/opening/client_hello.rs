@@ -1,63 +1,63 @@
-//! The ClientHello of TLS 1.0 to 1.3 (RFC 8446 §4.1.2), put together from its records and read strictly.
+//! Strict parser for the ClientHello of TLS 1.0 to 1.3 (RFC 8446 §4.1.2), reassembled from its records.
 
 use super::Opening;
 
-/// The content type of a record of the handshake.
+/// Content type of handshake records.
 pub(in crate::web) const HANDSHAKE: u8 = 22;
 
 const RECORD_HEAD: usize = 5;
-/// The payload of an unencrypted record (RFC 8446 §5.1).
+/// Maximum payload of an unencrypted record in bytes (RFC 8446 §5.1).
 const LONGEST_RECORD: usize = 1 << 14;
 const MESSAGE_HEAD: usize = 4;
 const CLIENT_HELLO: u8 = 1;
-/// Major and minor version of records and hellos: TLS 1.0 to 1.2. TLS 1.3 says 1.2 there.
+/// Major version and minor versions of records and hellos: TLS 1.0 to 1.2. TLS 1.3 uses the number of 1.2 there.
 pub(super) const MAJOR: u8 = 3;
 const MINORS: std::ops::RangeInclusive<u8> = 1..=3;
 
 const RANDOM: usize = 32;
 const LONGEST_SESSION_ID: usize = 32;
 const NO_COMPRESSION: u8 = 0;
-/// More extensions than any client sends.
+/// Maximum number of extensions; no client sends as many.
 const MOST_EXTENSIONS: usize = 256;
 const LONGEST_NAME: usize = 253;
 
 const SERVER_NAME: u16 = 0;
 const HOST_NAME: u8 = 0;
-/// Encrypted Client Hello (RFC 9849): its outer hello is read like any other.
+/// Encrypted Client Hello (RFC 9849): the outer hello is parsed like any other.
 const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 const OUTER: u8 = 0;
 
-/// Takes records, and finds the ClientHello in them.
+/// Reassembles records and finds the ClientHello in them.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// Where the next record begins.
+    /// Offset of the next record.
     at: usize,
-    /// What the records so far hold of the message.
+    /// Handshake message bytes so far.
     message: Vec<u8>,
 }
 
-/// A record, as far as it is there.
+/// TLS record, as far as its bytes have arrived.
 pub(in crate::web) enum Record<'b> {
     Incomplete,
-    /// One of the handshake, with its head so many bytes long.
+    /// Handshake record, with its length including the header.
     Handshake {
         payload: &'b [u8],
         bytes: usize,
     },
-    /// ChangeCipherSpec, an alert or encrypted data, with its head so many bytes long.
+    /// ChangeCipherSpec, alert or encrypted record, with its length including the header.
     Other {
         bytes: usize,
     },
     Malformed,
 }
 
-/// The rest of something that is read from its beginning.
+/// Unread rest of a byte string.
 struct Rest<'b>(&'b [u8]);
 
 // === impl Reader ===
 
 impl Reader {
-    /// How a tunnel begins, once `all` are the bytes that have arrived.
+    /// Returns the opening. `all` holds all bytes so far.
     pub(super) fn read(&mut self, all: &[u8]) -> Opening {
         loop {
             match hello_record(all.get(self.at..).unwrap_or_default()) {
@@ -75,7 +75,7 @@ impl Reader {
         }
     }
 
-    /// What the records so far are.
+    /// Returns the opening that the records so far hold.
     fn judge(&self) -> Opening {
         let [kind, length @ ..] = self.message.as_slice() else { return Opening::Incomplete };
         if *kind != CLIENT_HELLO {
@@ -97,7 +97,7 @@ impl Reader {
     }
 }
 
-/// The first record of what follows a ClientHello, from either side.
+/// Returns the first record of what either side sends after a ClientHello.
 pub(in crate::web) fn first_record(bytes: &[u8]) -> Record<'_> {
     const OTHERS: [u8; 3] = [20, 21, 23];
     const LONGEST_ENCRYPTED: usize = LONGEST_RECORD + 2_048;
@@ -122,7 +122,7 @@ pub(in crate::web) fn first_record(bytes: &[u8]) -> Record<'_> {
     }
 }
 
-/// The first record of these bytes, as one must be in which a ClientHello stands.
+/// Returns the first record of these bytes, if it is of the kind that a ClientHello stands in.
 fn hello_record(bytes: &[u8]) -> Record<'_> {
     let is_sound = |at: usize, byte: u8| match at {
         0 => byte == HANDSHAKE,
@@ -139,7 +139,7 @@ fn hello_record(bytes: &[u8]) -> Record<'_> {
     }
 }
 
-/// The server name of a ClientHello, `Some(None)` if it has none; `None` if it isn't well-formed.
+/// Returns the server name of a ClientHello: `Some(None)` if it has none, `None` if it is not well-formed.
 fn hello(body: &[u8]) -> Option<Option<String>> {
     let mut rest = Rest(body);
     let (major, minor) = (rest.byte()?, rest.byte()?);
@@ -157,7 +157,7 @@ fn hello(body: &[u8]) -> Option<Option<String>> {
     if !are_sound {
         return None;
     }
-    // A client of TLS 1.0 may have none at all.
+    // A TLS 1.0 client may send no extensions.
     if rest.is_empty() {
         return Some(None);
     }
@@ -168,7 +168,7 @@ fn hello(body: &[u8]) -> Option<Option<String>> {
     server_name(Rest(extensions))
 }
 
-/// The server name in a list of extensions, each of which is there once.
+/// Returns the server name in a list of extensions. Each extension may occur once.
 fn server_name(mut extensions: Rest<'_>) -> Option<Option<String>> {
     let (mut seen, mut name) = (Vec::new(), None);
     while !extensions.is_empty() {
@@ -187,7 +187,7 @@ fn server_name(mut extensions: Rest<'_>) -> Option<Option<String>> {
     Some(name)
 }
 
-/// The one host name of a list of server names, in lower case.
+/// Returns the single host name of a server name list, in lower case.
 fn only_name(content: &[u8]) -> Option<String> {
     let mut rest = Rest(content);
     let mut list = Rest(rest.counted(2)?);
@@ -220,7 +220,7 @@ impl<'b> Rest<'b> {
         self.take(1)?.first().copied()
     }
 
-    /// What is behind a length of so many bytes.
+    /// Returns the bytes behind a length prefix of `length_bytes` bytes.
     fn counted(&mut self, length_bytes: usize) -> Option<&'b [u8]> {
         let length = self.take(length_bytes)?;
         let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));

@@ -1,39 +1,41 @@
-//! Openings that aren't handshake records: which of them a TLS server may accept all the same.
+//! Openings that are no handshake records: finds those that a TLS server may accept all the same.
 
 use super::Opening;
 use super::client_hello::{HANDSHAKE, MAJOR};
 
-/// Content types of TLS and DTLS records, assigned or not: ChangeCipherSpec, alert, handshake, application data, heartbeat and so on.
+/// Content types of TLS and DTLS records, assigned or not: ChangeCipherSpec, alert, handshake, application data, heartbeat and
+/// so on.
 const RECORDS: std::ops::RangeInclusive<u8> = 20..=31;
 const ALERT: u8 = 21;
-/// The major version of DTLS records.
+/// Major version of DTLS records.
 const DTLS: u8 = 0xfe;
-/// Above it no hello of SSL 2 names a version.
+/// Highest major version that an SSL 2 hello names.
 const HIGHEST_MAJOR: u8 = 15;
-/// The message type of a ClientHello, in TLS as in SSL 2.
+/// Message type of a ClientHello, in TLS and in SSL 2.
 const CLIENT_HELLO: u8 = 1;
 
-/// How headers of the PROXY protocol begin, of its versions 1 and 2.
+/// First bytes of PROXY protocol headers, versions 1 and 2.
 const PROXY_HEADERS: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
-/// No protocol begins with more blank lines or NULs.
+/// Maximum number of leading blank lines or NULs; no protocol begins with more.
 const MOST_PADDING: usize = 256;
 
-/// The request of another protocol to go on with TLS, in the clear.
+/// Request of another protocol, in plain text, to continue with TLS.
 struct UpgradeRequest {
     prefix: &'static [u8],
     bytes: usize,
-    /// A byte of it, and the bits of it that must be set.
+    /// Offset of a byte, and the bits of it that must be set.
     flag: Option<(usize, u8)>,
 }
 
-/// PostgreSQL's SSLRequest and GSSENCRequest, and MySQL's handshake response with `CLIENT_SSL` that stops before the user name.
+/// PostgreSQL's SSLRequest and GSSENCRequest, and MySQL's handshake response with `CLIENT_SSL`, which stops before the user
+/// name.
 const UPGRADES: &[UpgradeRequest] = &[
     UpgradeRequest { prefix: &[0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f], bytes: 8, flag: None },
     UpgradeRequest { prefix: &[0, 0, 0, 8, 4, 0xd2, 0x16, 0x30], bytes: 8, flag: None },
     UpgradeRequest { prefix: &[0x20, 0, 0, 1], bytes: 36, flag: Some((5, 0x08)) },
 ];
 
-/// How a tunnel begins that doesn't begin with a handshake record of TLS.
+/// Returns the opening of bytes that don't begin with a TLS handshake record.
 pub(super) fn judge(all: &[u8]) -> Opening {
     match all {
         [kind, ..] if RECORDS.contains(kind) => record(all),
@@ -47,14 +49,14 @@ pub(super) fn judge(all: &[u8]) -> Opening {
     }
 }
 
-/// A header of the PROXY protocol: servers behind a load balancer take it off, and what follows for the beginning.
+/// PROXY protocol header. A server behind a load balancer removes it and takes what follows for the beginning.
 fn proxied(all: &[u8]) -> Option<Opening> {
     let signature =
         PROXY_HEADERS.iter().find(|signature| all.starts_with(signature) || signature.starts_with(all))?;
     Some(if all.len() < signature.len() { Opening::Incomplete } else { Opening::Malformed })
 }
 
-/// A handshake record behind blank lines or NULs, which a server may pass over.
+/// Handshake record behind blank lines or NULs, which a server may skip.
 fn padded(all: &[u8]) -> Option<Opening> {
     let padding = all.iter().take_while(|byte| matches!(byte, 0 | b'\r' | b'\n')).count();
     match all.get(padding..)? {
@@ -66,8 +68,8 @@ fn padded(all: &[u8]) -> Option<Opening> {
     }
 }
 
-/// What begins with the content type of a record. Lengths of other protocols' messages may look like one, so records of another
-/// version than TLS's are told by their content: Go's TLS takes a first record of every version below 16.0.
+/// Bytes that begin with the content type of a record. Message lengths of other protocols may look the same. So records with
+/// another version than TLS's are recognized by their content: Go's TLS accepts a first record of any version below 16.0.
 fn record(all: &[u8]) -> Opening {
     match all {
         [_] => Opening::Incomplete,
@@ -79,8 +81,8 @@ fn record(all: &[u8]) -> Opening {
     }
 }
 
-/// A hello of SSL 2: two bytes of length with the highest bit set, message type 1, a version. Servers took these for hellos of
-/// every version up to TLS 1.2.
+/// SSL 2 hello: two bytes of length with the highest bit set, message type 1, a version. Servers accepted these as hellos of
+/// all versions up to TLS 1.2.
 fn sslv2(all: &[u8]) -> Opening {
     match all {
         [_] | [_, _] | [_, _, CLIENT_HELLO] => Opening::Incomplete,
@@ -92,7 +94,7 @@ fn sslv2(all: &[u8]) -> Opening {
 // === impl UpgradeRequest ===
 
 impl UpgradeRequest {
-    /// Nothing if the bytes are no such request.
+    /// Returns `None` if the bytes are no such request.
     fn judge(&self, all: &[u8]) -> Option<Opening> {
         let compared = all.len().min(self.prefix.len());
         if all.get(..compared) != self.prefix.get(..compared) {

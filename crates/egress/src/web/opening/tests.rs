@@ -1,10 +1,10 @@
-//! Openings of tunnels, byte by byte.
+//! Tests of tunnel openings, byte by byte.
 
 use super::*;
 use rustls::pki_types::ServerName;
 use std::sync::Arc;
 
-/// The ClientHello that rustls sends.
+/// Returns the ClientHello that rustls sends.
 fn hello(name: &str) -> Vec<u8> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder =
@@ -100,10 +100,10 @@ fn other_protocols_are_told_at_once() {
         b"PROXYING",
         b"\r\nroot\r\n",
         b"\0user\0user\0xterm/38400\0",
-        // A message of PostgreSQL whose length is a content type.
+        // PostgreSQL message whose length looks like a content type.
         b"\0\0\0\x16\0\x03\0\0user\0a\0\0",
         b"\x10\x00",
-        // The lengths that MySQL and MongoDB begin with may be content types of records.
+        // MySQL and MongoDB begin with lengths that may look like content types of records.
         b"\x16\x01\x00\x01\x85\xa6\xff\x01",
         b"\x15\x01\x00\x00\x01\x00\x00\x00",
         b"\x17\x00\x00\x01",

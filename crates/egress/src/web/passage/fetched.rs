@@ -1,4 +1,4 @@
-//! A request of the host's own for a run, answered whole: decided, recorded, dialed and counted as those that come by its sockets.
+//! Request that the host sends for a run. It is decided about, recorded, dialed and counted like one through the run's sockets.
 
 use super::super::decision::Way;
 use super::super::fetch::MOST_PAGE_BYTES;
@@ -15,34 +15,34 @@ use std::cell::Cell;
 use std::io::ErrorKind;
 use tokio::io::AsyncWriteExt;
 
-/// What was answered.
+/// Complete answer.
 #[derive(Debug)]
 pub(in crate::web) struct Fetched {
     pub(in crate::web) status: u16,
     pub(in crate::web) content_type: Option<String>,
-    /// Where it leads, if it leads elsewhere. There is no body then.
+    /// Target of a redirect. The body is empty then.
     pub(in crate::web) location: Option<String>,
-    /// What it says before its body, by name and value.
+    /// Headers, by name and value.
     pub(in crate::web) headers: Vec<(String, String)>,
     pub(in crate::web) body: Vec<u8>,
-    /// Whether the body is longer.
+    /// True if the body is longer.
     pub(in crate::web) is_truncated: bool,
 }
 
-/// As much of a body as is taken.
+/// Part of a body that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::web) enum Taken {
-    /// All of it, or the answer is refused.
+    /// The whole body. A larger one is refused.
     Whole,
-    /// So many bytes, of however many there are.
+    /// The first bytes, at most this many.
     Beginning(usize),
 }
 
-/// A request as it is made.
+/// Request as it is sent.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::web) struct Asking<'a> {
     pub(in crate::web) head: &'a RequestHead,
-    /// As long as its head says.
+    /// Body. Its length is the one in the head.
     pub(in crate::web) body: &'a [u8],
     pub(in crate::web) taken: Taken,
 }
@@ -52,7 +52,7 @@ const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 // === impl Passage ===
 
 impl Passage<'_> {
-    /// Asks for it, and takes all of the answer.
+    /// Sends the request and reads the answer.
     pub(in crate::web) async fn fetch(
         mut self,
         asking: Asking<'_>,
@@ -66,7 +66,7 @@ impl Passage<'_> {
                 Ok(opened) => opened,
                 Err(refusal) => {
                     self.note(&refusal);
-                    // Each is recorded, and so there are only so many.
+                    // Each refusal is recorded, so the rate limits apply.
                     self.gate.pace.wait().await;
                     self.gate.run.audit.wait().await;
                     return Err(refusal);
@@ -86,7 +86,7 @@ impl Passage<'_> {
         answered
     }
 
-    /// Exchanges them, for as long as the policy allows it.
+    /// Exchanges request and answer, for as long as the policy allows it.
     async fn held_to_policy(
         &self,
         asking: Asking<'_>,
@@ -136,7 +136,7 @@ impl Passage<'_> {
         let (status, content_type) = (answer.status, text("content-type"));
         let location = text("location").filter(|_| REDIRECTS.contains(&status));
         if location.is_none() && !answer.is_plain() {
-            // It was asked to come as it is.
+            // The request asked for an unencoded answer.
             return Err(Refusal::BadAnswer { host: host() });
         }
         let (body, is_truncated) = match &location {
@@ -165,7 +165,7 @@ impl Passage<'_> {
         let tell = |bytes| is_spent |= self.count(&self.received, bytes, WebRun::may_receive).is_err();
         let idle = self.gate.run.limits.times.idle;
         let body = match taken {
-            // Of what is looked at for a credential nothing is taken by halves: half of one is not found.
+            // A body that is scanned for credentials is read whole: half of one would not be found.
             Taken::Beginning(most) if !outgoing.filling.is_watched() => {
                 upstream.beginning_counted(answer.body, most, idle, tell).await
             }

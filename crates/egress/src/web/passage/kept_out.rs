@@ -1,4 +1,4 @@
-//! What a run wants and does not get, noted for it: by its own rules, by a proxy behind this one, or because nothing there is reached.
+//! Notes destinations that a run did not reach: denied by its rules, refused by an upstream proxy, or unreachable.
 
 use super::super::refusal::Refusal;
 use super::super::run::Denial;
@@ -7,13 +7,13 @@ use crate::http1::ResponseHead;
 use crate::upstream::Introduction;
 use belljar_policy::egress::Destination;
 
-/// Statuses by which a proxy says that it doesn't pass a request on, where it says besides that it is the proxy who says so.
+/// Statuses by which an upstream proxy refuses a request, if a header shows that the proxy itself answers.
 const NOT_PASSED_ON: [u16; 4] = [403, 502, 503, 504];
 
 // === impl Passage ===
 
 impl Passage<'_> {
-    /// Notes that the run did not get where it wanted, if that is what the refusal says.
+    /// Notes that the run did not reach its destination, if the refusal means that.
     pub(super) fn note_kept_out(&self, refusal: &Refusal) {
         if !refusal.keeps_out() {
             return;
@@ -28,10 +28,10 @@ impl Passage<'_> {
         self.gate.run.keep_out(Denial { destination, reason, needed, last_at: self.started_at });
     }
 
-    /// Notes whether an answer to a request comes from where the run wanted to get to, or from the proxy that was to pass it on.
+    /// Notes whether an answer comes from the destination, or from the upstream proxy that refused the request.
     ///
     /// # Errors
-    /// [`Refusal`] where the proxy asks who this host is: that is none of the run's business.
+    /// [`Refusal`], if the proxy asks this host for authentication (407): the run must not see that.
     pub(in crate::web) fn note_answer(
         &self,
         destination: &Destination,
@@ -53,8 +53,8 @@ impl Passage<'_> {
     }
 }
 
-/// Whether an answer says that the proxy doesn't pass the request on. A proxy names itself where it passes an answer on (`Via`, RFC 9110
-/// §7.6.3), and in errors of its own by `Proxy-Status` (RFC 9209) or, as Squid does, by a header of its own.
+/// Returns true if the answer means that the upstream proxy refused the request. A proxy adds `Via` to answers that it forwards
+/// (RFC 9110 §7.6.3). To its own errors it adds `Proxy-Status` (RFC 9209) or, like Squid, a header of its own.
 fn is_of_proxy(answer: &ResponseHead) -> bool {
     let says_so = answer.header("x-squid-error").is_some()
         || answer

@@ -1,4 +1,4 @@
-//! What is proposed allows what was tried, nothing else, and has no rule too many.
+//! Checks that a proposal allows what was tried and nothing else, and has no superfluous rule.
 
 use super::*;
 use crate::web::explain::{Question, Verdict};
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-/// One attempt: how, to where, and what was recorded of it.
+/// One attempt: its method, its destination, and its recorded code.
 type Attempt = (&'static str, (&'static str, u16), Option<&'static str>);
 
 const HOSTS: [&str; 8] = [
@@ -69,7 +69,7 @@ fn read(text: &str) -> EgressPolicy {
     policy.unwrap()
 }
 
-/// Whether a policy lets that through, without a look inside.
+/// Returns true if the policy allows the attempt without interception.
 fn allows(policy: &EgressPolicy, method: &str, (host, port): (&str, u16)) -> bool {
     let (text, method) = match method {
         TUNNEL => (format!("{host}:{port}"), None),
@@ -97,7 +97,7 @@ proptest! {
         for host in HOSTS.into_iter().chain(REFUSED).chain(["c.example", "x.a.example"]) {
             for place in PORTS.into_iter().chain([22]).map(|port| (host, port)) {
                 for method in METHODS.into_iter().chain(["DELETE"]) {
-                    // Whoever has a tunnel can say anything in it.
+                    // A tunnel may carry anything.
                     let is_wanted = was_tried(method, place) || was_tried(TUNNEL, place);
                     let expected = is_wanted && !REFUSED.contains(&host);
                     prop_assert_eq!(allows(&policy, method, place), expected, "{} {:?} by\n{}", method, place, proposal);
@@ -212,6 +212,6 @@ fn method_that_would_be_something_else_in_yaml_is_a_text() {
         assert!(proposal.rules.first().is_none_or(|rule| rule.methods == [method]), "{proposal}");
         assert_eq!(&read(&proposal.to_string()), proposal.policy(), "{proposal}");
     }
-    // The control: a usual method stays as it is.
+    // Control: a usual method stays unchanged.
     assert!(proposed(&[("GET", ("a.example", 80), Some("no_rules"))]).to_string().contains("methods: [GET]"));
 }

@@ -1,4 +1,4 @@
-//! A proposal as a policy's file, with what it leaves out as comments.
+//! Renders a proposal as a policy file. What it leaves out becomes comments.
 
 use super::{NotProposed, Proposal, ProposedRule};
 use belljar_policy::egress::method_in_yaml;

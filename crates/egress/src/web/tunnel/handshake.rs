@@ -1,5 +1,5 @@
-//! What a server answers to a ClientHello: where it asks for another one (HelloRetryRequest), the client may name another server in
-//! that, and some servers take it.
+//! Parses a server's answer to a ClientHello. After a HelloRetryRequest the client may name another server in its second
+//! ClientHello, and some servers accept it.
 
 use super::End;
 use super::{Shared, Start};
@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::Notify;
 
-/// How far the beginning of a tunnel is, for both of its directions.
+/// State of a tunnel's handshake, shared by both directions.
 #[derive(Default)]
 pub(super) struct Handshake {
     stage: Cell<Stage>,
@@ -17,81 +17,81 @@ pub(super) struct Handshake {
     is_answered: Notify,
 }
 
-/// How far it is.
+/// Stage of the handshake.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
     /// The client has not begun.
     #[default]
     Opening,
-    /// A ClientHello is on its way.
+    /// A ClientHello was sent.
     HelloSent,
-    /// The server asks for another one.
+    /// The server asks for another ClientHello.
     Retry,
-    /// The server has answered something else than TLS does: it has not read the ClientHello yet, or never will.
+    /// The server has answered something else than TLS: it has not read the ClientHello yet, or never will.
     Broken,
-    /// What passes from here on is not looked at.
+    /// Nothing is parsed from here on.
     Over,
 }
 
-/// What a server answers to a ClientHello.
+/// Server's answer to a ClientHello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// A ServerHello, or another message of a handshake: the server asks for no other ClientHello.
+    /// ServerHello or another handshake message: the server asks for no other ClientHello.
     Hello,
     /// A HelloRetryRequest.
     Retry,
-    /// Nothing that answers a ClientHello. It may be what the server says first, or its answer to an earlier request.
+    /// No answer to a ClientHello. It may be the server's greeting, or its answer to an earlier request.
     Other,
 }
 
-/// Reads a server's answer up to the random number of its ServerHello.
+/// Parses a server's answer up to the random value of its ServerHello.
 #[derive(Default)]
 struct AnswerReader {
     bytes: Vec<u8>,
     message: Vec<u8>,
-    /// Whether the answer to a request to go on with TLS may still come first.
+    /// True if the answer to a request to continue with TLS may still come first.
     may_accept_upgrade: bool,
 }
 
-/// What a client sends before its second ClientHello: no more than this is passed on without one.
+/// Maximum number of bytes that a client may send between its two ClientHellos.
 const MOST_BETWEEN: usize = 256 << 10;
 
 const SERVER_HELLO: u8 = 2;
 const RANDOM_AT: usize = 6;
 const RANDOM_END: usize = RANDOM_AT + 32;
-/// The random number of a ServerHello that is a HelloRetryRequest (RFC 8446 §4.1.3).
+/// Random value by which a ServerHello is a HelloRetryRequest (RFC 8446 §4.1.3).
 const RETRY: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2,
     0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
-/// PostgreSQL's answer to a request to go on with TLS.
+/// PostgreSQL's answer that accepts TLS.
 const ACCEPTED: u8 = b'S';
 
 // === impl Handshake ===
 
 impl Handshake {
-    /// A request to go on with TLS is on its way.
+    /// Notes that a request to continue with TLS was sent.
     pub(super) fn asks_to_upgrade(&self) {
         self.answer.borrow_mut().may_accept_upgrade = true;
     }
 
-    /// A ClientHello is about to be sent: what comes from the server from now on answers it.
+    /// Notes that a ClientHello is about to be sent. The server's bytes from now on answer it.
     pub(super) fn hello_sent(&self) {
         self.stage.set(Stage::HelloSent);
     }
 
-    /// Nothing more is looked at.
+    /// Stops parsing.
     pub(super) fn end(&self) {
         self.stage.set(Stage::Over);
         self.is_answered.notify_one();
     }
 
-    /// Whether what the server sends is still looked at, or may yet be.
+    /// Returns true if the server's bytes are parsed now or may be later.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.stage.get(), Stage::Opening | Stage::HelloSent)
     }
 
-    /// Looks at what the server has sent.
+    /// Parses bytes from the server.
     pub(super) fn hear(&self, bytes: &[u8]) {
         if self.stage.get() != Stage::HelloSent {
             return;
@@ -105,11 +105,11 @@ impl Handshake {
         self.is_answered.notify_one();
     }
 
-    /// Waits until the server has answered; whether it asks for another ClientHello.
+    /// Waits for the server's answer. Returns true if it asks for another ClientHello.
     ///
     /// # Errors
-    /// [`End::BrokenTls`] for an answer that is none: what answers the ClientHello is still to come, and nothing may pass unread until
-    /// then.
+    /// [`End::BrokenTls`] for bytes that don't answer a ClientHello: the answer is still to come, and nothing may pass unparsed
+    /// until then.
     pub(super) async fn asks_again(&self) -> Result<bool, End> {
         while self.stage.get() == Stage::HelloSent {
             self.is_answered.notified().await;
@@ -121,7 +121,8 @@ impl Handshake {
     }
 }
 
-/// Passes on what a client sends before its second ClientHello, and judges that as the first one. It is the first in the buffer then.
+/// Forwards what a client sends before its second ClientHello, and checks that one like the first. The buffer then begins with
+/// it.
 pub(super) async fn second_hello<R: AsyncRead + Unpin>(
     from: &mut R,
     buffer: &mut BytesMut,
@@ -157,7 +158,7 @@ pub(super) async fn second_hello<R: AsyncRead + Unpin>(
 // === impl AnswerReader ===
 
 impl AnswerReader {
-    /// What the server answers; nothing while that can't be told.
+    /// Returns the server's answer, or `None` until it is known.
     fn read(&mut self, bytes: &[u8]) -> Option<Answer> {
         let accepts_upgrade =
             std::mem::take(&mut self.may_accept_upgrade) && bytes.first() == Some(&ACCEPTED);
@@ -190,7 +191,7 @@ impl AnswerReader {
 mod tests {
     use super::*;
 
-    /// A ServerHello with that random number, in records of so many bytes.
+    /// Returns a ServerHello with that random value, in records of that size in bytes.
     fn server_hello(random: [u8; 32], record_bytes: usize) -> Vec<u8> {
         let message = [&[SERVER_HELLO, 0, 0, 38, 3, 3][..], &random, &[0, 0x13, 1, 0]].concat();
         let record = |piece: &[u8]| [&[22, 3, 3, 0, piece.len() as u8][..], piece].concat();

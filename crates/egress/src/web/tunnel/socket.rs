@@ -1,11 +1,11 @@
-//! Sockets of which a tunnel may be made: each end is read and written at once, and known to the kernel as what it is.
+//! Sockets that a tunnel connects: both directions work concurrently, and the file descriptor is available for splicing.
 
 use std::io;
 use std::os::fd::AsFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 
-/// One that is connected.
+/// Connected socket.
 pub(in crate::web) trait Socket: AsyncRead + AsyncWrite + AsFd + Unpin {
     type From<'s>: AsyncRead + AsRef<Self> + Unpin
     where
@@ -14,10 +14,10 @@ pub(in crate::web) trait Socket: AsyncRead + AsyncWrite + AsFd + Unpin {
     where
         Self: 's;
 
-    /// What it says, and what it is told.
+    /// Returns the reading and the writing half.
     fn halves(&mut self) -> (Self::From<'_>, Self::Into<'_>);
 
-    /// Does something of the system's with it, as soon as that has to wait no longer.
+    /// Runs a system call on the socket once it would not block.
     async fn when<R>(&self, ready: Interest, what: impl FnMut() -> io::Result<R>) -> io::Result<R>;
 }
 

@@ -1,4 +1,4 @@
-//! Moves what a socket says into another one without taking it out of the kernel, for as long as it says much.
+//! Moves bytes from one socket to another within the kernel (splice), for as long as many bytes come.
 
 use super::End;
 use super::socket::Socket;
@@ -11,38 +11,38 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::Interest;
 
-/// Why nothing is moved any more.
+/// Reason why splicing has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moved {
-    /// There is no more to come.
+    /// The sender has closed its side.
     All,
-    /// Less comes than is worth it.
+    /// Too few bytes come for splicing to be worthwhile.
     Ebb,
-    /// The system doesn't do it for these.
+    /// The kernel can't splice these sockets.
     NotHere,
 }
 
-/// Where bytes are between one socket and the other.
+/// Pipe between two sockets.
 struct Pipe {
     into: OwnedFd,
     from: OwnedFd,
     _place: Place,
 }
 
-/// One of the places for pipes that there are. What is in them is the host's memory, and a reader that stands still keeps it:
-/// who finds no place copies.
+/// Permit for one pipe. Bytes in a pipe take up host memory, and a reader that stops reading keeps them there. Without a permit
+/// the caller copies bytes instead.
 struct Place;
 
-/// How many are taken, by all runs.
+/// Number of permits in use by all runs.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 const PLACES: usize = 128;
 
-/// Whoever falls silent for so long holds no pipe.
+/// Maximum silence of a sender before its pipe is given up.
 const LULL: Duration = Duration::from_millis(500);
-/// As much as a pipe of the system's own size holds.
+/// Bytes per splice; the default size of a pipe.
 const AT_ONCE: usize = 64 << 10;
 
-/// Each piece is noted before it goes on.
+/// Calls `note` for each piece before it is forwarded.
 pub(super) async fn run<R: Socket, W: Socket>(
     from: &R,
     to: &W,
@@ -88,20 +88,20 @@ impl Drop for Place {
 // === impl Pipe ===
 
 impl Pipe {
-    /// Nothing if there is no place for one just now.
+    /// Returns `None` if all permits are in use.
     fn new() -> io::Result<Option<Self>> {
         let Some(place) = Place::take() else { return Ok(None) };
         let (from, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         Ok(Some(Self { into, from, _place: place }))
     }
 
-    /// Takes what has come; nothing when nothing will. It holds nothing yet.
+    /// Fills the empty pipe with what has come. Returns 0 at the end of the stream.
     async fn fill<R: Socket>(&self, from: &R) -> io::Result<usize> {
         let take = || Ok(splice(from, None, &self.into, None, AT_ONCE, SpliceFlags::NONBLOCK)?);
         from.when(Interest::READABLE, take).await
     }
 
-    /// Gives away the so many bytes that it holds.
+    /// Moves the given number of bytes out of the pipe.
     async fn empty<W: Socket>(&self, to: &W, mut held: usize) -> io::Result<()> {
         while held > 0 {
             let give = || Ok(splice(&self.from, None, to, None, held, SpliceFlags::NONBLOCK)?);
@@ -126,7 +126,7 @@ mod tests {
         (near, listener.accept().await.unwrap().0)
     }
 
-    /// What is said into `speaker` comes out at `hearer`, each byte noted once; the lane between them is moved.
+    /// Checks that bytes written to `speaker` arrive at `hearer`, each noted once.
     async fn moves<A: Socket, R: Socket, W: Socket, B: Socket>(
         (mut speaker, from): (A, R),
         (to, mut hearer): (W, B),

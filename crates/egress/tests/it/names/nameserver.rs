@@ -1,4 +1,4 @@
-//! A name server on the loopback that says what a test wants.
+//! Scripted name server on the loopback interface.
 
 use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::CNAME;
@@ -9,28 +9,28 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What it knows of a name.
+/// Answer for a name.
 #[derive(Debug, Clone)]
 pub(crate) enum Entry {
     /// These addresses.
     Leads(Vec<IpAddr>),
-    /// It is another name for one.
+    /// An alias for a name with this address.
     IsAnother(&'static str, IpAddr),
-    /// Addresses of version 4; who asks for others gets no answer.
+    /// IPv4 addresses; no answer for other types.
     LeadsAndIsSilent(Vec<IpAddr>),
     /// No answer at all.
     IsSilent,
-    /// This code, and nothing else.
+    /// Only this code.
     Refuses(ResponseCode),
-    /// The first for the first question of a kind, the other from then on.
+    /// The first address for the first question of a type, the second from then on.
     Flips(IpAddr, IpAddr),
-    /// It is another name for itself.
+    /// An alias for itself.
     IsItself,
-    /// What the answer is made to.
+    /// The answer after this function has changed it.
     Garbled(fn(Vec<u8>) -> Vec<u8>),
 }
 
-/// Such a server.
+/// Scripted name server.
 pub(crate) struct NameServer {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -71,12 +71,12 @@ impl NameServer {
         self.address
     }
 
-    /// How many questions have come.
+    /// Number of questions so far.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// From now on it knows something else.
+    /// Replaces the answers.
     pub(crate) fn set(&self, entries: Vec<(&'static str, Entry)>) {
         *self.entries.lock().unwrap() = entries;
     }
@@ -100,7 +100,7 @@ fn answer(request: &Message, entries: &[(&'static str, Entry)]) -> Option<Messag
     let known = entries.iter().find(|(known, _)| is_called(&asked, known)).map(|(_, entry)| entry);
     let garbled = [IpAddr::from([93, 184, 216, 34])];
     let of_kind = |ip: &&IpAddr| (kind == RecordType::A) == ip.is_ipv4();
-    // Not to be kept: a test may change its mind.
+    // With a TTL of 0, because a test may change the answers.
     let record = |name: &Name, ip: &IpAddr| Record::from_rdata(name.clone(), 0, RData::from(*ip));
     match known {
         None => answer.metadata.response_code = ResponseCode::NXDomain,
@@ -128,7 +128,7 @@ fn answer(request: &Message, entries: &[(&'static str, Entry)]) -> Option<Messag
     Some(answer)
 }
 
-/// `*.NAME` are all names below one.
+/// Returns true if the names match; `*.NAME` matches all names below one.
 fn is_called(asked: &str, known: &str) -> bool {
     let asked = asked.trim_end_matches('.');
     known.strip_prefix('*').map_or(asked == known, |suffix| asked.ends_with(suffix))
@@ -146,7 +146,7 @@ fn garbled(request: &Message, answer: Vec<u8>, entries: &mut [(&'static str, Ent
     }
 }
 
-/// What leads elsewhere from now on does so once it has been asked for an address that it has.
+/// Changes a `Flips` entry after the first question for an address that it has.
 fn flip(request: &Message, entries: &mut [(&'static str, Entry)]) {
     let kind = request.queries.first().map(hickory_resolver::proto::op::Query::query_type);
     if let Some(Entry::Flips(first, then)) = entry_of(request, entries)

@@ -1,4 +1,4 @@
-//! An authority that vouches for whoever a test wants.
+//! Certificate authority for tests.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// An authority, and the file that says so.
+/// Certificate authority with its file.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: TempDir,
 }
 
-/// From when to when somebody is vouched for, in years.
+/// Validity in years.
 pub(crate) type Years = (i32, i32);
 
-/// For as long as anybody will run this.
+/// Valid for as long as this test will be run.
 pub(crate) const NOW: Years = (2020, 2120);
 
 // === impl Authority ===
@@ -34,12 +34,12 @@ impl Authority {
         Self { issuer, folder }
     }
 
-    /// The file that is configured.
+    /// Returns the path of the certificate file.
     pub(crate) fn file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
 
-    /// A server that can show to be of that name.
+    /// Returns the configuration of a server with a certificate for that name.
     pub(crate) fn server(&self, name: &str, years: Years) -> ServerConfig {
         self.server_of(name, years, rustls::ALL_VERSIONS)
     }

@@ -1,4 +1,4 @@
-//! A server that speaks TLS in front of a model server, and says other things when it is told to.
+//! TLS server in front of a model server, which can be told to misbehave.
 
 use rustls::ServerConfig;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::task::LocalSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Such a server. Dropping it ends every connection.
+/// TLS server. Dropping it ends every connection.
 pub(crate) struct Front {
     address: SocketAddr,
     seen: Arc<Mutex<Seen>>,
@@ -19,35 +19,35 @@ pub(crate) struct Front {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What has come.
+/// Events that the server has seen.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Seen {
     pub(crate) accepted: usize,
-    /// The names that clients wanted, and the protocols that were agreed on.
+    /// Requested server names, and negotiated protocols.
     pub(crate) agreed: Vec<(Option<String>, Option<Vec<u8>>)>,
     pub(crate) failures: Vec<String>,
-    /// Orders that have been carried out.
+    /// Number of orders that were carried out.
     pub(crate) done: usize,
 }
 
-/// What every connection does, now.
+/// Order for every connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     None,
-    /// Ends, and says so before.
+    /// Closes with a TLS close notification.
     SayGoodbye,
-    /// Ends.
+    /// Closes.
     HangUp,
-    /// Changes its keys, and wants the other end to do the same.
+    /// Updates its keys and requests the same of the other end.
     ChangeKeys,
-    /// Says something that nobody has asked for.
+    /// Sends unrequested data.
     Say(&'static str),
 }
 
 // === impl Front ===
 
 impl Front {
-    /// Starts one; what comes by TLS goes on to there.
+    /// Starts a server that forwards decrypted bytes to `to`.
     pub(crate) fn start(config: ServerConfig, to: SocketAddr) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -70,7 +70,7 @@ impl Front {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Has the one connection that there is do something, and waits until it has.
+    /// Gives the only connection an order, and waits until it was carried out.
     pub(crate) fn order(&self, order: Order) {
         let before = self.seen().done;
         self.tell.as_ref().unwrap().send(order).unwrap();
@@ -144,7 +144,7 @@ async fn connection(
     }
 }
 
-/// Whether the connection goes on.
+/// Returns true if the connection goes on.
 async fn carry_out(order: Order, client: &mut TlsStream<TcpStream>) -> bool {
     match order {
         Order::None => true,

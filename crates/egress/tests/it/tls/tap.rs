@@ -1,10 +1,10 @@
-//! Somebody on the way who writes down every byte.
+//! Relay that records every byte on the wire.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A relay that remembers.
+/// Recording relay.
 pub(crate) struct Tap {
     address: SocketAddr,
     heard: Arc<Mutex<Vec<u8>>>,
@@ -13,7 +13,7 @@ pub(crate) struct Tap {
 // === impl Tap ===
 
 impl Tap {
-    /// Passes on everything that comes, and what comes back. Its threads end with the test.
+    /// Forwards bytes in both directions. Its threads end with the test.
     pub(crate) fn before(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,5 +1,5 @@
-//! PX6: the first bytes of a tunnel, made by hand: a ClientHello that names the tunnel's host, another protocol where the rules allow
-//! one, or nothing of it is sent.
+//! PX6: first bytes of a tunnel, made by hand: a ClientHello for the tunnel's host, another protocol where the rules allow one;
+//! otherwise none of them is sent.
 
 use super::house::{House, outcome};
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ const TLS_ALONE: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8
 const SERVER_NAME: u16 = 0;
 const ENCRYPTED_HELLO: u16 = 0xfe0d;
 
-/// What is behind a length of so many bytes.
+/// Returns the content after a length prefix of that many bytes.
 pub(super) fn counted(bytes: usize, content: &[u8]) -> Vec<u8> {
     let length = (content.len() as u32).to_be_bytes();
     [&length[4 - bytes..], content].concat()
@@ -22,7 +22,7 @@ pub(super) fn extension(kind: u16, content: &[u8]) -> Vec<u8> {
     [&kind.to_be_bytes()[..], &counted(2, content)].concat()
 }
 
-/// The extension with these names, each of that kind.
+/// Server name extension with these names and their types.
 pub(super) fn names(names: &[(u8, &str)]) -> Vec<u8> {
     let entries = names.iter().map(|(kind, name)| [&[*kind][..], &counted(2, name.as_bytes())].concat());
     extension(SERVER_NAME, &counted(2, &entries.collect::<Vec<_>>().concat()))
@@ -32,13 +32,13 @@ pub(super) fn name(name: &str) -> Vec<u8> {
     names(&[(0, name)])
 }
 
-/// The outer side of an Encrypted Client Hello: a suite, a configuration, a key, and an encrypted payload.
+/// Outer part of an Encrypted Client Hello: a suite, a configuration, a key, and an encrypted payload.
 fn encrypted() -> Vec<u8> {
     let content = [&[0, 0, 1, 0, 1, 7][..], &counted(2, &[9; 32]), &counted(2, &[5; 144])].concat();
     extension(ENCRYPTED_HELLO, &content)
 }
 
-/// A greeting of version 1.3 with these extensions besides those that it must have, as records of so many bytes.
+/// TLS 1.3 ClientHello with these extensions besides the required ones, in records of that size.
 fn greeting(more: &[Vec<u8>], record_bytes: usize) -> Vec<u8> {
     let key = [&[0, 0x1d][..], &counted(2, &[8; 32])].concat();
     let needed = [
@@ -65,12 +65,12 @@ fn greeting(more: &[Vec<u8>], record_bytes: usize) -> Vec<u8> {
         .concat()
 }
 
-/// What became of a tunnel that begins so: whether everything has come back, the record's outcome and its name.
+/// Returns the result of a tunnel with this opening: whether all bytes came back, the record's outcome and its name.
 fn sent(begins: &[u8]) -> (bool, String, Option<String>) {
     sent_by(ALLOWED, begins)
 }
 
-/// What became of a tunnel that begins so, by these rules.
+/// Returns the result of a tunnel with this opening by these rules.
 fn sent_by(rules: &str, begins: &[u8]) -> (bool, String, Option<String>) {
     let house = House::with(rules);
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
@@ -150,7 +150,7 @@ fn client_hello_without_a_server_name_passes_only_where_the_rule_says_so() {
         assert_eq!(sent(&begins), (false, "failed: tls_name_missing".to_owned(), None), "{what}");
         assert_eq!(sent_by(NAMELESS, &begins), (true, "completed".to_owned(), None), "{what}");
     }
-    // The control: a name of another host ends the tunnel by either rule.
+    // Control: the name of another host ends the tunnel by either rule.
     let (is_through, outcome, _) = sent_by(NAMELESS, &greeting(&[name("other.test")], ONE_RECORD));
     assert_eq!((is_through, outcome.as_str()), (false, "failed: tls_name_mismatch"));
 }
@@ -165,13 +165,13 @@ fn another_protocol_passes_unless_the_rule_wants_tls() {
         assert_eq!(sent(&begins), (true, "completed".to_owned(), None), "{what}");
         assert_eq!(sent_by(TLS_ALONE, &begins), (false, "failed: tls_required".to_owned(), None), "{what}");
     }
-    // The control.
+    // Control.
     let begins = greeting(&[name("up.test")], ONE_RECORD);
     assert!(sent_by(TLS_ALONE, &begins).0);
 }
 
-/// Every one of these stands before, or instead of, a ClientHello for the tunnel's own host: what some server would read in it is not
-/// asked.
+/// Each of these stands before, or instead of, a ClientHello for the tunnel's own host. No server is asked what it would read
+/// in it.
 #[test]
 fn openings_that_a_tls_server_may_accept_go_nowhere_unless_they_are_one_whole_client_hello() {
     let whole = greeting(&[name("up.test")], ONE_RECORD);

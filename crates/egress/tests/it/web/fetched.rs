@@ -1,4 +1,4 @@
-//! Pages that the host fetches for a run: by the same policy, dialer and record as what comes by its sockets.
+//! Tests of pages that the host fetches for a run, by the same policy, dialer and records as requests through its sockets.
 
 use super::house::{House, UP, leads, outcome};
 use super::upstream::Then;
@@ -21,7 +21,7 @@ fn secure() -> (House, Authority) {
     (House::looking_into(SECURE, authority.server(UP, NOW), &authority), authority)
 }
 
-/// The code of why there is no page.
+/// Returns the code of the reason why there is no page.
 fn code(house: &House, url: &str) -> &'static str {
     match house.fetch(url).unwrap_err() {
         FetchError::Denied { code, .. } | FetchError::Failed { code, .. } => code,
@@ -78,9 +78,9 @@ fn what_the_policy_does_not_allow_is_denied_as_it_is_at_the_sockets() {
         ended.len() == 8 && ended.iter().all(|record| outcome(record).starts_with("denied: ")),
         "{ended:?}"
     );
-    // What the run is told at its end that it was denied has them, too.
+    // The denials that the run gets at its end include them, too.
     assert_eq!(house.run.denials().listed[0].destination.host.to_string(), "other.test");
-    // The control.
+    // Control.
     assert!(house.fetch("https://up.test:PORT/open").is_ok());
 }
 
@@ -110,7 +110,7 @@ fn each_place_that_a_page_leads_to_is_decided_about_anew() {
             },
         );
         assert_eq!(found, expected, "{to}");
-        // What fails has been tried twice here, to be told how.
+        // A failing fetch is tried twice here, to get its error.
         let tries = if expected.is_empty() { 1 } else { 2 };
         assert_eq!(house.upstream.connections() - before, dialed * tries, "{to}");
     }
@@ -130,7 +130,7 @@ fn a_name_that_leads_into_the_house_now_or_on_the_second_question_is_not_dialed(
         assert_eq!(code(&open, "http://up.test:PORT/"), "address_not_allowed", "{entry:?}");
     }
     assert_eq!(open.upstream.connections(), 0);
-    // One that may lead there now, and leads elsewhere when a page leads back to it.
+    // A name that may be reached now, and leads elsewhere when a page redirects to it.
     let house = House::with(RULES);
     assert!(house.fetch("http://up.test:PORT/").is_ok());
     house.names.set(vec![(UP, leads(&["169.254.169.254"]))]);
@@ -156,7 +156,7 @@ fn bodies_without_end_are_given_up_and_all_of_their_bytes_are_counted() {
     assert_eq!(outcome(&record), "failed: answer_too_large");
     assert!(record.received_bytes > MOST_PAGE_BYTES as u64, "{record:?}");
     assert!(record.received_bytes < MOST_PAGE_BYTES as u64 + (1 << 20), "{record:?}");
-    // One that says before how long it is isn't begun with.
+    // A page whose stated length is too large isn't begun.
     house.upstream.tell("HTTP/1.1 200 OK\r\nContent-Length: 5242881\r\n\r\n", Then::Wait);
     assert_eq!(code(&house, "http://up.test:PORT/"), "too_large");
     let exact =
@@ -168,7 +168,7 @@ fn bodies_without_end_are_given_up_and_all_of_their_bytes_are_counted() {
 #[test]
 fn a_page_that_comes_otherwise_than_it_was_asked_to_is_none() {
     let house = House::with(RULES);
-    // So little that would be so much unfolded is never unfolded.
+    // A small body that would decompress to a large one is never decompressed.
     assert_eq!(code(&house, "http://up.test:PORT/coded"), "answer_malformed");
     for (told, then, expected) in [
         ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", Then::Close, "answer_malformed"),

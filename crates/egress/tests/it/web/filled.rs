@@ -1,4 +1,4 @@
-//! Credentials that are filled in on the way, and never come back.
+//! Tests of credentials that are injected, and never come back.
 
 use super::house::{House, Told, UP, config, outcome};
 use super::upstream::Then;
@@ -35,7 +35,7 @@ impl Rig {
         self.house.get_inside(path, headers)
     }
 
-    /// That it went out with that in its head.
+    /// Asserts that the request was sent with that text in its head.
     #[track_caller]
     fn assert_filled(&self, path: &str, headers: &str, expected: &str) {
         let told = self.get(path, headers);
@@ -46,7 +46,7 @@ impl Rig {
         assert!(head.contains("accept-encoding: identity"), "{head}");
     }
 
-    /// That it did not go out at all.
+    /// Asserts that nothing was sent.
     #[track_caller]
     fn assert_refused(&self, path: &str, headers: &str, code: &str) {
         let before = self.house.upstream.connections();
@@ -100,7 +100,7 @@ fn what_is_bound_to_a_place_is_filled_in_there_in_each_of_its_forms() {
     for query in ["key=belljar:cred:house", "key=belljar%3Acred%3ahouse"] {
         rig.assert_filled(&format!("/v1?a=1&{query}&b=%20"), "", &encoded);
     }
-    // Which ones were is recorded, and nothing of what they are.
+    // The names of the injected credentials are recorded, and nothing of their values.
     let begun = rig.house.ledger.begun();
     assert!(begun.iter().all(|begun| begun.credentials == ["house"]), "{begun:#?}");
     let all = format!("{begun:?} {:?}", rig.house.ledger.ended());
@@ -116,13 +116,13 @@ fn what_can_not_be_filled_in_does_not_go_out() {
         ("/v2", "Authorization: Bearer belljar:cred:house\r\n"),
         ("/v10", "Authorization: Bearer belljar:cred:house\r\n"),
         ("/v2?key=belljar:cred:house", ""),
-        // None that is bound there, or that there is.
+        // Credentials that are not bound there, or don't exist.
         ("/v1", "Authorization: Bearer belljar:cred:elsewhere\r\n"),
         ("/v1", "Authorization: Bearer belljar:cred:nothing\r\n"),
         ("/v1", "Authorization: Bearer belljar:cred:\r\n"),
         ("/v1", "Authorization: Bearer belljar:cred:house belljar:cred:nothing\r\n"),
         ("/v1", "Authorization: Bearer belljar:cred:HOUSE\r\n"),
-        // Another place of the request.
+        // Another place in the request.
         ("/v1/belljar:cred:house", ""),
         ("/v1/belljar%3acred%3ahouse", ""),
         ("/v1", "X-Other: belljar:cred:house\r\n"),
@@ -131,14 +131,14 @@ fn what_can_not_be_filled_in_does_not_go_out() {
         ("/v1?other=belljar:cred:house", ""),
         ("/v1?belljar:cred:house", ""),
         ("/v1?belljar:cred:house=1", ""),
-        // With something around it: whoever chooses that chooses where it would be cut.
+        // With text around the placeholder: a client that chooses it chooses where a server would cut.
         ("/v1", "Authorization: AAAAAAAAAAAAAAAAAAAAAAAA belljar:cred:house\r\n"),
         ("/v1", "Authorization: Bearer xbelljar:cred:house\r\n"),
         ("/v1", "Authorization: Bearer belljar:cred:house x\r\n"),
         ("/v1", "X-Api-Key: x belljar:cred:house\r\n"),
         ("/v1?key=xbelljar:cred:house", ""),
         ("/v1?key=1;q=belljar:cred:house", ""),
-        // A key is not a text, and a text is no key.
+        // A signing key can't be used as a text, nor a text as a signing key.
         ("/v1", "Authorization: Bearer belljar:cred:bucket\r\n"),
         ("/v1", "X-Amz-Security-Token: belljar:cred:lent\r\n"),
     ] {
@@ -147,16 +147,16 @@ fn what_can_not_be_filled_in_does_not_go_out() {
     for said in ["user:belljar:cred:nothing", "belljar:cred:elsewhere:x", "user:xbelljar:cred:house"] {
         rig.assert_refused("/v1", &basic(said), "credential_unresolved");
     }
-    // A user long enough to move a password to where a server cuts what it repeats; the control is one of the longest length.
+    // A user so long that a server could cut within the password when it repeats both; control: the longest allowed user.
     let padded = |length: usize| format!("{}:belljar:cred:house", "u".repeat(length));
     rig.assert_refused("/v1", &basic(&padded(65)), "credential_unresolved");
     rig.assert_filled("/v1", &basic(&padded(64)), "authorization: Basic dXV1");
-    // Nor does anything without TLS: over plain HTTP, or a tunnel with that in it.
+    // Credentials are not injected without TLS: over plain HTTP, or in a plain HTTP tunnel.
     let told = rig.house.send(
         b"GET http://up.test:PORT/v1 HTTP/1.1\r\nHost: up.test:PORT\r\nAuthorization: belljar:cred:house\r\nConnection: close\r\n\r\n",
     );
     assert_eq!(told.code(), "credential_unresolved", "{}", told.text);
-    // The control.
+    // Control.
     rig.assert_filled("/v1", "Authorization: Bearer belljar:cred:house\r\n", SECRET);
 }
 
@@ -190,10 +190,10 @@ fn what_was_filled_in_never_comes_back() {
             belljar_testkit::wait::until(|| repeated() == refused);
         }
     }
-    // Nor what was filled in once, and stored: also to a request that has nothing to be filled in.
+    // A value that was injected and stored must not come back, even to a request without placeholders.
     let told = rig.get("/back", &format!("X-Stored: {SECRET}\r\n"));
     assert!(told.code() == "credential_repeated" || !told.text.contains(SECRET), "{}", told.text);
-    // The controls: without anything filled in all of it comes back, and with it what says nothing of it.
+    // Controls: if nothing is injected, everything comes back; and so does an answer without the secret.
     for path in ["/back", "/back/chunked"] {
         assert!(rig.get(path, "Authorization: Bearer mine\r\n").text.contains("mine"), "{path}");
     }
@@ -219,10 +219,10 @@ fn what_was_filled_in_comes_back_by_no_other_rule_either() {
         );
         rig.house.send(asked.as_bytes())
     };
-    // The rule of this path has nothing filled in; another one of the host has.
+    // The rule of this path injects nothing; another rule of the host does.
     let told = rig.get("/v2/log", "");
     assert!(!told.text.contains(SECRET), "{}", told.text);
-    // The control: a host to which no rule binds it, before it was filled in for the run.
+    // Control: a host that no rule binds the credential to, before it was injected for the run.
     let told = get_elsewhere();
     assert!(told.text.contains(SECRET), "{}", told.text);
     rig.get("/v1", "Authorization: Bearer belljar:cred:house\r\n");
@@ -254,7 +254,7 @@ fn an_answer_that_is_cut_in_the_middle_of_what_was_filled_in_is_cut_before_it() 
             );
             assert_eq!(failed, "failed: credential_repeated", "{way} {length}");
         }
-        // The control: so few characters end anything.
+        // Control: a few characters may end any text.
         let told = rig.get(&format!("/back/cut/4/{way}"), bearer);
         assert!(told.status == 401 && told.text.contains("ghp_"), "{way}: {}", told.text);
     }
@@ -266,7 +266,7 @@ fn chunks_that_are_looked_at_arrive_whole() {
     let section = "Authorization: Bearer belljar:cred:house\r\n";
     let told = rig.get("/v1", section);
     assert!(told.text.ends_with("\r\n\r\nhello"), "{}", told.text);
-    // The same as without.
+    // Equal to the answer without a credential.
     assert_eq!(rig.get("/chunked", "").text.matches("hello").count(), 1);
 }
 

@@ -1,5 +1,5 @@
-//! Requests that two parsers could read in two ways: refused, or passed on in one way. The upstream hears of as many requests as
-//! were let through, and of no others.
+//! Tests of requests that two parsers could read differently: they are refused, or forwarded unambiguously. The upstream gets
+//! exactly the requests that were allowed.
 
 mod answers;
 mod passed;
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
 
-/// Heads and bodies that are never passed on.
+/// Heads and bodies that are never forwarded.
 const REFUSED: &[&str] = &[
     "GET http://up.test:PORT/ HTTP/1.1\r\n\r\n",
     "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nHost: up.test:PORT\r\n\r\n",
@@ -92,7 +92,7 @@ const REFUSED: &[&str] = &[
     "\x05\x01\x00\r\n\r\n",
 ];
 
-/// Bodies in chunks that aren't: the request begins, and never ends.
+/// Malformed chunked bodies: the request begins, and never ends.
 const BROKEN_BODIES: &[&str] = &[
     "5;x=y\r\nhello\r\n0\r\n\r\n",
     "5\nhello\r\n0\r\n\r\n",
@@ -112,7 +112,7 @@ const BROKEN_BODIES: &[&str] = &[
     "5\r\nhello\r\n0\r\n\rX",
 ];
 
-/// Requests that are fine, and what the upstream hears of each.
+/// Valid requests, and what the upstream gets of each.
 const PASSED_ON: &[(&str, &str)] = &[
     ("GET http://up.test:PORT/a HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n", "GET /a HTTP/1.1"),
     ("GET http://up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n", "GET / HTTP/1.1"),
@@ -138,14 +138,14 @@ fn what_could_be_read_in_two_ways_is_read_in_none() {
     let more = refused::requests();
     for request in REFUSED.iter().copied().chain(more.iter().map(String::as_str)) {
         let told = house.send(request.as_bytes());
-        // One whose head never ends is told nothing.
+        // A request whose head never ends gets no answer.
         assert!((400..500).contains(&told.status) || told.text.is_empty(), "{request:?}: {told:?}");
         assert!(told.text.matches("HTTP/1.1 4").count() <= 1, "{request:?}: {told:?}");
     }
     assert_eq!((house.upstream.connections(), house.names.asked()), (0, 0));
 }
 
-/// The same where connections are looked into, as far as it is said there; and of other protocols.
+/// Ambiguous requests in intercepted connections, as far as applicable, and other protocols.
 #[test]
 fn nor_is_it_where_connections_are_looked_into() {
     let authority = Authority::new("house");
@@ -160,7 +160,7 @@ fn nor_is_it_where_connections_are_looked_into() {
         .iter()
         .map(|host| format!("GET / HTTP/1.1\r\n{host}\r\n\r\nGET / HTTP/1.1\r\n{behind}"));
     let lines = [
-        // HTTP/2 by prior knowledge, and what is for proxies.
+        // HTTP/2 by prior knowledge, and requests for proxies.
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_owned(),
         format!("GET http://up.test:PORT/ HTTP/1.1\r\n{behind}"),
         format!("GET https://up.test:PORT/ HTTP/1.1\r\n{behind}"),
@@ -178,14 +178,14 @@ fn nor_is_it_where_connections_are_looked_into() {
         assert!(!told.text.contains("HTTP/1.1 2"), "{asked:?}: {told:?}");
     }
     assert_eq!((house.upstream.connections(), house.names.asked()), (0, 0));
-    // The controls: other protocols that are offered beside, and are not taken up.
+    // Controls: other protocols that are offered and not used.
     for upgrade in ["websocket", "h2c", "HTTP/2.0"] {
         let told = house.get_inside("/", &format!("Upgrade: {upgrade}\r\nHTTP2-Settings: AAMAAABkAAQ\r\n"));
         assert!(told.status == 200 && !house.upstream.heads().pop().unwrap().contains("upgrade"), "{told:?}");
     }
 }
 
-/// Each of them once; what is asked inside of tunnels comes besides.
+/// Each case once; requests inside of tunnels are counted separately.
 #[test]
 fn there_are_as_many_cases_as_are_told() {
     let requests = REFUSED.iter().map(|request| (*request).to_owned()).chain(refused::requests());
@@ -196,7 +196,7 @@ fn there_are_as_many_cases_as_are_told() {
     let requests: Vec<String> = requests.collect();
     let answers = answers::ANSWERS.iter().map(|(answer, _)| *answer).chain(answers::HEADS.iter().copied());
     let answers: Vec<&str> = answers.collect();
-    // An answer to `GET` may be one to `HEAD`, too.
+    // An answer to `GET` may also be one to `HEAD`.
     let different = HashSet::<&String>::from_iter(&requests).len() + answers.len();
     assert_eq!(different, requests.len() + answers.len(), "some stand twice");
     assert!(requests.len() >= 180 && answers.len() >= 60, "{} and {}", requests.len(), answers.len());
@@ -208,7 +208,7 @@ fn a_body_that_is_broken_never_becomes_a_request() {
         let house = House::with(ALLOWED);
         let head =
             "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked\r\n\r\n";
-        // What follows would be a request of its own, to whoever reads the body otherwise.
+        // A server that reads the body differently would take what follows for a request.
         let hidden = "GET http://up.test:PORT/hidden HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n";
         let told = house.send(format!("{head}{body}{hidden}").as_bytes());
         assert_eq!((told.status, told.text.matches("HTTP/1.1 4").count()), (400, 1), "{body:?}: {told:?}");

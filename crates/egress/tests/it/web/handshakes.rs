@@ -1,4 +1,4 @@
-//! How a client and whoever looks into its connection come to terms, or don't, and in what words that is recorded.
+//! Tests of TLS handshakes between a client and the interception authority, and of how failures are recorded.
 
 use super::house::{House, UP, outcome};
 use crate::tls::authority::{Authority, NOW};
@@ -19,7 +19,7 @@ fn house(limits: WebLimits) -> (House, Authority) {
     (House::looking_into_limited(RULES, (vouched, &authority), limits), authority)
 }
 
-/// A greeting of TLS 1.2, whose handshake goes on in the clear.
+/// ClientHello of TLS 1.2, whose handshake continues in plain text.
 fn greeting(house: &House) -> Vec<u8> {
     let mut session = house.session(UP, &[&rustls::version::TLS12], &[]);
     let mut bytes = Vec::new();
@@ -27,7 +27,7 @@ fn greeting(house: &House) -> Vec<u8> {
     bytes
 }
 
-/// Says these bytes in a tunnel, and no more; what is recorded.
+/// Sends these bytes in a tunnel, and returns the record.
 fn said(house: &House, bytes: &[u8]) -> PassageRecord {
     let before = house.ledger.ended().len();
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
@@ -42,23 +42,23 @@ fn who_does_not_trust_is_told_apart_from_who_can_not_speak_and_from_who_has_gone
     let (house, _authority) = house(WebLimits::default());
     let greeting = greeting(&house);
     let alert = |description: u8| [&greeting[..], &[21, 3, 3, 0, 2, 2, description]].concat();
-    // RFC 8446 §6.2: what is said of a certificate.
+    // RFC 8446 §6.2: alerts about a certificate.
     for description in [42, 43, 44, 45, 46, 48] {
         let record = said(&house, &alert(description));
         assert_eq!(outcome(&record), "failed: tls_not_trusted", "{description}");
         assert_eq!(record.tls_name.unwrap().as_str(), UP);
     }
-    // Whatever else is: an unexpected message, no common ciphers, a wrong version, an error within, one that nobody knows.
+    // All others: an unexpected message, no common ciphers, a wrong version, an internal error, an unknown one.
     for description in [10, 40, 47, 51, 70, 71, 80, 86, 109, 199] {
         let record = said(&house, &alert(description));
         assert_eq!(outcome(&record), "failed: tls_handshake_failed", "{description}");
     }
-    // What is no message of a handshake, and who says nothing more.
+    // An invalid handshake message, and a client that sends nothing more.
     let nonsense = [&greeting[..], &[22, 3, 3, 0, 4, 99, 0, 0, 0]].concat();
     assert_eq!(outcome(&said(&house, &nonsense)), "failed: tls_handshake_failed");
     assert_eq!(outcome(&said(&house, &greeting)), "failed: broken");
     assert_eq!(house.upstream.connections(), 0);
-    // The control.
+    // Control.
     assert_eq!(house.get_inside("/", "").status, 200);
 }
 
@@ -77,7 +77,7 @@ fn whoever_speaks_another_protocol_alone_has_not_come_to_terms() {
     assert_eq!(outcome(&house.ledger.latest(1)), "failed: tls_handshake_failed");
 }
 
-/// Asks for so many tunnels without waiting for any.
+/// Requests that many tunnels without waiting for any.
 fn asked(house: &House, count: usize) -> Vec<TcpStream> {
     let head = house.filled(b"CONNECT up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n");
     let ask = |_| {
@@ -94,7 +94,7 @@ fn is_established(stream: &mut TcpStream) -> bool {
     &begin == b"HTTP/1.1 200"
 }
 
-/// Each is recorded, and so nobody has as many as they like: those who come later wait, and are let through all the same.
+/// Each tunnel is recorded, so the rate limit applies: later ones wait, and are then allowed all the same.
 #[test]
 fn tunnels_that_are_looked_into_are_paced_as_others_are() {
     let paced = WebLimits { passages: (3, 1), ..WebLimits::default() };
@@ -103,8 +103,8 @@ fn tunnels_that_are_looked_into_are_paced_as_others_are() {
         [looked_into, House::limited("- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n", paced)]
     {
         let mut streams = asked(&house, 24);
-        // One at a time from the fourth on, each a second after the one before: the last has the others to wait for. Whoever asks
-        // for what no rule allows waits for none of them, and comes after all of them.
+        // From the fourth on, one per second: the last waits for the others. A denied request doesn't wait for their rate
+        // limit, and is answered after them.
         assert!(streams[..4].iter_mut().all(is_established));
         assert_eq!(house.get("http://other.test/").status, 403);
         let last = streams.last_mut().unwrap();
@@ -112,7 +112,7 @@ fn tunnels_that_are_looked_into_are_paced_as_others_are() {
         assert_eq!(last.read(&mut [0; 1]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
         assert!(is_established(&mut streams[4]), "it has waited, and was let through");
     }
-    // The control: without a pace all of them are there.
+    // Control: without a rate limit all are open at once.
     let (house, _authority) = house(WebLimits::default());
     assert!(asked(&house, 24).iter_mut().all(is_established));
     drop(authority);

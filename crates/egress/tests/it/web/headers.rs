@@ -1,10 +1,10 @@
-//! PX7: headers that are meant for whoever stands in between, that hide something, or that are too much.
+//! PX7: headers that are meant for intermediaries, that hide something, or that are too large.
 
 use super::house::House;
 
 const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
 
-/// Each is sent, and each is for this proxy or for nobody.
+/// Headers that are only for this proxy or for no server.
 const TAKEN_OUT: &[&str] = &[
     "Proxy-Authorization: Basic eDp5",
     "Proxy-Authenticate: Basic",
@@ -26,7 +26,7 @@ const TAKEN_OUT: &[&str] = &[
     "Via: 1.1 other",
 ];
 
-/// What no request has.
+/// Headers that are refused.
 const REFUSED: &[&str] = &[
     "X: a\r\n\r\nGET http://other.test/ HTTP/1.1\r\nHost: other.test\r\nX:",
     "X: a\rb",
@@ -63,7 +63,7 @@ fn what_is_for_those_in_between_goes_no_further() {
     }
 }
 
-/// What frames a request or says whom it is for is not taken out because somebody lists it.
+/// Headers that frame a request or name its host are not removed because `Connection` lists them.
 #[test]
 fn what_frames_a_request_can_not_be_listed_away() {
     let house = House::with(ALLOWED);
@@ -115,11 +115,11 @@ fn whoever_sends_too_much_before_anything_is_decided_is_told_so_by_both_forms() 
     );
     assert_eq!(path.status, 431);
     assert_eq!(house.upstream.connections(), 0);
-    // The control.
+    // Control.
     assert_eq!(house.send(request(&format!("X: {}", "y".repeat(8 << 10))).as_bytes()).status, 200);
 }
 
-/// A request for a tunnel says where to and little else: it may be half as long as others.
+/// A request for a tunnel contains little more than its destination, so its limit is half that of others.
 #[test]
 fn heads_are_taken_up_to_a_border_and_not_a_byte_beyond() {
     let house = House::with(ALLOWED);
@@ -141,7 +141,7 @@ fn heads_are_taken_up_to_a_border_and_not_a_byte_beyond() {
             assert_eq!((told.status, told.code()), (431, "request_head_too_large"), "{length} of {begin}");
             assert!(told.text.contains(&format!("larger than {most} bytes")), "{told:?}");
         }
-        // Nor is its end waited for.
+        // The end of the head is not awaited, either.
         let told = house.send(&whole(4 * most).as_bytes()[..most + 1]);
         assert_eq!(told.status, 431, "{begin}");
         assert_eq!((house.upstream.connections(), house.names.asked()), before);

@@ -1,4 +1,4 @@
-//! A web proxy with a policy, a name server, and an upstream that counts who has come.
+//! Test setup: a web proxy with a policy, a name server, and an upstream that counts its connections.
 
 use super::upstream::Upstream;
 use crate::names::nameserver::{Entry, NameServer};
@@ -29,14 +29,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The name of the upstream; `PORT` in rules and requests is its port.
+/// Name of the upstream; `PORT` in rules and requests is its port.
 pub(crate) const UP: &str = "up.test";
 
-/// The task and the job that the run is for.
+/// Task and job of the run.
 pub(crate) const TASK: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
 pub(crate) const JOB: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f";
 
-/// All that stands between a client and an upstream.
+/// Everything between a client and an upstream.
 pub(crate) struct House {
     pub(crate) upstream: Upstream,
     pub(crate) names: NameServer,
@@ -47,24 +47,24 @@ pub(crate) struct House {
     serving: Option<Serving>,
     fetcher: Fetcher,
     proxy: Proxy,
-    /// Of one that looks into connections: what stands before the upstream, and whom the run trusts.
+    /// With interception: the TLS server in front of the upstream, and the authority that the run trusts.
     front: Option<Front>,
     own: Option<Arc<RunAuthority>>,
     port: String,
     folder: TempDir,
 }
 
-/// A ledger that can be read, and can be broken.
+/// Ledger that can be read and broken.
 #[derive(Default)]
 pub(crate) struct Ledger {
     begun: Mutex<Vec<PassageBegun>>,
     ended: Mutex<Vec<PassageRecord>>,
     pub(crate) is_broken: AtomicBool,
-    /// It has no place for anything more, and says so.
+    /// If set, the ledger has no space and reports that.
     pub(crate) is_full: AtomicBool,
 }
 
-/// What a client was told.
+/// Answer as the client got it.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) status: u16,
@@ -74,7 +74,7 @@ pub(crate) struct Told {
 // === impl House ===
 
 impl House {
-    /// One with these rules, in which the upstream's name leads to it.
+    /// Makes a setup with these rules, in which the upstream's name leads to it.
     pub(crate) fn with(rules: &str) -> Self {
         Self::limited(rules, WebLimits::default())
     }
@@ -119,8 +119,8 @@ impl House {
         }
     }
 
-    /// One that looks into connections, with a section as it is written down. The upstream is reached by TLS, as whoever the authority
-    /// vouches for; `CA` is its file.
+    /// Makes a setup with TLS interception and a section as written in a file. The upstream is reached by TLS and has a
+    /// certificate of the authority; `CA` is its file.
     pub(crate) fn looking_into(section: &str, vouched: ServerConfig, authority: &Authority) -> Self {
         Self::looking_into_limited(section, (vouched, authority), WebLimits::default())
     }
@@ -150,7 +150,7 @@ impl House {
         house
     }
 
-    /// Asks a server by TLS, through a tunnel, trusting whom the run trusts; what it says until it closes.
+    /// Sends a request to a server by TLS through a tunnel, trusting the run's authorities. Returns the answer until it closes.
     pub(crate) fn ask_inside(&self, authority: &str, name: &str, bytes: &[u8]) -> Result<Told, String> {
         let stream = self.tunnel(authority).map_err(|told| told.text)?;
         let mut stream = rustls::StreamOwned::new(self.session(name, rustls::ALL_VERSIONS, &[]), stream);
@@ -160,7 +160,7 @@ impl House {
         Ok(told(&text))
     }
 
-    /// A client of TLS that trusts whom the run trusts.
+    /// Makes a TLS client that trusts the run's authorities.
     pub(crate) fn session(
         &self,
         name: &str,
@@ -180,14 +180,14 @@ impl House {
         rustls::ClientConnection::new(Arc::new(config), name).unwrap()
     }
 
-    /// Gets a path of the upstream inside, with these headers besides.
+    /// Gets a path of the upstream in an intercepted connection, with these additional headers.
     pub(crate) fn get_inside(&self, path: &str, headers: &str) -> Told {
         let asked =
             format!("GET {path} HTTP/1.1\r\nHost: up.test:PORT\r\n{headers}Connection: close\r\n\r\n");
         self.ask_inside("up.test:PORT", UP, asked.as_bytes()).unwrap()
     }
 
-    /// Has other rules count.
+    /// Replaces the rules.
     pub(crate) fn replace(&self, rules: &str) -> u64 {
         self.policy.replace(policy(rules, self.upstream.address.port()))
     }
@@ -199,10 +199,10 @@ impl House {
         stream
     }
 
-    /// What is said to these bytes, until the connection is closed or nothing more comes.
+    /// Sends these bytes, and returns the answer until the connection is closed or nothing more comes.
     pub(crate) fn send(&self, bytes: &[u8]) -> Told {
         let mut stream = self.connect();
-        // Whoever is refused may be so before all is sent.
+        // A refusal may come before everything is sent.
         let _ = stream.write_all(&self.filled(bytes));
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut text = Vec::new();
@@ -210,7 +210,7 @@ impl House {
         told(&text)
     }
 
-    /// Asks for a tunnel; the stream if there is one.
+    /// Requests a tunnel, and returns the stream if it is allowed.
     pub(crate) fn tunnel(&self, authority: &str) -> Result<TcpStream, Told> {
         let mut stream = self.connect();
         let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
@@ -223,7 +223,7 @@ impl House {
         if found.status == 200 {
             return Ok(stream);
         }
-        // It stays open, for whoever wants to ask again.
+        // The connection stays open for another request.
         let length =
             found.text.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.trim().parse().ok());
         let mut body = vec![0; length.unwrap_or(0)];
@@ -232,7 +232,7 @@ impl House {
         Err(told(&text))
     }
 
-    /// Asks for something over plain HTTP.
+    /// Sends a request over plain HTTP.
     pub(crate) fn get(&self, url: &str) -> Told {
         let host = url.split('/').nth(2).unwrap_or_default();
         self.send(format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())
@@ -245,40 +245,40 @@ impl House {
         runtime.block_on(self.fetcher.fetch(&url))
     }
 
-    /// Has the host make a request.
+    /// Has the host send a request.
     pub(crate) fn request(&self, mut request: Request) -> Result<Answered, FetchError> {
         request.url = String::from_utf8(self.filled(request.url.as_bytes())).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(self.fetcher.request(request))
     }
 
-    /// What fetches pages for the run.
+    /// Returns the fetcher of the run.
     pub(crate) fn fetcher(&self) -> Fetcher {
         self.fetcher.clone()
     }
 
-    /// Ends the run; what was recorded of it.
+    /// Ends the run, and returns its records.
     pub(crate) fn end(&mut self) -> Vec<PassageRecord> {
         self.serving.take().unwrap().end();
         self.ledger.ended()
     }
 
-    /// Whom to ask where names lead.
+    /// Returns the source for name lookups.
     pub(crate) fn name_source(&self) -> NameSource {
         NameSource::at(self.folder.path().join("hosts"), vec![self.names.address()])
     }
 
-    /// Where it listens.
+    /// Returns the proxy's address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Means another house's upstream by `PORT`.
+    /// Makes `PORT` mean the upstream of another setup.
     pub(crate) fn take_port_of(&mut self, other: &Self) {
         self.port = other.port();
     }
 
-    /// What a rule or a request calls the upstream's port.
+    /// Returns the port that `PORT` stands for.
     pub(crate) fn port(&self) -> String {
         self.port.clone()
     }
@@ -304,7 +304,7 @@ fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// A section as it is written down.
+/// Reads a section as written in a file.
 pub(crate) fn config(text: &str) -> WebConfig {
     let mut log = Log::default();
     let config = parse(text.as_bytes(), &mut log).map(|node| WebConfig::read(&node, &mut log));
@@ -333,7 +333,7 @@ fn told(bytes: &[u8]) -> Told {
 // === impl Told ===
 
 impl Told {
-    /// The code of a refusal.
+    /// Returns the code of a refusal.
     pub(crate) fn code(&self) -> &str {
         let code = self.text.split("urn:belljar:egress:").nth(1).unwrap_or_default();
         code.split('"').next().unwrap_or_default()
@@ -351,7 +351,7 @@ impl Ledger {
         self.ended.lock().unwrap().clone()
     }
 
-    /// The latest record, once there are so many.
+    /// Returns the latest record, once there are that many.
     pub(crate) fn latest(&self, count: usize) -> PassageRecord {
         let given_up = Instant::now() + Duration::from_secs(20);
         loop {
@@ -365,7 +365,7 @@ impl Ledger {
     }
 }
 
-/// `completed`, or the code.
+/// Returns `completed`, or the code.
 pub(crate) fn outcome(record: &PassageRecord) -> String {
     match &record.outcome {
         PassageOutcome::Completed => "completed".to_owned(),

@@ -1,4 +1,4 @@
-//! Connections that are looked into.
+//! Tests of TLS interception.
 
 use super::house::{House, UP, config, outcome};
 use crate::tls::authority::{Authority, NOW};
@@ -72,7 +72,7 @@ fn what_is_asked_inside_is_for_the_host_of_the_tunnel_and_for_nothing_else() {
         let told = house.ask_inside("up.test:PORT", UP, &asked).unwrap();
         assert_eq!(told.code(), code, "{}: {}", String::from_utf8_lossy(&asked), told.text);
     }
-    // The control.
+    // Control.
     let before = house.upstream.connections();
     assert_eq!(house.get_inside("/open", "").status, 200);
     assert_eq!(house.upstream.connections(), before + 1);
@@ -107,7 +107,7 @@ fn an_upstream_that_can_not_show_who_it_is_is_told_nothing() {
 #[test]
 fn what_is_no_tls_is_looked_into_as_it_is() {
     use std::io::{Read, Write};
-    // Some clients ask also for plain addresses by tunnels. The upstream speaks TLS, and is spoken to without.
+    // Some clients use tunnels for plain HTTP, too. This upstream only speaks TLS and gets plain text.
     let (house, _authority) = house(RULES);
     for (path, expected) in [("/closed", "403"), ("/open", "502")] {
         let mut tunnel = house.tunnel("up.test:PORT").unwrap();
@@ -156,14 +156,14 @@ authorities: CA
             let asked = format!("{method} {path} HTTP/1.1\r\nHost: up.test:PORT\r\n{body}");
             let told = house.ask_inside("up.test:PORT", UP, asked.as_bytes()).unwrap();
             assert_eq!(told.status, 400, "{asked}: {}", told.text);
-            // Who has asked for a head alone is told no more.
+            // The answer to `HEAD` has no body with a code.
             assert!(method == "HEAD" || told.code() == "body_not_allowed", "{asked}: {}", told.text);
             let ended = house.ledger.ended();
             assert!(ended.iter().any(|record| outcome(record) == "denied: body_not_allowed"), "{asked}");
         }
     }
     assert_eq!(house.upstream.connections(), 0);
-    // The controls: a length of nothing, what is for sending, and a rule that is about neither methods nor paths.
+    // Controls: a length of zero, methods with a body, and a rule without methods and paths.
     let close = "Host: up.test:PORT\r\nConnection: close\r\n";
     let reading = format!("GET /open HTTP/1.1\r\n{close}Content-Length: 5\r\n\r\nhello");
     for asked in [

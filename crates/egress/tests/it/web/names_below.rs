@@ -1,4 +1,4 @@
-//! NT2: what names say below one that a rule lets everything below in. Whoever answers for them is asked for so many and for no more.
+//! NT2: names below a wildcard rule. Their name server gets only a limited number of questions.
 
 use super::house::{House, Told, leads, outcome};
 use crate::tls::authority::{Authority, NOW};
@@ -6,7 +6,7 @@ use crate::tls::authority::{Authority, NOW};
 const BELOW: &str =
     "- {host: \"**.zone.test\", ports: [PORT], networks: [127.0.0.0/8], names: {at_once: 20, an_hour: 1}}\n";
 
-/// Of a name, both of its kinds of addresses are asked for.
+/// Number of questions for a name: both address types.
 const QUESTIONS: usize = 2;
 
 fn house(rules: &str) -> House {
@@ -33,14 +33,14 @@ fn a_file_that_is_cut_into_names_gets_nowhere_and_nobody_hears_of_it() {
         assert_eq!((denied.status, denied.code()), (403, "name_says_too_much"), "{name}: {denied:?}");
         let denied = house.tunnel(&format!("{name}:PORT")).unwrap_err();
         assert_eq!((denied.status, denied.code()), (403, "name_says_too_much"), "{name}: {denied:?}");
-        // What would let it in names it.
+        // The needed rule names it.
         let needed = format!("{{host: \\\"{name}\\\", ports: [");
         assert!(denied.text.contains(&needed), "{denied:?}");
     }
     assert_eq!((house.names.asked(), house.upstream.connections()), (0, 0));
     house.ledger.latest(8);
     assert!(house.ledger.ended().iter().all(|record| outcome(record) == "denied: name_says_too_much"));
-    // The control: what names usually say.
+    // Control: a usual name.
     assert_eq!(get(&house, "d111111abcdef8.zone.test").status, 200);
     assert_eq!(house.names.asked(), QUESTIONS);
 }
@@ -66,7 +66,7 @@ fn of_many_names_so_many_are_looked_up_and_those_again_as_often_as_anybody_likes
         .into_iter()
         .find(|denial| denial.destination.host.to_string().starts_with("another"));
     assert_eq!(noted.unwrap().reason, "too_many_names");
-    // The controls: those that are known, however they are written; one that a rule names; and one of another run.
+    // Controls: known names in any spelling; one that a rule names; and one of another run.
     for name in ["n0.zone.test", "N1.Zone.Test.", "n19.zone.test", "named.zone.test"] {
         assert_eq!(get(&house, name).status, 200, "{name}");
     }
@@ -88,7 +88,7 @@ fn a_policy_that_is_read_anew_gives_nothing_back_and_may_allow_more() {
     assert_eq!(count(60, 90), 5);
 }
 
-/// What installs packages asks for some hundred names, and is let in without anything being said of them.
+/// A package manager requests some hundred names, which the defaults allow.
 #[test]
 fn hundreds_of_names_are_let_in_as_it_stands() {
     let house = house("- {host: \"**.zone.test\", ports: [PORT], networks: [127.0.0.0/8]}\n");

@@ -1,4 +1,4 @@
-//! Names that lead elsewhere than they should: now, later, sometimes, or nowhere.
+//! Tests of DNS rebinding: names that lead elsewhere now, later, sometimes, or nowhere.
 
 use super::house::{House, UP, leads, outcome};
 use crate::names::nameserver::Entry;
@@ -6,7 +6,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// A rule for the name, and for no network of the house.
+/// Rule for the name without a private network.
 const OPEN: &str = "- {host: up.test, ports: [PORT]}\n";
 const GRANTED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
 
@@ -54,9 +54,9 @@ fn a_name_that_leads_to_any_bad_address_is_refused_and_nothing_is_dialed() {
 fn what_is_dialed_is_what_was_looked_at_and_nobody_is_asked_twice() {
     let house = House::with(GRANTED);
     assert!(house.tunnel("up.test:PORT").is_ok());
-    // One question for each kind of address.
+    // One question for each address type.
     assert_eq!(house.names.asked(), 2);
-    // It leads elsewhere for whoever comes next.
+    // From the next question on it leads elsewhere.
     house.names.set(vec![(UP, leads(&["169.254.169.254"]))]);
     assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "address_not_allowed");
     assert_eq!((house.names.asked(), house.upstream.connections()), (4, 1));
@@ -64,7 +64,7 @@ fn what_is_dialed_is_what_was_looked_at_and_nobody_is_asked_twice() {
     assert!(house.tunnel("up.test:PORT").is_ok());
 }
 
-/// It leads to the upstream for whoever asks first, and to another server of this machine for everybody else.
+/// The first question leads to the upstream, all later ones to another server of this machine.
 #[test]
 fn a_name_that_leads_elsewhere_from_the_second_question_on_is_dialed_where_the_first_led() {
     let house = House::with(GRANTED);
@@ -75,7 +75,7 @@ fn a_name_that_leads_elsewhere_from_the_second_question_on_is_dialed_where_the_f
     assert!(house.tunnel("up.test:PORT").is_ok());
     assert_eq!((house.names.asked(), house.upstream.connections()), (2, 1));
     assert!(trap.accept().is_err(), "it was dialed where a second question would have led");
-    // The control: it does lead there now.
+    // Control: it does lead there now.
     assert!(house.tunnel("up.test:PORT").is_ok());
     assert!(trap.accept().is_ok());
 }
@@ -83,7 +83,7 @@ fn a_name_that_leads_elsewhere_from_the_second_question_on_is_dialed_where_the_f
 #[test]
 fn answers_that_nobody_can_understand_lead_nowhere() {
     let cut: fn(Vec<u8>) -> Vec<u8> = |answer| answer[..answer.len() - 3].to_vec();
-    // The first name in the answer is where it is itself, for ever.
+    // The first name in the answer is a compression pointer to itself.
     let looping: fn(Vec<u8>) -> Vec<u8> = |mut answer| {
         let at = 12 + UP.len() + 2 + 4;
         answer.splice(at..at + 2, [0xc0, at as u8]);
@@ -94,7 +94,7 @@ fn answers_that_nobody_can_understand_lead_nowhere() {
         answer
     };
     let many: fn(Vec<u8>) -> Vec<u8> = |mut answer| {
-        // It says that it has so many more than it has.
+        // The header states more records than there are.
         answer[6..8].copy_from_slice(&[0xff, 0xff]);
         answer
     };

@@ -1,4 +1,4 @@
-//! One record for each who wanted to get through, and before it one for each who was let.
+//! Tests that each request has one record, and each allowed one another record before it begins.
 
 use super::house::{House, outcome};
 

@@ -1,4 +1,5 @@
-//! Requests that the host makes for a run as its agent says them: by the same policy, dialer and record as what comes by its sockets.
+//! Tests of requests that the host sends for an agent, by the same policy, dialer and records as requests through the run's
+//! sockets.
 
 use super::house::{House, UP, outcome};
 use super::upstream::Then;
@@ -91,7 +92,7 @@ fn a_request_that_the_policy_does_not_allow_by_host_method_or_path_is_not_made()
     let body = Request { body: b"x".to_vec(), ..request(Method::Get, "https://up.test:PORT/open") };
     assert!(house.request(body).is_err(), "who may only read says nothing by a body");
     assert_eq!((house.names.asked(), house.upstream.connections()), (0, 0));
-    // The control.
+    // Control.
     assert_eq!(house.request(request(Method::Get, "https://up.test:PORT/open")).unwrap().status, 200);
 }
 
@@ -122,7 +123,7 @@ fn as_much_of_an_answer_is_taken_as_was_wanted() {
         .tell("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n0\r\n\r\n", Then::Wait);
     assert_eq!(told(Method::Get, 5), ("01234".to_owned(), true));
     assert_eq!(told(Method::Delete, 6), ("012345".to_owned(), false));
-    // A head promises what doesn't come.
+    // The head states a length, and no body follows.
     house.upstream.tell("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", Then::Wait);
     assert_eq!(told(Method::Head, 4), (String::new(), false));
 }
@@ -145,6 +146,6 @@ fn what_could_be_said_twice_or_is_a_placeholder_is_not_said_at_all() {
         assert!(matches!(refused, FetchError::Header { .. }), "{headers:?}: {refused}");
     }
     assert_eq!(house.upstream.connections(), 0);
-    // The control.
+    // Control.
     assert_eq!(house.request(with_headers(&[("authorization", "Bearer x")])).unwrap().status, 200);
 }

@@ -1,4 +1,4 @@
-//! Only what a rule allows gets through, by either form of a request.
+//! Tests that only requests which a rule allows get through, in either form.
 
 use super::house::{House, UP, leads};
 
@@ -34,7 +34,7 @@ fn what_no_rule_allows_is_denied_and_nobody_is_asked_for_its_address() {
         assert_eq!((denied.status, denied.code()), (403, "not_allowed"), "{authority}: {denied:?}");
     }
     assert_eq!((house.names.asked(), house.upstream.connections()), (0, 0));
-    // The control.
+    // Control.
     assert!(house.tunnel("up.test:PORT").is_ok());
 }
 
@@ -56,7 +56,7 @@ fn whoever_is_denied_learns_what_rule_it_takes_and_nothing_else() {
     let denials = house.run.denials();
     assert_eq!((denials.listed.len(), denials.listed[0].reason), (1, "no_rule_for_port"));
     let needed = denials.listed[0].needed.clone().unwrap();
-    // Where a name leads is the host's to know.
+    // A client doesn't learn where a name leads.
     house.replace(&format!("- {needed}\n"));
     house.names.set(vec![(UP, leads(&["10.11.12.13"]))]);
     let denied = house.tunnel("up.test:PORT").unwrap_err();
@@ -106,7 +106,7 @@ fn resource_that_a_header_names_is_held_to_the_paths_of_the_request() {
         );
     }
     assert_eq!(house.upstream.connections(), 0);
-    // The control.
+    // Control.
     assert_eq!(send("COPY", "Destination: http://up.test:PORT/pub/b").status, 200);
     assert_eq!(send("PUT", "X-Source: /priv/secret").status, 200);
     assert_eq!(house.upstream.heads().len(), 2);
@@ -116,7 +116,7 @@ fn resource_that_a_header_names_is_held_to_the_paths_of_the_request() {
 fn a_redirect_is_the_clients_next_request_and_judged_anew() {
     let house = House::with(ALLOWED);
     assert_eq!(house.get("http://up.test:PORT/").status, 200);
-    // Where it would lead to.
+    // Targets of the redirect.
     for next in ["http://127.0.0.1:PORT/", "http://169.254.169.254/latest/meta-data/", "http://other.test/"] {
         assert_eq!(house.get(next).code(), "not_allowed", "{next}");
     }

@@ -1,4 +1,4 @@
-//! Real TLS servers of OpenSSL: which openings and which second ClientHellos they take, and that none of those reaches them through a
+//! Real OpenSSL servers: which openings and second ClientHellos they accept, and that none of those reaches them through a
 //! tunnel for another name.
 
 use super::client_hellos::{counted, extension, name};
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A server that tells the server name of each ClientHello that it takes.
+/// Server that prints the server name of each ClientHello that it accepts.
 struct Server {
     child: Child,
     port: u16,
@@ -51,7 +51,7 @@ while True:
 // === impl Server ===
 
 impl Server {
-    /// Starts one, if the machine has what it takes.
+    /// Starts a server, if the machine has the programs for it.
     fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let made = Command::new("openssl")
@@ -84,7 +84,7 @@ impl Server {
         Some(Self { child, port, names, _folder: folder })
     }
 
-    /// The names since this was asked last, of connections that have been answered or are gone: one more behind them is the mark.
+    /// Returns the names of completed connections since the last call. A further connection marks the end.
     fn names(&self) -> Vec<String> {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         assert_eq!(said(stream, &[hello("mark.test", true)]).first(), Some(&22));
@@ -98,7 +98,7 @@ impl Server {
         self._folder.path().join("cert.pem")
     }
 
-    /// A proxy that lets tunnels through to it.
+    /// Makes a proxy that allows tunnels to the server.
     fn house(&self) -> House {
         let port = self.port;
         House::with(&format!("- {{host: up.test, ports: [{port}], networks: [127.0.0.0/8]}}\n"))
@@ -112,7 +112,7 @@ impl Drop for Server {
     }
 }
 
-/// A ClientHello of TLS 1.3, with a share of a key or none: a server asks for another one then.
+/// TLS 1.3 ClientHello, with a key share or without: in the second case a server requests another one.
 fn hello(server_name: &str, has_share: bool) -> Vec<u8> {
     let share = [&[0, 0x1d][..], &counted(2, &[&[9][..], &[0; 31]].concat())].concat();
     let shares = if has_share { share } else { Vec::new() };
@@ -132,11 +132,11 @@ fn hello(server_name: &str, has_share: bool) -> Vec<u8> {
     [&[22, 3, 1][..], &counted(2, &message)].concat()
 }
 
-/// What the server sends before TLS where a client doesn't begin with that. It may arrive apart from what follows.
+/// First bytes of a server whose protocol doesn't begin with TLS. They may arrive separately from what follows.
 const GREETING: &[u8] = b"J\0\0\0\n8.0.0";
 
-/// Says one part after the other, each once something was answered to the one before; the first bytes of the last answer. A greeting
-/// alone is no answer.
+/// Sends one part after the other, each after an answer to the one before. Returns the first bytes of the last answer. The
+/// server's greeting alone is no answer.
 fn said(mut stream: TcpStream, parts: &[Vec<u8>]) -> Vec<u8> {
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut answer = Vec::new();
@@ -176,7 +176,7 @@ fn second_client_hello_for_another_host_ends_the_tunnel_and_openssl_would_take_i
         assert_eq!(record.tls_name.unwrap().as_str(), "other.test");
         assert_eq!(server.names(), ["up.test"], "{what}: the second has not come");
     }
-    // The control: the second hello may name the tunnel's host.
+    // Control: the second hello may name the tunnel's host.
     let house = server.house();
     let tunnel = house.tunnel(&format!("up.test:{}", server.port)).unwrap();
     let answer = said(tunnel, &[hello("up.test", false), hello("up.test", true)]);
@@ -197,7 +197,7 @@ fn second_client_hello_that_comes_before_the_server_has_answered_is_judged_as_we
 #[test]
 fn greeting_that_comes_late_is_no_answer_to_a_client_hello() {
     let Some(server) = Server::start() else { return skip(TEST, "there is no python3 or no openssl") };
-    // What a client of MySQL sends to go on with TLS, once it was greeted. This server greets only then.
+    // Request of a MySQL client to continue with TLS, after the greeting. This server greets only then.
     let request = [&[0x20, 0, 0, 1, 0, 0x08, 0, 0][..], &[0; 28]].concat();
     let parts = [[&request[..], &hello("up.test", false)].concat(), hello("other.test", true)];
     let direct = said(TcpStream::connect(("127.0.0.1", server.port)).unwrap(), &parts);
@@ -236,7 +236,7 @@ fn opening_that_openssl_takes_with_another_name_does_not_reach_it() {
     }
 }
 
-/// What a client prints that speaks TLS through the proxy.
+/// Returns the output of a client that uses TLS through the proxy.
 fn client(house: &House, server: &Server, program: &[&str]) -> String {
     let proxy = format!("http://{}", house.address());
     let address = house.address().to_string();
@@ -296,7 +296,7 @@ fn real_clients_come_through_however_their_hellos_are_cut() {
         let printed = client(&house, &server, &["python3", "-c", &program]);
         assert!(printed.contains("echoed hello"), "{version}: {printed}");
     }
-    // A group that the server asks for by a HelloRetryRequest, and a hello of several records.
+    // A group that the server requests by a HelloRetryRequest, and a hello in several records.
     for more in [
         &["-groups", "P-521:X25519"][..],
         &["-tls1_2"],

@@ -1,4 +1,4 @@
-//! PX8: whoever is slow or wants too much is waited for so long, gets so much, and keeps nobody else waiting.
+//! PX8: tests of limits for slow or greedy clients and servers, and that others don't wait for them.
 
 use super::house::{House, outcome};
 use super::upstream::Then;
@@ -13,7 +13,7 @@ const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}
 
 const SHORT: Duration = Duration::from_millis(400);
 const LONG: Duration = Duration::from_secs(60);
-/// Less than that between two bytes.
+/// Pause between two bytes.
 const DRIP: Duration = Duration::from_millis(50);
 
 const PLENTY: Times =
@@ -23,7 +23,7 @@ fn house(times: Times) -> House {
     House::limited(ALLOWED, WebLimits { times, ..WebLimits::default() })
 }
 
-/// Says bytes one by one behind these until the other end has enough. What it was told.
+/// Sends bytes one by one after these until the other end closes, and returns the answer.
 fn drip(house: &House, first: &str) -> String {
     let mut stream = house.connect();
     let port = house.upstream.address.port().to_string();
@@ -31,7 +31,7 @@ fn drip(house: &House, first: &str) -> String {
     stream.set_read_timeout(Some(DRIP)).unwrap();
     let (mut told, mut room) = (Vec::new(), [0; 4096]);
     for _ in 0..400 {
-        // Whoever is refused may not be listened to any more.
+        // The proxy may stop reading after a refusal.
         let _ = stream.write_all(b"a");
         match stream.read(&mut room) {
             Ok(count) if count > 0 => told.extend_from_slice(&room[..count]),
@@ -55,12 +55,12 @@ fn a_head_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
     }
     let told = house.send(b"CONNECT up.test:PORT HT");
     assert!(told.status == 0 || told.status == 408, "{told:?}");
-    // Who has asked nothing is told nothing.
+    // A client that has requested nothing gets no answer.
     assert_eq!(house.connect().read(&mut [0; 9]).unwrap(), 0);
     assert_eq!(house.upstream.connections(), 0);
 }
 
-/// A byte now and then keeps it going, but not for ever.
+/// Bytes now and then keep it open, but only up to the total limit.
 #[test]
 fn a_body_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
     let head = "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n";
@@ -76,12 +76,12 @@ fn a_body_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
         let _ = stream.read_to_end(&mut Vec::new());
         assert_eq!(outcome(&silent.ledger.latest(count)), "failed: request_timeout");
     }
-    // The control.
+    // Control.
     let whole = format!("{head}Connection: close\r\nContent-Length: 1\r\n\r\na");
     assert_eq!(silent.send(whole.as_bytes()).status, 200);
 }
 
-/// Reads nothing of what comes, which is much.
+/// The client reads nothing of a large answer.
 #[test]
 fn whoever_reads_nothing_holds_up_a_tunnel_for_so_long_and_no_longer() {
     let house = house(Times { idle: SHORT, ..PLENTY });
@@ -89,7 +89,7 @@ fn whoever_reads_nothing_holds_up_a_tunnel_for_so_long_and_no_longer() {
     tunnel.set_nonblocking(true).unwrap();
     let mut writer = tunnel.try_clone().unwrap();
     let mut full = 0;
-    // What is said comes back, until nobody takes any more of it.
+    // The data comes back until the buffers are full.
     while full < 20 {
         match writer.write(&[b'a'; 64 << 10]) {
             Ok(_) => full = 0,
@@ -120,7 +120,7 @@ fn a_thousand_idle_tunnels_of_one_run_keep_nobody_of_another_waiting() {
     let (house, other) = (house(PLENTY), house(PLENTY));
     let mut tunnels: Vec<TcpStream> = (0..1_000).map(|_| house.tunnel("up.test:PORT").unwrap()).collect();
     belljar_testkit::wait::until(|| house.upstream.connections() == 1_000);
-    // All of them are there still, and whoever comes next is served, of this run and of another.
+    // All of them are still open, and a new client is served, of this run and of another.
     assert_eq!(other.get("http://up.test:PORT/").status, 200);
     assert_eq!(house.get("http://up.test:PORT/").status, 200);
     assert!(other.tunnel("up.test:PORT").is_ok());
@@ -131,7 +131,7 @@ fn a_thousand_idle_tunnels_of_one_run_keep_nobody_of_another_waiting() {
         tunnel.read_exact(&mut heard).unwrap();
         assert_eq!(&heard, said.as_bytes());
     }
-    // There is an end to how many one run may have; another's are its own.
+    // The number of connections of one run is limited; another run has its own.
     let before = house.upstream.connections();
     let more: Vec<TcpStream> = (0..100).map(|_| house.connect()).collect();
     for stream in &more {
@@ -143,7 +143,7 @@ fn a_thousand_idle_tunnels_of_one_run_keep_nobody_of_another_waiting() {
     assert_eq!(house.upstream.connections(), before);
 }
 
-/// What is said until the connection is closed, of which no more than a part is kept.
+/// Reads until the connection is closed, and keeps only a part.
 fn heard_to_the_end(stream: &mut TcpStream) -> (u64, String) {
     let (mut count, mut begin, mut room) = (0, Vec::new(), [0; 64 << 10]);
     while let Ok(read) = stream.read(&mut room) {
@@ -163,13 +163,13 @@ fn ask(house: &House, path: &str) -> TcpStream {
     stream
 }
 
-/// Chunks that never end, as fast as they can be taken: what a run may receive is an end.
+/// Endless chunks at full speed: the receive limit of the run ends them.
 #[test]
 fn an_answer_without_an_end_ends_with_what_a_run_may_receive() {
     const MOST: u64 = 8 << 20;
     let house = House::limited(ALLOWED, WebLimits { times: PLENTY, bytes: MOST, ..WebLimits::default() });
     let (other, mut stream) = (self::house(PLENTY), ask(&house, "/flood"));
-    // It is under way, and others are served meanwhile, and after it.
+    // Others are served while it is under way, and after it.
     let mut begin = [0; 12];
     stream.read_exact(&mut begin).unwrap();
     assert_eq!(other.get("http://up.test:PORT/").status, 200);
@@ -183,7 +183,7 @@ fn an_answer_without_an_end_ends_with_what_a_run_may_receive() {
     assert_eq!(other.get("http://up.test:PORT/").status, 200);
 }
 
-/// The same the other way.
+/// An endless body: the send limit of the run ends it.
 #[test]
 fn a_body_without_an_end_ends_with_what_a_run_may_send() {
     const MOST: u64 = 8 << 20;
@@ -201,7 +201,7 @@ fn a_body_without_an_end_ends_with_what_a_run_may_send() {
             assert_eq!(other.get("http://up.test:PORT/").status, 200);
             assert!(house.ledger.ended().is_empty(), "it is under way");
         }
-        // What stands in the buffers of the kernel comes besides.
+        // Kernel buffers hold some more.
         assert!(sent < 8 * MOST, "it goes on and on");
     }
     let record = house.ledger.latest(1);
@@ -211,7 +211,7 @@ fn a_body_without_an_end_ends_with_what_a_run_may_send() {
     assert_eq!(other.get("http://up.test:PORT/").status, 200);
 }
 
-/// Extensions of chunks could be without an end, and nobody would have sent a byte of a body.
+/// Chunk extensions could be endless without a byte of a body.
 #[test]
 fn extensions_of_chunks_are_not_waited_out() {
     let house = house(PLENTY);
@@ -221,7 +221,7 @@ fn extensions_of_chunks_are_not_waited_out() {
     let told = house.send(format!("{head}{flood}").as_bytes());
     assert_eq!((told.status, told.code()), (400, "malformed_request"), "{told:?}");
     assert!(house.upstream.said().concat().len() < 1024);
-    // And in an answer.
+    // Chunk extensions in an answer.
     let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{flood}");
     house.upstream.tell(answer, Then::Wait);
     let (count, begin) = heard_to_the_end(&mut ask(&house, "/"));
@@ -229,7 +229,7 @@ fn extensions_of_chunks_are_not_waited_out() {
     assert_eq!(outcome(&house.ledger.latest(2)), "failed: answer_malformed");
 }
 
-/// A byte now and then goes on for so long in all, and nothing at all for less; while others come and go.
+/// Bytes now and then may come up to a total limit, silence may last up to a shorter one; others are served meanwhile.
 #[test]
 fn an_answer_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
     let other = house(PLENTY);
@@ -245,7 +245,7 @@ fn an_answer_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
         assert_eq!(outcome(&house.ledger.latest(1)), expected, "{path}");
         assert_eq!(house.get("http://up.test:PORT/").status, 200, "{path}");
     }
-    // The control: nobody who says something now and then is idle.
+    // Control: a server that sends something now and then is not idle.
     let house = house(Times { idle: 8 * DRIP, ..PLENTY });
     let mut stream = ask(&house, "/drip");
     let mut some = [0; 400];
@@ -253,7 +253,7 @@ fn an_answer_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
     assert!(house.ledger.ended().is_empty());
 }
 
-/// The same of tunnels.
+/// Total and idle limits of tunnels.
 #[test]
 fn a_tunnel_in_which_a_byte_comes_now_and_then_or_none_is_not_open_for_ever() {
     for (times, drips, expected) in [
@@ -277,7 +277,7 @@ fn a_tunnel_in_which_a_byte_comes_now_and_then_or_none_is_not_open_for_ever() {
     }
 }
 
-/// Nothing here unpacks anything: what would be a thousand times as much goes on as the bytes that it is.
+/// The proxy decompresses nothing: a body that would be a thousand times larger is forwarded as it is.
 #[test]
 fn what_is_packed_stays_packed() {
     let packed = "head -c 67108864 /dev/zero | gzip -1";

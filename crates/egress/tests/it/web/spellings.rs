@@ -1,5 +1,5 @@
-//! Addresses and hosts in every spelling that somebody somewhere understands: the same verdict by both forms of a request, and
-//! the upstream never hears of any.
+//! Tests of all spellings of addresses and hosts that some library understands: both forms of a request have the same result,
+//! and none reaches the upstream.
 
 use super::house::House;
 use belljar_testkit::spellings::{FOREIGN, SPELLINGS};
@@ -16,7 +16,7 @@ fn no_spelling_of_an_address_gets_anywhere() {
         for told in [&tunnel, &whole] {
             assert!([400, 403].contains(&told.status), "{host}: {told:?}");
         }
-        // In a URL some characters end the host; what is left of it is no more allowed.
+        // In a URL some characters end the host; the rest of it is not allowed, either.
         let ends_early = host.contains(['#', '?', '\\', '/']);
         assert!(tunnel.code() == whole.code() || ends_early, "{host}: {tunnel:?} and {whole:?}");
         count += 1;
@@ -25,14 +25,14 @@ fn no_spelling_of_an_address_gets_anywhere() {
     assert_eq!((house.names.asked(), house.upstream.connections()), (0, 0));
 }
 
-/// The same when all networks are granted to everything that can be named: what is no address of its own is still nothing.
+/// Control with all networks granted: a text that is no canonical address is still refused.
 #[test]
 fn what_is_no_host_is_none_whatever_rules_say() {
     let house = House::with(
         "- {host: \"**.allowed.test\", ports: [PORT], networks: [0.0.0.0/0, \"::/0\"]}\n\
          - {host: 127.0.0.1, ports: [PORT], networks: [127.0.0.0/8]}\n",
     );
-    // The control, in each spelling that is one of it.
+    // Control, in each spelling of the address.
     for host in ["127.0.0.1", "127.0.0.1.", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"] {
         assert!(house.tunnel(&format!("{host}:PORT")).is_ok(), "{host}");
         assert_eq!(house.get(&format!("http://{host}:PORT/")).status, 200, "{host}");
@@ -55,7 +55,7 @@ fn what_is_no_host_is_none_whatever_rules_say() {
     assert_eq!(house.upstream.connections(), before);
 }
 
-/// NT3: where clouds keep their secrets, and what is on this wire, no rule leads to.
+/// NT3: no rule can allow metadata services of clouds or link-local addresses.
 #[test]
 fn metadata_is_out_of_reach_though_a_policy_lists_it_with_every_network() {
     let listed = [
@@ -79,16 +79,16 @@ fn metadata_is_out_of_reach_though_a_policy_lists_it_with_every_network() {
         assert_eq!((denied.status, denied.code()), (403, "address_not_allowed"), "{host}");
         assert_eq!(house.get(&format!("http://{host}:PORT/")).code(), "address_not_allowed", "{host}");
     }
-    // By which interface is no part of a host.
+    // A zone is no part of a host.
     for host in ["[fe80::1%25lo]", "[fe80::1%lo]", "[fe80::1%1]"] {
         assert_eq!(house.tunnel(&format!("{host}:PORT")).unwrap_err().code(), "invalid_host", "{host}");
     }
     assert_eq!(house.upstream.connections(), 0);
-    // The control.
+    // Control.
     assert!(house.tunnel("127.0.0.1:PORT").is_ok());
 }
 
-/// NT2: names are told to nobody before a rule allows them, however many there are.
+/// NT2: no name is resolved before a rule allows it, however many there are.
 #[test]
 fn names_that_no_rule_allows_carry_nothing_to_a_name_server() {
     let house = House::with("- {host: \"*.up.test\", ports: [PORT]}\n");
@@ -103,7 +103,7 @@ fn names_that_no_rule_allows_carry_nothing_to_a_name_server() {
         }
     }
     assert_eq!(house.names.asked(), 0);
-    // The control: one that a rule allows is asked for.
+    // Control: an allowed name is resolved.
     assert_eq!(house.tunnel("some.up.test:PORT").unwrap_err().code(), "no_such_host");
     assert!(house.names.asked() > 0);
 }

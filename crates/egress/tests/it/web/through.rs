@@ -1,4 +1,4 @@
-//! Through another proxy: this one's own kind, as a node's is behind an orchestrator's, and one that says no.
+//! Tests of upstream proxies: another proxy of this kind, like an orchestrator's, and one that refuses.
 
 use super::house::{House, JOB, TASK, config, outcome};
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 const OPEN: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
 
-/// What goes by a proxy that answers everybody with this, and then says back what it hears.
+/// Starts a proxy that gives every client this answer. Returns its URL, and a receiver of the heads that it gets.
 fn saying(answer: &'static str) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -35,7 +35,7 @@ fn through(house: &House, url: &str, more: &str) {
 #[test]
 fn what_the_other_allows_passes_by_name_or_by_the_address_that_was_looked_at() {
     for names in ["here", "there"] {
-        // The one behind has the upstream, and a name server of its own.
+        // The second proxy has the upstream, and a name server of its own.
         let behind = House::with(
             "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n- {host: 127.0.0.1, ports: [PORT], networks: [127.0.0.0/8]}\n",
         );
@@ -54,7 +54,7 @@ fn what_the_other_allows_passes_by_name_or_by_the_address_that_was_looked_at() {
         assert_eq!((behind.upstream.connections(), front.upstream.connections()), (2, 0));
         let address = (names == "here").then(|| "127.0.0.1".parse().unwrap());
         assert_eq!(front.ledger.latest(2).address, address);
-        // What this one doesn't allow, the other never hears of.
+        // A request that the first proxy denies never reaches the second.
         let before = behind.ledger.begun().len();
         assert_eq!(front.get("http://other.test:PORT/x").code(), "not_allowed");
         assert_eq!(behind.ledger.begun().len(), before);
@@ -85,13 +85,13 @@ fn what_the_other_refuses_is_told_and_so_is_one_that_is_not_there() {
     through(&house, "http://127.0.0.1:1", "");
     assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "upstream_proxy_unavailable");
     assert_eq!(kept_out(&house), [("up.test".to_owned(), "upstream_proxy_unavailable")]);
-    // What is reached after all is listed no more.
+    // A destination that is reached later is no longer listed.
     through(&house, "http://127.0.0.1:1", ", except: [up.test]");
     assert_eq!(house.get("http://up.test:PORT/x").status, 200);
     assert_eq!(kept_out(&house), []);
 }
 
-/// What the run wanted and did not get.
+/// Returns the destinations that the run did not reach.
 fn kept_out(house: &House) -> Vec<(String, &'static str)> {
     let listed = house.run.denials().listed.into_iter();
     listed.map(|denial| (denial.destination.host.to_string(), denial.reason)).collect()
@@ -109,7 +109,7 @@ fn request_of_plain_http_goes_to_the_other_with_its_whole_url() {
     let line = format!("GET http://up.test:{0}/a?b=c HTTP/1.1\r\nhost: up.test:{0}\r\n", house.port());
     assert!(head.starts_with(&line) && head.ends_with("connection: close\r\n\r\n"), "{head}");
     assert!(!head.to_ascii_lowercase().contains("cynode"), "{head}");
-    // So goes one to an address, wherever names are resolved, and one that the host makes.
+    // A request to an address goes the same way, wherever names are resolved, and so does one that the host makes.
     let rules = format!("- {{host: 127.0.0.1, ports: [{}], networks: [127.0.0.0/8]}}\n", house.port());
     for names in ["here", "there"] {
         house.policy.replace(config(&format!("rules:\n{rules}proxy: {{url: '{url}', names: {names}}}\n")));
@@ -119,7 +119,7 @@ fn request_of_plain_http_goes_to_the_other_with_its_whole_url() {
     }
     let _ = house.fetch("http://127.0.0.1:PORT/page");
     assert!(asked.recv().unwrap().starts_with("GET http://127.0.0.1:"));
-    // The control: a name that is resolved here goes by a tunnel to the address that was vetted.
+    // Control: a name that is resolved here goes through a tunnel to the checked address.
     through(&house, &url, ", names: here");
     let _ = house.get("http://up.test:PORT/");
     assert!(asked.recv().unwrap().starts_with("CONNECT 127.0.0.1:"));
@@ -138,7 +138,7 @@ fn the_other_is_told_the_task_and_the_job_where_it_is_to_be_and_a_run_says_neith
     assert!(head.contains("connection: close, X-CyNode-Task-Id, X-CyNode-Job-Id\r\n"), "{head}");
     drop(house.tunnel("up.test:PORT").unwrap());
     assert!(asked.recv().unwrap().contains(&introduced));
-    // The control.
+    // Control.
     through(&house, &url, ", names: there");
     drop(house.tunnel("up.test:PORT").unwrap());
     assert!(!asked.recv().unwrap().contains("CyNode"));
@@ -153,7 +153,7 @@ fn url_that_the_other_refuses_is_noted_for_the_run_and_what_a_server_refuses_is_
             503,
             Some("refused_by_upstream_proxy"),
         ),
-        // Who this host is, a sandbox doesn't know.
+        // A sandbox doesn't learn that the proxy requires authentication.
         (
             "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
             502,
@@ -183,7 +183,7 @@ fn the_other_is_told_who_asks_and_nobody_inside_is() {
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
     let mut heard = [0; 11];
     tunnel.read_exact(&mut heard).unwrap();
-    // Who speaks first at the other end may do so in the same breath.
+    // A server that speaks first may do so together with the proxy's answer.
     assert_eq!(&heard, b"first words");
     let head = asked.recv().unwrap();
     let expected = format!("Proxy-Authorization: Basic {}\r\n", STANDARD.encode("node:its-password"));
@@ -195,7 +195,7 @@ fn credential_of_the_other_does_not_come_back_by_an_answer() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("known"), "node:its-password\n").unwrap();
     let file = folder.path().join("known").display().to_string();
-    // base64 of the credential, as a server shows it that is passed the header on.
+    // base64 of the credential, as a server would repeat it if it got the header.
     let repeats = "HTTP/1.1 200 OK\r\nVia: 1.1 other\r\nContent-Length: 39\r\n\r\nyou sent Basic bm9kZTppdHMtcGFzc3dvcmQ=";
     for (answer, repeated) in [(repeats, true), (ANSWERED, false)] {
         let house = House::with(OPEN);

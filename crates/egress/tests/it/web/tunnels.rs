@@ -1,4 +1,4 @@
-//! What goes on in a tunnel, and how it ends.
+//! Tests of tunnels and their ends.
 
 use super::house::{House, outcome};
 use belljar_egress::http1::limits::Times;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
 
-/// What a client of TLS sends first to a server of that name.
+/// ClientHello for a server of that name.
 fn hello(name: &str) -> Vec<u8> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder =
@@ -88,7 +88,7 @@ fn tls_for_another_host_than_the_one_that_was_asked_for_goes_nowhere() {
         let house = House::with(ALLOWED);
         let mut tunnel = house.tunnel("up.test:PORT").unwrap();
         let greeting = hello(name);
-        // However it is cut.
+        // However it is split.
         for piece in greeting.chunks(100) {
             if tunnel.write_all(piece).is_err() {
                 break;
@@ -172,13 +172,13 @@ fn tunnel_that_could_not_begin_by_the_new_rules_ends_with_the_old_ones() {
         house.replace(&rule(after));
         assert_eq!(ends.read(&mut [0]).unwrap_or(0), 0, "{after}");
         assert_eq!(outcome(&house.ledger.latest(1)), "failed: policy_changed", "{after}");
-        // One that has said nothing so far begins by the new rules.
+        // A tunnel without bytes so far begins by the new rules.
         silent.write_all(first).unwrap();
         assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0, "{after}");
         let expected = if first == &plain { "failed: tls_required" } else { "failed: tls_name_missing" };
         assert_eq!(outcome(&house.ledger.latest(2)), expected);
     }
-    // The controls: a tunnel that could begin like that, and rules that allow more.
+    // Controls: a tunnel with an allowed opening, and rules that allow more.
     for (first, before, after) in [
         (hello("up.test"), ", tls: optional", ", tls: required"),
         (hello("up.test"), ", sni: optional", ", sni: required"),
@@ -221,7 +221,7 @@ fn what_can_not_be_recorded_does_not_begin() {
     assert!(house.tunnel("up.test:PORT").is_ok());
 }
 
-/// PX9: what is under way has been recorded when it began.
+/// PX9: open tunnels were recorded when they began.
 #[test]
 fn a_ledger_that_fills_up_under_open_tunnels_lets_nobody_else_through() {
     let house = House::with(ALLOWED);
@@ -230,13 +230,13 @@ fn a_ledger_that_fills_up_under_open_tunnels_lets_nobody_else_through() {
     let before = house.names.asked();
     assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "recording_unavailable");
     assert_eq!(house.get("http://up.test:PORT/").code(), "recording_unavailable");
-    // Nobody is asked or dialed for whoever isn't let through.
+    // For a denied client, no name is resolved and nothing is dialed.
     assert_eq!((house.names.asked(), house.upstream.connections()), (before, 1));
     open.write_all(b"goes on").unwrap();
     let mut heard = [0; 7];
     open.read_exact(&mut heard).unwrap();
     assert_eq!(&heard, b"goes on");
-    // It can be ended all the same, and who opens one later is let.
+    // The tunnel can still be closed, and a later one is allowed.
     house.replace("  []\n");
     assert_eq!(open.read(&mut [0]).unwrap_or(0), 0);
     house.ledger.is_full.store(false, Ordering::SeqCst);
@@ -244,7 +244,7 @@ fn a_ledger_that_fills_up_under_open_tunnels_lets_nobody_else_through() {
     assert!(house.tunnel("up.test:PORT").is_ok());
 }
 
-/// PX9: tunnels of one policy and of the next, with requests in between, while policies come one after the other.
+/// PX9: tunnels by one policy and by the next, with requests in between, while policies are replaced quickly.
 #[test]
 fn policies_that_follow_each_other_fast_leave_only_what_the_last_one_allows() {
     let house = House::with(ALLOWED);
@@ -260,7 +260,7 @@ fn policies_that_follow_each_other_fast_leave_only_what_the_last_one_allows() {
         let denied = if round % 2 == 0 { "127.0.0.1:PORT" } else { "up.test:PORT" };
         assert_eq!(house.tunnel(denied).unwrap_err().code(), "not_allowed", "{generation}");
     }
-    // The last one is by the rules that there are; all before it ended, or will.
+    // The last one is allowed by the current rules; all before it have ended, or will.
     let mut last = tunnels.pop().unwrap();
     for mut ended in tunnels {
         assert_eq!(ended.read(&mut [0]).unwrap_or(0), 0);

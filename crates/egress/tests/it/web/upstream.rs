@@ -1,4 +1,4 @@
-//! An upstream that counts, and says what it is told to.
+//! Scripted upstream that counts connections.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A server that answers every request of HTTP with `hello`, says back whatever else it hears, and counts.
+/// Server that answers every HTTP request with `hello`, echoes all other bytes, and counts.
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
     seen: Arc<Seen>,
 }
 
-/// What it does when it has said what it was told to.
+/// Action after the scripted answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     /// Waits for more.
@@ -23,14 +23,14 @@ pub(crate) enum Then {
 
 #[derive(Default)]
 struct Seen {
-    /// The port of each who has come, in their order.
+    /// Port of each client, in order of connection.
     ports: Mutex<Vec<u16>>,
-    /// How many of them were none but marks.
+    /// Number of connections that were only marks.
     marks: AtomicUsize,
     heads: Mutex<Vec<String>>,
-    /// All that each has said who has said anything and is gone.
+    /// All bytes that each client sent, once it is gone.
     said: Mutex<Vec<String>>,
-    /// What is said to whatever is asked.
+    /// Answer to every request.
     told: Mutex<Option<(Vec<u8>, Then)>>,
 }
 
@@ -42,7 +42,7 @@ impl Upstream {
         let address = listener.local_addr().unwrap();
         let seen = Arc::<Seen>::default();
         let theirs = Arc::clone(&seen);
-        // It goes with the test's process.
+        // The thread ends with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let port = stream.peer_addr().map_or(0, |peer| peer.port());
@@ -54,8 +54,8 @@ impl Upstream {
         Self { address, seen }
     }
 
-    /// How many have come up to now. Who has been let in by the kernel is not seen here at once: whoever asks comes behind all of
-    /// those, and waits until it is its own turn.
+    /// Returns the number of connections so far. A connection that the kernel has accepted may not be counted yet. So this
+    /// connects, too, and waits until its own connection is counted.
     pub(crate) fn connections(&self) -> usize {
         let before = self.seen.ports.lock().unwrap().len();
         let mark = TcpStream::connect(self.address).unwrap();
@@ -65,7 +65,7 @@ impl Upstream {
         self.seen.ports.lock().unwrap().len() - marks
     }
 
-    /// All that each has said who has said anything: those of now, once all of them are gone.
+    /// Returns all bytes that each client sent, once all current clients are gone.
     pub(crate) fn said(&self) -> Vec<String> {
         let heads = self.heads().len();
         belljar_testkit::wait::until(|| self.seen.said.lock().unwrap().len() >= heads.min(1));
@@ -74,12 +74,12 @@ impl Upstream {
         self.seen.said.lock().unwrap().iter().filter(|said| !said.is_empty()).cloned().collect()
     }
 
-    /// Has it say that to whatever is asked, from now on.
+    /// Sets the answer to every request from now on.
     pub(crate) fn tell(&self, bytes: impl Into<Vec<u8>>, then: Then) {
         *self.seen.told.lock().unwrap() = Some((bytes.into(), then));
     }
 
-    /// The heads of all requests that have come, in the order in which they did.
+    /// Returns the heads of all requests, in order.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.seen.heads.lock().unwrap().clone()
     }
@@ -91,14 +91,14 @@ fn answer(mut stream: TcpStream, seen: &Seen) {
     seen.said.lock().unwrap().push(String::from_utf8_lossy(&said).into_owned());
 }
 
-/// Answers what comes, until nothing more does.
+/// Answers until nothing more comes.
 fn hear(stream: &mut TcpStream, seen: &Seen, said: &mut Vec<u8>) {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 16 << 10]);
     while let Ok(count) = stream.read(&mut buffer) {
         if count == 0 {
             return;
         }
-        // What has begun as a request is one, and what follows on it is a body or another.
+        // A connection that begins with a request continues with a body or another request.
         let is_http = said.first().or(buffer.first()).is_some_and(u8::is_ascii_uppercase);
         if !is_http {
             if stream.write_all(&buffer[..count]).is_err() {
@@ -119,7 +119,7 @@ fn hear(stream: &mut TcpStream, seen: &Seen, said: &mut Vec<u8>) {
             }
             if then == Then::Close {
                 let _ = stream.shutdown(Shutdown::Write);
-                // What is still to come is heard.
+                // Reads whatever is still to come.
                 let _ = stream.read_to_end(said);
                 return;
             }
@@ -127,7 +127,8 @@ fn hear(stream: &mut TcpStream, seen: &Seen, said: &mut Vec<u8>) {
     }
 }
 
-/// Says what never ends, where a path wants that, for as long as anybody takes it. Whether anything else may follow.
+/// Sends an endless answer, if the path requests one, for as long as the client reads. Returns true if another request may
+/// follow.
 fn goes_on(stream: &mut TcpStream, head: &str) -> bool {
     const DRIP: Duration = Duration::from_millis(50);
     let piece = match head.split(' ').nth(1).unwrap_or_default() {
@@ -143,14 +144,14 @@ fn goes_on(stream: &mut TcpStream, head: &str) -> bool {
     false
 }
 
-/// What is said to a request, by its path.
+/// Returns the answer to a request, by its path.
 fn reply(head: &str) -> (Vec<u8>, Then) {
     let path = head.split(' ').nth(1).unwrap_or_default();
     let path = path.split('?').next().unwrap_or_default();
     let ok = |rest: &str| format!("HTTP/1.1 200 OK\r\n{rest}");
     let said = match path {
         _ if head.starts_with("HEAD") => ok("Content-Length: 5\r\n\r\n"),
-        // All that it has heard.
+        // The whole head.
         "/back" | "/v1/back" => ok(&format!("Content-Length: {}\r\n\r\n{head}", head.len())),
         "/back/chunked" | "/v1/back/chunked" => {
             let chunks: Vec<String> = head
@@ -164,10 +165,10 @@ fn reply(head: &str) -> (Vec<u8>, Then) {
             let said = head.lines().find(|line| line.to_ascii_lowercase().starts_with("authorization"));
             ok(&format!("X-Back: {}\r\nContent-Length: 0\r\n\r\n", said.unwrap_or_default()))
         }
-        // What it was shown, cut after so many characters, and told how long it is by its length, by chunks, or by nothing.
+        // The credential, cut after that many characters; the length is stated, chunked, or not stated.
         _ if path.starts_with("/back/cut/") => return cut(head, path),
         "/flood" | "/drip" => ok("Transfer-Encoding: chunked\r\n\r\n"),
-        // Elsewhere.
+        // A redirect.
         "/to" => {
             let to = head.split(' ').nth(1).and_then(|target| target.split_once('?')).unwrap_or_default().1;
             format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 4\r\n\r\nhere")

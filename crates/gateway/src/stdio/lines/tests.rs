@@ -1,4 +1,4 @@
-//! A client that sends without reading, and what can't be read.
+//! Tests of a client that sends without reading, and of unreadable messages.
 
 use crate::Gateway;
 use crate::seat::Seat;
@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// A client of a server that runs.
+/// A client of a running server.
 struct Client {
     input: DuplexStream,
     output: Lines<BufReader<DuplexStream>>,
@@ -26,7 +26,7 @@ struct Client {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Client {
-    /// One that has begun.
+    /// Returns a client that has completed the handshake.
     async fn begun() -> Self {
         let state = tempfile::tempdir().unwrap();
         let audit = Arc::new(AuditLog::open(&folder_in(state.path())).unwrap());
@@ -76,7 +76,7 @@ async fn client_that_sends_and_does_not_read_is_read_no_further() {
         }
         assert!((super::MOST_WRITING..500).contains(&sent), "{sent} with the id {id:?}");
     }
-    // The control: one that reads.
+    // Control: a client that reads.
     let mut client = Client::begun().await;
     for id in 1..=2_000 {
         client.say(&call(id)).await;
@@ -115,7 +115,7 @@ async fn what_cannot_be_read_in_one_way_is_answered_with_an_error() {
         client.say(line).await;
         assert_eq!(client.hear().await["error"]["code"], code, "{shown}");
     }
-    // The control, behind a blank line and what nobody answers.
+    // Control, after a blank line and a notification that gets no answer.
     client.say("").await;
     client.say(r#"{"jsonrpc":"2.0","method":"notifications/other"}"#).await;
     client.say(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#).await;

@@ -1,4 +1,4 @@
-//! What a person is asked about a call is all of it, or they are not asked.
+//! Tests that an approval is requested only if the call can be shown completely.
 
 use super::{Answers, House, RULES, code, message, rules};
 use crate::rig::Rig;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// A gateway that knows one secret, and what it is asked about.
+/// A gateway that knows one secret, with recorded requests.
 fn knowing() -> House {
     let works_in = BTreeMap::from([(Category::CodeExecution, WorksIn::Container)]);
     let access = Arc::new(HouseAccess::new(rules(RULES), works_in));
@@ -77,7 +77,7 @@ async fn a_call_that_can_not_be_shown_whole_is_refused_and_not_asked_about() {
         assert!(message(&refused).contains(why), "{refused:?}");
         assert_eq!(house.last()["denied_by"], "unreviewable");
         assert!(!house.last().to_string().contains("the-hosts-secret"));
-        // Nor about one that was refused and could be asked about.
+        // An approval can't be requested for a refused call either.
         let refused = house.call("low", "tell", given).await;
         assert!(!message(&refused).contains("request_human_approval"), "{refused:?}");
     }
@@ -86,12 +86,12 @@ async fn a_call_that_can_not_be_shown_whole_is_refused_and_not_asked_about() {
     let refused = house.call("low", "request_human_approval", free).await;
     assert_eq!(code(&refused), Some(DomainCode::PermissionDenied));
     assert!(house.approver.asked.lock().unwrap().is_empty());
-    // The control: the same calls without what can't be shown.
+    // Control: the same calls without unreviewable content.
     let asked = house.call("asks", "tell", json!({ "text": "curl -H x" })).await;
     assert_eq!(code(&asked), Some(DomainCode::ApprovalRequired));
 }
 
-/// A place that can change.
+/// A scope that can change.
 #[derive(Debug, Default)]
 struct Places(Mutex<Option<Value>>);
 
@@ -116,7 +116,7 @@ async fn an_approval_is_asked_for_and_used_with_what_the_call_acts_on_by_then() 
     let house = House { rig, access, approver };
     let told = async || code(&house.call("asks", "tell", json!({ "text": "x" })).await);
     let at = |place: Value| *places.0.lock().unwrap() = Some(place);
-    // What can't be found out fails the call, and what can't be shown can't be approved.
+    // A scope that can't be determined fails the call, and one that can't be shown can't be approved.
     assert_eq!(told().await, Some(DomainCode::Unavailable));
     at(json!("/srv/the-hosts-secret"));
     assert_eq!(told().await, Some(DomainCode::PermissionDenied));
@@ -130,7 +130,7 @@ async fn an_approval_is_asked_for_and_used_with_what_the_call_acts_on_by_then() 
     house.say_yes();
     at(json!("/srv/other"));
     assert_eq!(told().await, Some(DomainCode::ApprovalRequired));
-    // The control: in the place where it was approved.
+    // Control: in the approved scope.
     at(json!("/srv/one"));
     assert_eq!(told().await, None);
 }

@@ -1,10 +1,10 @@
-//! Which clones go, and which stay.
+//! Tests of which clones are removed, and which stay.
 
 use super::*;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A state with a clone of a directory.
+/// A state directory with a clone of a directory.
 struct Rig {
     folder: TempDir,
     base: PathBuf,
@@ -32,13 +32,13 @@ impl Rig {
         std::fs::write(self.base.join("base.json"), record.to_string()).unwrap();
     }
 
-    /// Has nobody push from it for a long time.
+    /// Makes the last push appear long ago.
     fn ages(&self) {
         let long_ago = SystemTime::now() - 2 * MOVED_AWAY;
         File::open(&self.base).unwrap().set_modified(long_ago).unwrap();
     }
 
-    /// Whether it is still there afterwards.
+    /// Returns true if the clone is still there afterwards.
     fn survives(&self, new: Option<&Path>) -> bool {
         Base::clear_away(&self.folder.path().join("state"), new);
         self.base.exists()

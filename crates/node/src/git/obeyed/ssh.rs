@@ -1,4 +1,4 @@
-//! The settings of ssh, with all files that they include and that a command line names (`ssh -F FILE`).
+//! Settings files of ssh, with all files that they include or a command line names (`ssh -F FILE`).
 
 use super::super::environment::HostEnv;
 use belljar_trusted::accounts;
@@ -11,30 +11,30 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The keys of servers that ssh trusts, below the home directory.
+/// Lists of trusted server keys, below the home directory.
 const KNOWN_HOSTS: [&str; 2] = [".ssh/known_hosts", ".ssh/known_hosts2"];
 
-/// The settings of ssh, below the home directory, and what relative names in them begin at.
+/// The user's settings file, below the home directory, and the base of relative names in it.
 const OF_USER: (&str, &str) = (".ssh/config", "~/.ssh");
 
-/// The same of all users.
+/// The system-wide settings file, and the base of relative names in it.
 const OF_SYSTEM: (&str, &str) = ("/etc/ssh/ssh_config", "/etc/ssh");
 
-/// Maximum length of a file of settings.
+/// Maximum size of a settings file, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Maximum number of files of settings.
+/// Maximum number of settings files.
 const MOST_FILES: usize = 1_000;
 
-/// A file of settings. Of those that are included, relative names begin where those of the first file do.
+/// A settings file. Included files have the same base of relative names as the first file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Source {
     file: PathBuf,
     base: &'static str,
 }
 
-/// Checks the files that ssh reads of the user's, and those that the lines of its settings name. ssh takes the home directory from the
-/// user's account; other programs may take it from `HOME`, so both count.
+/// Checks the user's files that ssh reads, and those that its settings name. ssh takes the home directory from the user's
+/// account; other programs may take it from `HOME`, so both are checked.
 pub(super) fn check(env: &HostEnv, command: Option<&str>) -> Result<(), UntrustedFileError> {
     let variable = env.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let homes: BTreeSet<PathBuf> = variable.into_iter().chain(accounts::homes_of_process()).collect();
@@ -71,7 +71,7 @@ fn check_settings(mut pending: Vec<Source>) -> Result<(), UntrustedFileError> {
     Ok(())
 }
 
-/// The text of a file of settings, empty if there is no such file.
+/// Reads a settings file; empty if it doesn't exist.
 fn read(path: &Path) -> Result<Vec<u8>, UntrustedFileError> {
     if trusted_file::expect(path, Role::File)? != Found::File {
         return Ok(Vec::new());
@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<Vec<u8>, UntrustedFileError> {
     }
 }
 
-/// The files that a line includes.
+/// Returns the files that a line includes.
 fn included(line: &str, base: &str) -> Vec<PathBuf> {
     let words = words(line);
     let Some((keyword, patterns)) = words.split_first() else { return Vec::new() };
@@ -99,8 +99,8 @@ fn included(line: &str, base: &str) -> Vec<PathBuf> {
     patterns.flat_map(|pattern| paths_named_in(OsStr::new(&pattern))).collect()
 }
 
-/// The files that a command line has ssh read in place of its settings: `-F FILE`, `-FFILE`, `-vF FILE`. A word with blanks may be a
-/// command line of its own (`sh -c '…'`).
+/// Returns the settings files that a command line names: `-F FILE`, `-FFILE`, `-vF FILE`. A word with blanks may be a command
+/// line itself (`sh -c '…'`).
 fn named_files(command: &str) -> Vec<PathBuf> {
     let outer = words(command);
     let inner = outer.iter().filter(|word| word.contains(char::is_whitespace)).map(|word| words(word));
@@ -119,7 +119,7 @@ fn named_files(command: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The words of a line, which blanks and `=` are between, without what quotes them.
+/// Splits a line at blanks and `=`, and removes quotes.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut quote) = (vec![String::new()], None);
     let mut chars = line.chars().peekable();

@@ -1,46 +1,46 @@
-//! Why there is no pull request. The branch is there all the same.
+//! Errors of opening a pull request. The branch is pushed nevertheless.
 
 use crate::book::BookError;
 use belljar_egress::api::ApiError;
 use std::io;
 
-/// Why.
+/// Reasons why there is no pull request.
 #[derive(Debug, thiserror::Error)]
 pub enum PullRequestError {
-    /// The forge can't be asked, or gives no answer.
+    /// The forge can't be called, or doesn't respond.
     #[error("the forge can't be asked")]
     Api(#[from] ApiError),
-    /// It says no.
+    /// The forge has refused.
     #[error("the forge says no, with status {status}: {said}")]
     Refused {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// What it says of that, without what can't be printed.
+        /// The forge's message, without control characters.
         said: String,
     },
-    /// It has no such project, or none that the credential may see.
+    /// The project doesn't exist, or is not visible with the credential.
     #[error("the forge has no project {project} that the connection's credential may see")]
     NoProject {
         /// The project.
         project: String,
     },
-    /// Its answer is none to what was asked.
+    /// The forge's response can't be parsed.
     #[error("the forge's answer can't be read")]
     Unreadable,
-    /// Nothing can be called.
+    /// The API client can't be started.
     #[error("can't call the forge")]
     Start {
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// It can't be recorded.
+    /// The call can't be recorded.
     #[error(transparent)]
     Book(#[from] BookError),
-    /// It is there, and that can't be noted.
+    /// The pull request exists, but that can't be noted.
     #[error("can't note which pull request there is")]
     Note {
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -49,7 +49,7 @@ pub enum PullRequestError {
 // === impl PullRequestError ===
 
 impl PullRequestError {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Api(error) => error.code(),

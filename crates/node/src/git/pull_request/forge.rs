@@ -1,4 +1,4 @@
-//! Calls of a forge.
+//! API calls to a forge.
 
 use super::error::PullRequestError;
 use super::plan::{PullRequestOrder, Said};
@@ -13,24 +13,24 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// The forge, for one repository.
+/// The forge's API, for one repository.
 pub(super) struct ForgeApi<'f> {
     order: &'f PullRequestOrder,
     caller: ApiCaller,
     runtime: Runtime,
     run_id: RunId,
     book: Arc<Book>,
-    /// Where the repository's pull requests are.
+    /// Path of the repository's pull requests.
     path: String,
 }
 
-/// Between which branches a pull request is.
+/// The branches of a pull request.
 pub(super) struct Branches<'b> {
     pub(super) head: &'b str,
     pub(super) base: &'b str,
 }
 
-/// So many pages of what is open are looked through. Should it be on a later one, the forge doesn't take a second one.
+/// Maximum number of pages of open pull requests that are searched. If it is on a later page, the forge refuses a second one.
 const MOST_PAGES: usize = 20;
 
 // === impl ForgeApi ===
@@ -53,7 +53,7 @@ impl<'f> ForgeApi<'f> {
         Ok(forge)
     }
 
-    /// The URL of the pull request that is open for these branches.
+    /// Returns the URL of the open pull request for these branches.
     pub(super) fn find(&self, branches: &Branches<'_>) -> Result<Option<String>, PullRequestError> {
         let kind = self.order.forge.kind;
         for page in 1..=MOST_PAGES {
@@ -71,7 +71,7 @@ impl<'f> ForgeApi<'f> {
         Ok(None)
     }
 
-    /// Opens one, and gives its URL.
+    /// Opens a pull request, and returns its URL.
     pub(super) fn open(&self, branches: &Branches<'_>, said: &Said) -> Result<String, PullRequestError> {
         let kind = self.order.forge.kind;
         let body = shape::opening(kind, branches, said).to_string().into_bytes();
@@ -83,7 +83,7 @@ impl<'f> ForgeApi<'f> {
         shape::url(kind, &opened).map(str::to_owned).ok_or(PullRequestError::Unreadable)
     }
 
-    /// GitLab's number of the project.
+    /// Returns GitLab's number of the project.
     fn number(&self) -> Result<u64, PullRequestError> {
         let project = self.order.project.path();
         let query = [
@@ -115,7 +115,7 @@ impl<'f> ForgeApi<'f> {
             query: (!query.is_empty()).then(|| query.join("&")),
             headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
             body,
-            // Whoever wants a pull request has said yes to it.
+            // The operator has approved the call by requesting the pull request.
             is_approved: true,
         };
         let ledger = Arc::clone(&self.book) as Arc<dyn WebLedger>;
@@ -131,7 +131,7 @@ fn listed(answer: &ApiAnswer) -> Result<Vec<Value>, PullRequestError> {
     }
 }
 
-/// Whether there is another page (RFC 8288).
+/// Returns true if there is another page (RFC 8288).
 fn has_more(answer: &ApiAnswer) -> bool {
     answer.headers.iter().any(|(name, value)| name == "link" && value.contains("rel=\"next\""))
 }
@@ -140,7 +140,7 @@ fn refused(answer: &ApiAnswer) -> PullRequestError {
     PullRequestError::Refused { status: answer.status, said: shape::complaint(&answer.body) }
 }
 
-/// As a value of a query is written.
+/// Percent-encodes a value of a query.
 fn encoded(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let write = |byte: u8| match is_plain(byte) {

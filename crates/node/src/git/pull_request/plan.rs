@@ -1,11 +1,11 @@
-//! A pull request that is wanted: where it would be opened, and what it says. Known before anything is pushed, or refused then.
+//! The plan of a pull request: its forge and its texts. It is validated before anything is pushed.
 
 use super::shape;
 use belljar_egress::api::{ApiConnection, Connections};
 use belljar_policy::git::{Forge, GitRules, NoProject, Project, Remote, is_branch_name};
 use std::sync::Arc;
 
-/// One that could be opened.
+/// A pull request that can be opened.
 #[derive(Debug)]
 pub struct PullRequestOrder {
     pub(super) forge: Forge,
@@ -14,51 +14,51 @@ pub struct PullRequestOrder {
     words: PullRequestWords,
 }
 
-/// What somebody has said of it.
+/// Texts and options that the user gave.
 #[derive(Debug, Clone, Default)]
 pub struct PullRequestWords {
-    /// Its title; the first line of what the commit says, if there is none.
+    /// Title. Default: the first line of the commit message.
     pub title: Option<String>,
-    /// What stands below that; the rest of what the commit says, if there is none.
+    /// Description. Default: the rest of the commit message.
     pub body: Option<String>,
-    /// The branch that it is to get into; the one that the clone is of, if none is named.
+    /// Target branch. Default: the branch that was cloned.
     pub base: Option<String>,
-    /// Whether it is only to be looked at yet.
+    /// True for a draft.
     pub is_draft: bool,
 }
 
-/// What it says in the end.
+/// Final title and description.
 pub(super) struct Said {
     pub(super) title: String,
     pub(super) body: String,
     pub(super) is_draft: bool,
 }
 
-/// Why none can be opened there.
+/// Reasons why a pull request can't be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// Nobody has said that there is a forge.
+    /// No forge is configured for the host.
     #[error("no forge is known for the host of {remote}, so there can be no pull request")]
     NoForge {
         /// The repository.
         remote: Remote,
     },
-    /// It isn't a project of the forge.
+    /// The repository is not a project of the forge.
     #[error("{remote} is no project of its host's forge")]
     NoProject {
         /// The repository.
         remote: Remote,
-        /// Why.
+        /// The cause.
         #[source]
         source: NoProject,
     },
-    /// The forge's connection isn't there.
+    /// The forge's connection is not configured.
     #[error("there is no connection {name:?} to call the forge by")]
     NoConnection {
         /// Its name.
         name: String,
     },
-    /// It is for other calls.
+    /// The connection doesn't permit the required calls.
     #[error("the connection {name:?} is not for {method} {path}, which a pull request takes")]
     NotFor {
         /// Its name.
@@ -68,22 +68,22 @@ pub enum PlanError {
         /// The path below the connection's.
         path: String,
     },
-    /// No branch is called so.
+    /// The target is not a valid branch name.
     #[error("{name:?} is no name of a branch")]
     Base {
-        /// What was named.
+        /// The name.
         name: String,
     },
 }
 
-/// The longest title and the longest text that all forges take.
+/// Maximum lengths in characters that all forges accept.
 const LONGEST_TITLE: usize = 240;
 const LONGEST_BODY: usize = 60_000;
 
 // === impl PullRequestOrder ===
 
 impl PullRequestOrder {
-    /// Looks whether it could be opened; nobody is asked.
+    /// Checks that a pull request could be opened. Calls nothing.
     ///
     /// # Errors
     /// [`PlanError`].
@@ -109,7 +109,7 @@ impl PullRequestOrder {
         Ok(Self { forge: forge.clone(), project, connection: Arc::clone(connection), words })
     }
 
-    /// The branch that was named for it to get into.
+    /// Returns the target branch that the user named.
     pub(in crate::git) fn base(&self) -> Option<&str> {
         self.words.base.as_deref()
     }
@@ -118,7 +118,7 @@ impl PullRequestOrder {
         &self.forge.connection
     }
 
-    /// What it says, for a commit that says this on a branch.
+    /// Returns the texts, for that commit message and branch.
     pub(super) fn says(&self, commit: &str, branch: &str) -> Said {
         let PullRequestWords { title, body, is_draft, .. } = &self.words;
         let (first, rest) = commit.trim().split_once('\n').unwrap_or((commit.trim(), ""));

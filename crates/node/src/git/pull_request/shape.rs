@@ -1,14 +1,14 @@
-//! How each kind of forge names what it is asked for: GitHub's REST API, Gitea's, which has most of it from there, and GitLab's.
+//! Request and response formats of the forges: GitHub's REST API, Gitea's, which is largely compatible, and GitLab's.
 
 use super::forge::Branches;
 use super::plan::Said;
 use belljar_policy::git::{ForgeKind, Project};
 use serde_json::{Value, json};
 
-/// Where GitLab looks for projects: its own paths would have a slash encoded in them, which connections let nobody send.
+/// Path of GitLab's project search. A project's own path would contain an encoded slash, which connections don't permit.
 pub(super) const PROJECTS: &str = "/projects";
 
-/// The calls that a pull request takes.
+/// Returns the calls that a pull request requires.
 pub(super) fn calls(kind: ForgeKind, project: &Project) -> Vec<(&'static str, String)> {
     let mut calls = Vec::new();
     if kind == ForgeKind::GitLab {
@@ -19,7 +19,7 @@ pub(super) fn calls(kind: ForgeKind, project: &Project) -> Vec<(&'static str, St
     calls
 }
 
-/// The path of a project's pull requests; GitLab has a number for the project.
+/// Returns the path of a project's pull requests; GitLab identifies the project by a number.
 pub(super) fn requests(kind: ForgeKind, project: &Project, number: u64) -> String {
     match kind {
         ForgeKind::GitHub | ForgeKind::Gitea => {
@@ -29,7 +29,7 @@ pub(super) fn requests(kind: ForgeKind, project: &Project, number: u64) -> Strin
     }
 }
 
-/// What is asked for a page of those that are open, as narrow as the forge lets it be.
+/// Returns the query for a page of open pull requests, filtered as far as the forge supports.
 pub(super) fn listing(
     kind: ForgeKind,
     project: &Project,
@@ -62,7 +62,7 @@ pub(super) fn listing(
     }
 }
 
-/// The body of the call that opens one.
+/// Returns the body of the call that opens a pull request.
 pub(super) fn opening(kind: ForgeKind, branches: &Branches<'_>, said: &Said) -> Value {
     let (Branches { head, base }, Said { title, body, is_draft }) = (branches, said);
     let marked = |mark: &str| if *is_draft { format!("{mark} {title}") } else { title.clone() };
@@ -70,7 +70,7 @@ pub(super) fn opening(kind: ForgeKind, branches: &Branches<'_>, said: &Said) -> 
         ForgeKind::GitHub => {
             json!({ "title": title, "body": body, "head": head, "base": base, "draft": is_draft })
         }
-        // What a title begins with makes it a draft there.
+        // A title prefix marks drafts in Gitea and GitLab.
         ForgeKind::Gitea => json!({ "title": marked("WIP:"), "body": body, "head": head, "base": base }),
         ForgeKind::GitLab => json!({
             "title": marked("Draft:"), "description": body, "source_branch": head, "target_branch": base,
@@ -78,7 +78,8 @@ pub(super) fn opening(kind: ForgeKind, branches: &Branches<'_>, said: &Said) -> 
     }
 }
 
-/// The URL of one, if it is open for these branches of the project itself; whatever the forge was asked for.
+/// Returns the URL of a pull request that is open for these branches of the project itself. The forge's filter isn't relied
+/// on.
 pub(super) fn url_for<'v>(kind: ForgeKind, one: &'v Value, branches: &Branches<'_>) -> Option<&'v str> {
     let (head, base, is_own, is_open) = match kind {
         ForgeKind::GitHub | ForgeKind::Gitea => {
@@ -95,7 +96,7 @@ pub(super) fn url_for<'v>(kind: ForgeKind, one: &'v Value, branches: &Branches<'
     is_wanted.then(|| url(kind, one)).flatten()
 }
 
-/// Where people see one.
+/// Returns the web page of a pull request.
 pub(super) fn url(kind: ForgeKind, one: &Value) -> Option<&str> {
     let member = if kind == ForgeKind::GitLab { "web_url" } else { "html_url" };
     one[member].as_str().filter(|url| is_link(url))
@@ -107,10 +108,10 @@ fn is_link(text: &str) -> bool {
     is_web && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Characters of what a forge says of a refusal.
+/// Maximum number of characters of a forge's error message.
 const LONGEST: usize = 300;
 
-/// What a forge says of a refusal, on one line and without what can't be printed.
+/// Returns a forge's error message, on one line and without control characters.
 pub(super) fn complaint(body: &[u8]) -> String {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     let mut said = Vec::new();
@@ -123,7 +124,7 @@ pub(super) fn complaint(body: &[u8]) -> String {
     if said.is_empty() { "nothing was said".to_owned() } else { said }
 }
 
-/// The texts in a value, as far as they are told apart and anybody will read them.
+/// Collects the distinct texts in a value, up to the limit.
 fn gather(value: &Value, said: &mut Vec<String>) {
     if said.iter().map(String::len).sum::<usize>() > LONGEST || said.len() > LONGEST {
         return;

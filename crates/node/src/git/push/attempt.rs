@@ -1,4 +1,4 @@
-//! One attempt at a push, from the yes that it takes to the branch that it is.
+//! A single attempt at a push, from the check of approvals to the branch.
 
 use super::server::{Found, look, send};
 use super::{Prepared, PushError, PushOrder, Standing};
@@ -11,13 +11,13 @@ use belljar_policy::git::is_branch_name;
 use belljar_policy::handoff::Trust;
 use jiff::Timestamp;
 
-/// So many paths that gained trust are recorded by name.
+/// Maximum number of approved paths that are recorded by name.
 const MOST_NAMED: usize = 100;
 
 // === impl Prepared ===
 
 impl Prepared<'_> {
-    /// Whether it was there before, and the branch that a pull request is to get into, if one is wanted.
+    /// Returns whether the branch existed before, and the target branch of the pull request, if one is requested.
     pub(super) fn attempt(&self, trust: &Trust) -> Result<(Standing, Option<String>), PushError> {
         let findings = self.asks(trust);
         if !findings.is_empty() {
@@ -42,7 +42,7 @@ impl Prepared<'_> {
         let sent = send(&git, &pinned, (branch, &self.made.commit));
         belljar_failpoint::after("git_push");
         if let Err(error) = sent {
-            // Somebody may have come before, or the answer alone was lost.
+            // Another push may have come first, or only the response was lost.
             return match look().map_err(PushError::from).and_then(|found| self.compared(&found)) {
                 Ok(Some(_)) => Ok((Standing::New, base)),
                 Err(taken @ PushError::Taken { .. }) => Err(taken),
@@ -52,21 +52,22 @@ impl Prepared<'_> {
         Ok((Standing::New, base))
     }
 
-    /// The refs that matter: the branch, and what a pull request is to get into.
+    /// Returns the references to look up: the branch, and the target of a pull request.
     fn references(&self) -> Vec<String> {
         let base = self.order.pull_request.and_then(|wanted| self.named_base(wanted));
         let base = base.map(|base| format!("refs/heads/{base}"));
         [self.order.branch.reference()].into_iter().chain(base).collect()
     }
 
-    /// The branch that was named for a pull request, or that the clone is of; nothing where that is the server's default.
+    /// Returns the pull request's target branch: the requested one, or the one that was cloned; `None` for the server's
+    /// default.
     fn named_base<'a>(&'a self, wanted: &'a PullRequestOrder) -> Option<&'a str> {
         let cloned = self.order.base.record().reference.as_str();
         let named = wanted.base().unwrap_or(cloned);
         (named != "HEAD").then(|| named.strip_prefix("refs/heads/").unwrap_or(named))
     }
 
-    /// The same, and whether it is there.
+    /// Returns the pull request's target branch, after checking that it exists.
     fn base(&self, wanted: &PullRequestOrder, found: &Found) -> Result<String, PushError> {
         let default = || found.default.as_deref().and_then(|name| name.strip_prefix("refs/heads/"));
         let base = match self.named_base(wanted) {
@@ -81,7 +82,7 @@ impl Prepared<'_> {
         base.filter(|base| is_branch_name(base)).map(str::to_owned).ok_or_else(unknown)
     }
 
-    /// Whether what is there is the very same; nothing if nothing is.
+    /// Compares the existing branch with the commit; `None` if the branch doesn't exist.
     fn compared(&self, found: &Found) -> Result<Option<Standing>, PushError> {
         match found.branches.get(&self.order.branch.reference()) {
             None => Ok(None),

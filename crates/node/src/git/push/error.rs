@@ -1,4 +1,4 @@
-//! Why a sandbox's work isn't a branch somewhere else.
+//! Errors of pushing a sandbox's work.
 
 use crate::book::BookError;
 use crate::git::base::BaseError;
@@ -11,71 +11,71 @@ use belljar_policy::git::{BranchName, Remote};
 use belljar_policy::handoff::Finding;
 use std::io;
 
-/// Why it isn't there.
+/// Reasons why the work is not pushed.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// What was left can't be read as a tree.
+    /// The directory can't be read as a tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// There is no commit.
+    /// The commit can't be made.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// Nothing is left of what differs.
+    /// All differing files were left out.
     #[error("there is nothing to push: nothing differs but what is ignored, or is no file of the repository")]
     OnlyLeftOut {
-        /// What was passed over.
+        /// Skipped paths.
         left_out: Vec<String>,
-        /// What is ignored.
+        /// Ignored files.
         ignored: Ignored,
     },
-    /// It may not go there.
+    /// Git may not connect to the remote.
     #[error(transparent)]
     Pin(#[from] PinError),
-    /// Somebody has to say yes first.
+    /// Some findings need an approval.
     #[error("{} of the paths gain trust where they go, and nobody has said yes to that", findings.len())]
     Handoff {
-        /// Which, and why.
+        /// The findings.
         findings: Vec<Finding>,
     },
-    /// Others build on that branch.
+    /// The branch is the remote's default branch, which is never pushed to.
     #[error("{branch} is the default branch of {remote}; nothing of a sandbox is pushed there")]
     Default {
         /// The branch.
         branch: BranchName,
-        /// Where.
+        /// The remote.
         remote: Remote,
     },
-    /// What it is to get into isn't a branch there.
+    /// The pull request's target branch doesn't exist.
     #[error("there is no branch {base} that a pull request could get into; nothing was pushed")]
     NoBase {
-        /// What was named, or what the clone is of.
+        /// The requested branch, or the one that was cloned.
         base: String,
     },
-    /// There is such a branch, and it is something else.
+    /// The branch exists with another commit.
     #[error("there is a branch {branch} already, at {found}; nothing was pushed")]
     Taken {
         /// The branch.
         branch: BranchName,
-        /// What it is.
+        /// Its commit.
         found: String,
     },
-    /// Git can't do its part.
+    /// Git has failed.
     #[error("can't push")]
     Git(#[from] GitError),
     /// The clone can't be used.
     #[error(transparent)]
     Base(#[from] BaseError),
-    /// It can't be recorded, and so it doesn't go out.
+    /// The push can't be recorded, so it is not sent.
     #[error(transparent)]
     Book(#[from] BookError),
-    /// What is under way can't be noted.
+    /// The progress of the push can't be noted.
     #[error("can't note what is under way")]
     Note {
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Somebody else pushes from the same clone.
+    /// Another push from the same clone is under way.
     #[error("somebody else is pushing from the same clone")]
     Busy,
 }
@@ -83,7 +83,7 @@ pub enum PushError {
 // === impl PushError ===
 
 impl PushError {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Tree(TreeError::Name { .. }) => "name_not_allowed",
@@ -104,7 +104,7 @@ impl PushError {
         }
     }
 
-    /// Whether it was refused here, by what is allowed.
+    /// Returns true if the push was denied here, by a rule.
     pub fn is_denial(&self) -> bool {
         matches!(
             self,

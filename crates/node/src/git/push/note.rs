@@ -1,5 +1,5 @@
-//! What is known of a push before it begins, and stays: whoever does it again takes its time from there, and finds what the first
-//! has done.
+//! The durable note of a push, written before it begins: a repeated push takes its time from the note, and finds the first
+//! one's result.
 
 use super::PushError;
 use crate::git::base::{Base, write_durably};
@@ -8,29 +8,29 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::io;
 
-/// One, for a branch of a remote.
+/// The note of a push, for a branch of a remote.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::git) struct Note {
     remote: String,
     branch: String,
-    /// The time in the commit.
+    /// The commit's time.
     pub(in crate::git) at: Timestamp,
     /// The commit, once it is made.
     pub(in crate::git) commit: Option<String>,
-    /// Whether it is known to be there.
+    /// True if the branch is known to exist.
     pub(in crate::git) is_there: bool,
-    /// The pull request that it has, once that is known.
+    /// Its pull request, once known.
     #[serde(default)]
     pub(in crate::git) pull_request: Option<NotedRequest>,
 }
 
-/// A pull request that there is, or was: whoever has closed it doesn't want another one.
+/// A pull request that exists or existed: if it was closed, no other one is opened.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::git) struct NotedRequest {
     pub(in crate::git) base: String,
-    /// What was asked for with it; another commit is another request.
+    /// The commit that it was opened for; another commit gets another pull request.
     #[serde(default)]
     pub(in crate::git) commit: String,
     pub(in crate::git) url: String,
@@ -39,12 +39,12 @@ pub(in crate::git) struct NotedRequest {
 // === impl Note ===
 
 impl Note {
-    /// The pull request of that commit into that branch, if there is or was one.
+    /// Returns the noted pull request of that commit into that branch.
     pub(in crate::git) fn request_for(&self, base: &str, commit: &str) -> Option<&NotedRequest> {
         self.pull_request.as_ref().filter(|noted| noted.base == base && noted.commit == commit)
     }
 
-    /// That of an earlier attempt, or a new one.
+    /// Returns the note of an earlier attempt, or a new one.
     pub(in crate::git) fn of(base: &Base, remote: String, branch: String) -> Result<Self, PushError> {
         if let Ok(bytes) = std::fs::read(base.folder().join(name(&remote, &branch)))
             && let Ok(note) = serde_json::from_slice(&bytes)
@@ -59,7 +59,7 @@ impl Note {
         Ok(note)
     }
 
-    /// Has it survive whatever comes.
+    /// Writes the note durably.
     pub(in crate::git) fn keep(&self, base: &Base) -> io::Result<()> {
         write_durably(base.folder(), &name(&self.remote, &self.branch), self)
     }

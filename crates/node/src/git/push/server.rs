@@ -1,4 +1,4 @@
-//! What a push says to a server of git, and hears of it.
+//! Communication of a push with a git server.
 
 use crate::git::base::is_object_id;
 use crate::git::runner::{Git, GitError};
@@ -6,15 +6,15 @@ use belljar_egress::git::Pinned;
 use belljar_policy::git::BranchName;
 use std::collections::BTreeMap;
 
-/// What is at a remote.
+/// State of a remote.
 pub(super) struct Found {
-    /// Its default branch, by its whole name.
+    /// Full name of its default branch.
     pub(super) default: Option<String>,
-    /// The branches that were asked for, as far as they are there, by their whole names.
+    /// The requested branches that exist, by their full names, with their commits.
     pub(super) branches: BTreeMap<String, String>,
 }
 
-/// What is at the remote: its default branch, and those that are asked for.
+/// Returns a remote's default branch, and those of the requested references that exist.
 pub(super) fn look(git: &Git<'_>, pinned: &Pinned, references: &[String]) -> Result<Found, GitError> {
     let url = pinned.remote().to_string();
     let ask = ["ls-remote", "--quiet", "--symref", "--", &url, "HEAD"];
@@ -28,7 +28,7 @@ pub(super) fn look(git: &Git<'_>, pinned: &Pinned, references: &[String]) -> Res
         let is_asked_for = || references.iter().any(|reference| reference == name);
         match what.strip_prefix("ref: ") {
             Some(default) if name == "HEAD" => found.default = Some(default.to_owned()),
-            // Others end in what was asked for.
+            // Patterns also match references that only end in the requested name.
             None if !is_asked_for() => {}
             None if is_object_id(what) => {
                 found.branches.insert(name.to_owned(), what.to_owned());
@@ -40,7 +40,8 @@ pub(super) fn look(git: &Git<'_>, pinned: &Pinned, references: &[String]) -> Res
     Ok(found)
 }
 
-/// Sends it, for a branch that isn't there: the lease expects nothing, and the server is told so.
+/// Pushes the commit to a branch that must not exist: `--force-with-lease` with an empty expected value makes the server
+/// check that.
 pub(super) fn send(
     git: &Git<'_>,
     pinned: &Pinned,

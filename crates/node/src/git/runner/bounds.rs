@@ -1,4 +1,4 @@
-//! What the host's git may take of the host, besides time: what it reads comes from a server that nobody vouches for.
+//! What the host's git may take of the host, besides time: the server whose data it reads is untrusted.
 
 use super::GitError;
 use belljar_sandbox::reserve::Room;

@@ -1,4 +1,4 @@
-//! What is read of a directory, what is passed over, and what is refused.
+//! Tests of which files are read, skipped and refused.
 
 use super::*;
 use std::fs;

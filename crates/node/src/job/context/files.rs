@@ -1,16 +1,17 @@
-//! Files beside a job whose texts the node adds to: it puts them into the job's context first, so that what it adds hides none of them.
+//! Context files of a job whose texts the node extends: their content is moved into the job's context first, so that
+//! additions hide none of it.
 
 use belljar_contract::worker::context_files::ContextFiles;
 use serde_json::{Map, Value};
 
-/// The files with a text, and the members that they stand for.
+/// Text files, and their members of the context.
 const TEXTS: [(&str, &str); 3] =
     [("project.md", "project_context"), ("task.md", "task_context"), ("additional.md", "additional_context")];
 
-/// The file with preferences, and their member.
+/// The file with preferences, and its member of the context.
 const PREFERENCES: (&str, &str) = ("preferences.json", "preferences");
 
-/// Puts the texts of these files into a context, where the job has none of its own. Returns whether there were any.
+/// Puts the texts of these files into a context, unless the job sets the member itself. Returns true if there were any.
 pub(super) fn put_into(context: &mut Map<String, Value>, files: &ContextFiles) -> bool {
     let mut has_any = false;
     for (file, member) in TEXTS {
@@ -22,7 +23,7 @@ pub(super) fn put_into(context: &mut Map<String, Value>, files: &ContextFiles) -
     }
     let (file, member) = PREFERENCES;
     let is_absent = context.get(member).and_then(Value::as_object).is_none_or(Map::is_empty);
-    // The runner complains of one that can't be read.
+    // The runner reports a file that can't be parsed.
     let read = files.get(file).and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
     if let Some(preferences) = read.filter(|_| is_absent) {
         context.insert(member.to_owned(), preferences.into());

@@ -1,17 +1,17 @@
-//! Which project, task and job an agent works for (`spec/1 §Context Supplied to SBA`): what the request says, in the words of the context.
+//! Adds the ids of project, task and job to an agent's context (`spec/1 §Context Supplied to SBA`).
 
 use belljar_contract::worker::assignment::Assignment;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
-/// Adds to a job's context what its request says of its project and its task. Returns whether anything was added.
+/// Adds a request's project and task to the job's context. Returns true if anything was added.
 ///
-/// A text of the job's own stays, behind the id of the project. A task without a text gets one only where the job says what is to be
-/// achieved otherwise: the text alone would be taken for that.
+/// The job's own project text is kept, behind the project's id. A job without a task text gets one only if it has
+/// requirements or acceptance criteria: otherwise the agent would take the added text for its task.
 pub(super) fn add(context: &mut Map<String, Value>, assignment: &Assignment) -> bool {
     let has_project = assignment.project_id.as_ref().is_some_and(|project| {
         let given = text(context, "project_context");
-        // A file of the job's own is read by the runner alone.
+        // A context file of the job is read only by the runner.
         let is_named = given.contains(project.as_str()) || given.starts_with(FILES);
         if !is_named {
             let with_id = format!("Project ID: {project}\n\n{given}");
@@ -27,7 +27,7 @@ pub(super) fn add(context: &mut Map<String, Value>, assignment: &Assignment) -> 
     has_project || has_task
 }
 
-/// Where the files beside a job are.
+/// Folder of a job's context files.
 const FILES: &str = "/job/context/";
 
 fn of_task(assignment: &Assignment, requirements: usize, criteria: usize) -> String {

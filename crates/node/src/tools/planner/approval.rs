@@ -1,6 +1,6 @@
-//! `list_approvals`, `show_approval`, `approve_call`, `deny_call`: what people are asked about the calls of agents in sandboxes, for those that plan.
-//! Whoever is bound to a project or a task sees and answers what is of it, and nothing else. Nobody who plans answers for itself, also where it asks from the sandbox of a job
-//! that it has submitted, or for another one who plans: those questions are the operator's.
+//! `list_approvals`, `show_approval`, `approve_call`, `deny_call`: approvals of calls by agents in sandboxes, for planners. A
+//! planner that is bound to a project or a task sees and decides only approvals of that project or task. A planner can't decide
+//! approvals of its own agent, also not those of jobs that it has submitted, nor those of other planners: only the operator can.
 
 use super::desk::{Desk, text};
 use super::{changing, define, id, list_of, object};
@@ -20,23 +20,23 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What each answer is. A yes decides for others; a no holds them up.
+/// Action types of the decisions. An approval decides for others; a denial delays them.
 const APPROVES: (Ruling, Leaf) = (Ruling::Approve, Leaf::ArchDecide);
 const DENIES: (Ruling, Leaf) = (Ruling::Deny, Leaf::CommsInternal);
 
-/// Lists them.
+/// Lists approvals.
 struct List {
     definition: Definition,
     desk: Arc<Desk>,
 }
 
-/// Shows one, with its arguments whole.
+/// Shows an approval, with its complete arguments.
 struct Show {
     definition: Definition,
     desk: Arc<Desk>,
 }
 
-/// Answers one.
+/// Decides an approval.
 struct Decide {
     definition: Definition,
     ruling: Ruling,
@@ -67,7 +67,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolN
     ])
 }
 
-/// What a decision is about is shown as it is, not as a scan for secrets leaves it.
+/// Exempts a tool's answer from the scan for secrets: a decision must be based on the unaltered arguments.
 fn verbatim(definition: Definition) -> Definition {
     Definition { is_verbatim: true, ..definition }
 }
@@ -100,7 +100,8 @@ impl Tool for List {
             let status = ApprovalStatus::named(text(&arguments, "status"));
             let (kept, now) = (api.workplace.tools.approvals(), api.workplace.now());
             let asked = Page::asked(&arguments);
-            // Who is bound sees a part of them, and counts that part. There may be many: only the page that is asked for is kept.
+            // A bound planner sees and counts only its part of the approvals. There may be many, so only the requested page is
+            // kept.
             let (mut seen, mut total, mut after) = (Vec::new(), 0, None);
             loop {
                 let page = kept.list(status, (after, page::MOST), now).await;
@@ -172,7 +173,7 @@ impl Decide {
     }
 }
 
-/// The approval that the arguments name, if it is of what the caller is bound to.
+/// Finds the approval that the arguments name, if it is within the caller's bounds.
 async fn found(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<(Arc<Api>, Approval), Failure> {
     let unknown = || Failure::new(DomainCode::NotFound, "there is no such approval");
     let id = ApprovalId::parse(text(arguments, "approval_id")).map_err(|_| unknown())?;
@@ -183,18 +184,18 @@ async fn found(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<(A
     Ok((api, found))
 }
 
-/// Whether whoever would answer may be who asks: jobs that an agent submits are done as that agent, and those of somebody without a name
-/// as nobody in particular.
+/// Returns true if the deciding agent may be the one that asks: jobs that an agent submits are done as that agent, and those of a
+/// nameless agent have no agent.
 fn is_its_own(caller: &Caller, approval: &Approval) -> bool {
     match &caller.identity {
         Some(Identity::Agent(agent)) => approval.agent_id.as_ref() == Some(agent),
         Some(Identity::Level(_)) => approval.agent_id.is_none(),
-        // Nobody is judged here, and so nobody is asked for leave: what is answered binds nobody.
+        // Without access rules no approval is required, so a decision has no effect.
         None => false,
     }
 }
 
-/// Whether it is of the project and the task that the caller is bound to.
+/// Returns true if it belongs to the project and the task that the caller is bound to.
 fn is_within(caller: &Caller, approval: &Approval) -> bool {
     let subject = &approval.subject;
     let key = |task: &TaskId| task.key();

@@ -1,4 +1,4 @@
-//! Asks the node's own endpoints, in this process.
+//! Calls the node's own endpoints, within this process.
 
 use super::job::SUBMIT;
 use super::sandbox::{self, CREATE, EXEC};
@@ -20,22 +20,22 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
 use std::sync::{Arc, Weak};
 
-/// Where the endpoints are asked.
+/// The client of the endpoints.
 pub(super) struct Desk {
-    /// Nothing once the node has stopped.
+    /// Weak, so that it ends with the node.
     api: Weak<Api>,
 }
 
-/// What is asked of an endpoint.
+/// A request to an endpoint.
 pub(super) struct Asked {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) body: Option<Value>,
-    /// The member of the answer that is told; all of it, if none is named.
+    /// Member of the response that is returned; the whole response if `None`.
     pub(super) told: Option<&'static str>,
 }
 
-/// What a call asks for.
+/// Makes the request of a call.
 pub(super) type Ask = fn(&Arguments) -> Asked;
 
 /// A tool that is one endpoint.
@@ -45,7 +45,7 @@ pub(super) struct Endpoint {
     desk: Arc<Desk>,
 }
 
-/// The largest answer of an endpoint, in bytes.
+/// Maximum size of an endpoint's response, in bytes.
 const LARGEST_ANSWER_BYTES: usize = 64 << 20;
 
 // === impl Desk ===
@@ -55,13 +55,13 @@ impl Desk {
         Self { api }
     }
 
-    /// What the endpoints work with.
+    /// Returns the state of the endpoints, unless the node is stopping.
     pub(super) fn api(&self) -> Result<Arc<Api>, Failure> {
         let stopping = || Failure::new(DomainCode::Unavailable, "the node is stopping");
         self.api.upgrade().filter(|api| !api.stop.is_cancelled()).ok_or_else(stopping)
     }
 
-    /// Asks, and gives what the endpoint says.
+    /// Sends a request, and returns the endpoint's response.
     pub(super) async fn ask(&self, asked: Asked) -> Result<Value, Failure> {
         let failed = |error: &(dyn std::error::Error + 'static)| Failure::internal("ask itself", error);
         let body = asked.body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
@@ -85,13 +85,14 @@ impl Desk {
         }
     }
 
-    /// Whether the caller has no less than the sandbox in which something is to be run: by another's nobody does more than they may.
+    /// Checks that the caller's permissions cover those of the sandbox in which a program is to run: otherwise the caller could
+    /// exceed its own.
     pub(super) fn check_level(&self, caller: &Caller, arguments: &Arguments) -> Result<(), Failure> {
         let api = self.api()?;
         let (Some(house), Some(identity)) = (api.workplace.tools.house(), &caller.identity) else {
             return Ok(());
         };
-        // One that isn't there the endpoint complains of.
+        // The endpoint reports an unknown session.
         let id = SessionId::parse(text(arguments, "job_id")).ok();
         let session = id.and_then(|id| api.sessions.find(&id).ok());
         let has_less = session.is_some_and(|session| match session.terms() {
@@ -107,8 +108,8 @@ impl Desk {
         }
     }
 
-    /// Checks that a job or a session with that id is of the task that the caller is bound to, if the caller is bound to one. Ids of
-    /// other tasks are answered as ids that nothing has.
+    /// Checks that a job or a session with that id belongs to the task that the caller is bound to, if any. Ids of other tasks
+    /// are reported as unknown.
     pub(super) async fn check_job(&self, caller: &Caller, arguments: &Arguments) -> Result<(), Failure> {
         let (Some(task), Some(job)) = (&caller.task_id, arguments.get("job_id")) else { return Ok(()) };
         if caller.job_id.is_some() {
@@ -122,13 +123,13 @@ impl Desk {
         let found = found.map_err(|error| Failure::unreachable(&error))?.map(|job| job.task_id);
         let session = SessionId::parse(job).ok().and_then(|id| api.sessions.find(&id).ok());
         let session = session.map(|session| session.request().task_id.clone());
-        // One that isn't there yet may be made.
+        // An unknown id is accepted: the job may be about to be made.
         let is_own = |of: TaskId| of.key() == task.key();
         if found.into_iter().chain(session).all(is_own) { Ok(()) } else { Err(unknown()) }
     }
 }
 
-/// What an endpoint complains of, as a tool's failure.
+/// Converts an endpoint's problem to a tool's failure.
 fn problem(status: StatusCode, said: &Value) -> Failure {
     let code = match status {
         StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => DomainCode::InvalidArgument,
@@ -145,7 +146,7 @@ fn problem(status: StatusCode, said: &Value) -> Failure {
 // === impl Endpoint ===
 
 impl Endpoint {
-    /// The tool; what it asks leaves out what guards it.
+    /// Returns the tool. If it is guarded, its schema gets the guards' arguments, which are not part of the request.
     pub(super) fn tool(mut definition: Definition, ask: Ask, desk: &Arc<Desk>) -> Arc<dyn Tool> {
         if definition.is_guarded {
             guard(&mut definition.input);
@@ -153,7 +154,7 @@ impl Endpoint {
         Arc::new(Self { definition, ask, desk: Arc::clone(desk) })
     }
 
-    /// Names the task and the project that the caller is bound to, where the tool takes them and the call doesn't name them.
+    /// Adds the task and the project that the caller is bound to, if the tool takes them and the call doesn't name them.
     fn of_bounds(&self, caller: &Caller, mut arguments: Arguments) -> Arguments {
         let task = caller.task_id.as_ref().map(|id| ("task_id", id.as_str()));
         let project = caller.project_id.as_deref().map(|id| ("project_id", id));
@@ -163,7 +164,7 @@ impl Endpoint {
         arguments
     }
 
-    /// Has what an agent submits or makes be done as that agent: nobody gives away more than they have.
+    /// Sets the caller's agent for jobs and sandboxes that it makes, so that none of them has more permissions than the caller.
     fn of_agent(&self, caller: &Caller, mut arguments: Arguments) -> Arguments {
         let is_for_agent = [SUBMIT, CREATE].contains(&self.definition.name.as_str());
         if let (true, Some(Identity::Agent(agent))) = (is_for_agent, &caller.identity) {
@@ -195,7 +196,7 @@ impl Tool for Endpoint {
             let arguments = self.of_agent(caller, self.of_bounds(caller, arguments));
             let told = self.desk.ask((self.ask)(&arguments)).await;
             if told.is_err() {
-                // A session of another task may have been made meanwhile: what the endpoint says of it is not passed on.
+                // A session of another task may have been made meanwhile: the endpoint's error about it must not be returned.
                 self.desk.check_job(caller, &arguments).await?;
             }
             match told? {
@@ -210,11 +211,11 @@ impl Tool for Endpoint {
     }
 }
 
-/// Leaves out of a list what is of another task or job than the caller is bound to.
+/// Removes entries of other tasks or jobs than the caller is bound to.
 fn leave_out_others(caller: &Caller, list: &mut Vec<Value>) {
     let is = |said: &Value, bound: &str| said.as_str().is_some_and(|said| said.eq_ignore_ascii_case(bound));
     let is_theirs = |one: &Value| {
-        // A sandbox that stays is a session under the id of a job.
+        // A session is named by the id of a job.
         let job = one.get("job_id").unwrap_or(&one["session_id"]);
         caller.task_id.as_ref().is_none_or(|bound| is(&one["task_id"], bound.as_str()))
             && caller.job_id.as_ref().is_none_or(|bound| is(job, bound.as_str()))
@@ -222,12 +223,12 @@ fn leave_out_others(caller: &Caller, list: &mut Vec<Value>) {
     list.retain(is_theirs);
 }
 
-/// The text of an argument that the schema has asked for.
+/// Returns a text argument; the schema has ensured that required ones exist.
 pub(super) fn text<'a>(arguments: &'a Arguments, name: &str) -> &'a str {
     arguments.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A body with the version and those arguments that are there, each under the name that the endpoint has for it.
+/// Returns a body with the version and the given arguments, each under the endpoint's name for it.
 pub(super) fn body(arguments: &Arguments, names: &[(&str, &str)]) -> Value {
     let said =
         names.iter().filter_map(|(name, member)| Some(((*member).to_owned(), arguments.get(*name)?.clone())));

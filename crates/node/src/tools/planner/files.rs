@@ -1,5 +1,5 @@
-//! `sandbox.put_file` and `sandbox.get_file`: files into a sandbox that stays, and out of it. The sandbox's own programs carry them:
-//! what they may not reach isn't reached.
+//! `sandbox.put_file` and `sandbox.get_file`: copy files into and out of a session. The sandbox's own programs do the copying, so
+//! they reach only what the sandbox reaches.
 
 use super::desk::{Asked, Desk, text};
 use super::{changing, define, object, sandbox};
@@ -17,25 +17,25 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Puts a file in.
+/// Copies a file into a session.
 struct Put {
     definition: Definition,
     desk: Arc<Desk>,
 }
 
-/// Gets one out.
+/// Copies a file out of a session.
 struct Get {
     definition: Definition,
     desk: Arc<Desk>,
 }
 
-/// As much goes in by one command, in bytes: an argument of a program has no more than 128 KiB, and this is Base64 then.
+/// Maximum number of bytes per command: an argument of a program has at most 128 KiB, and this grows by Base64.
 const PIECE_BYTES: usize = 90_000;
 
-/// The largest file that goes in.
+/// Maximum size of a file that is copied in, in bytes.
 const LARGEST_IN_BYTES: usize = 2 << 20;
 
-/// The largest that comes out.
+/// Maximum size of a file that is copied out, in bytes.
 const LARGEST_OUT_BYTES: usize = 180_000;
 
 pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
@@ -66,7 +66,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
     ])
 }
 
-/// Runs a script of the shell in the sandbox, with arguments that it reads as `$1` and so on.
+/// Runs a shell script in the sandbox, with arguments `$1` and so on.
 async fn shell(desk: &Desk, arguments: &Arguments, script: &str, more: &[&str]) -> Result<Value, Failure> {
     let command: Vec<_> = ["sh", "-c", script, "sh"].into_iter().chain(more.iter().copied()).collect();
     let (task, job) = (text(arguments, "task_id"), text(arguments, "job_id"));
@@ -98,7 +98,7 @@ impl Tool for Put {
                 return Err(Failure::new(DomainCode::LimitExceeded, message));
             }
             let path = text(&arguments, "path");
-            // Beside its place first: nobody sees half of it.
+            // The file is written under another name and then renamed, so that no program reads a part of it.
             let beside = format!("{path}.{}.part", uuid::Uuid::now_v7().simple());
             let begin = r#"mkdir -p -- "$(dirname -- "$1")" && : > "$1""#;
             shell(&self.desk, &arguments, begin, &[&beside]).await?;

@@ -1,4 +1,5 @@
-//! `sandbox.allowed_images.*`: which images this node runs (`spec/4` REQ-SANDBX-0125). To add one takes a word of the configuration.
+//! `sandbox.allowed_images.*`: the images that this node runs (`spec/4` REQ-SANDBX-0125). Adding one requires permission in the
+//! configuration.
 
 use super::desk::{Desk, text};
 use super::{changing, define, list_of, object};
@@ -44,7 +45,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
         define("sandbox.allowed_images.list", "Lists the images that this node runs.", list_of(json!({})))?;
     let add =
         define("sandbox.allowed_images.add", "Lets an image be run, where planners may do that.", takes)?;
-    // What runs anywhere by that is the node's affair, and no project's.
+    // Adding an image affects the whole node, so its action type is not a project's.
     let add = changing(add, Effect::Idempotent, Leaf::ToolCreate);
     Ok([
         Arc::new(List { definition: list, desk: Arc::clone(desk) }),
@@ -52,7 +53,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
     ])
 }
 
-/// Looks which were added, and has this node run those and no others besides its own; where none may be, none is.
+/// Applies the images that were added, besides the configured ones; does nothing if adding is not allowed.
 pub(crate) async fn follow(api: &Api) -> Result<(), DatabaseError> {
     if !api.workplace.settings.mcp.planners_may_add_images {
         return Ok(());

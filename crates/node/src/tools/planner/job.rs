@@ -1,4 +1,4 @@
-//! `job.*`: jobs of this node, as the Worker API has them.
+//! `job.*`: jobs of this node, as in the Worker API.
 
 use super::desk::{Ask, Asked, Desk, text};
 use super::{changing, define, id, object};
@@ -18,10 +18,10 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The tool whose jobs are done as the agent who submits them.
+/// Tool whose jobs are done as the submitting agent.
 pub(super) const SUBMIT: &str = "job.submit";
 
-/// So many events are told at once.
+/// Maximum number of events per answer.
 const EVENTS_AT_ONCE: u32 = 200;
 
 pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError> {
@@ -71,7 +71,7 @@ fn what_submit_takes() -> Value {
     )
 }
 
-/// An id of a person, a group or a project, as requests have it.
+/// The schema of an id of a person, a group or a project.
 fn named(about: &str) -> Value {
     json!({
         "type": "string", "pattern": "^[!-~]{1,128}$", EXPECTED_MARK: "1 to 128 visible characters of ASCII",
@@ -96,7 +96,7 @@ fn ask_cancel(arguments: &Arguments) -> Asked {
     Asked { method: Method::POST, path, body: None, told: None }
 }
 
-/// What has happened to a job, and what it has printed, from some event on.
+/// Returns events and output of a job, after a given event.
 struct Events {
     definition: Definition,
     desk: Arc<Desk>,
@@ -137,19 +137,19 @@ impl Tool for Events {
     }
 }
 
-/// Some of the events of a job or a sandbox.
+/// A page of events of a job or a session.
 struct EventPage {
     events: Value,
-    /// The id of the last of them.
+    /// Id of the last one.
     last: Option<u64>,
-    /// No more will come.
+    /// True if no more events will follow.
     is_over: bool,
 }
 
 // === impl Events ===
 
 impl Events {
-    /// The events of the job with that id, if there is one.
+    /// Returns the events of the job with that id, if there is one.
     async fn of_job(&self, arguments: &Arguments, after: u64) -> Result<Option<EventPage>, Failure> {
         let Ok(job_id) = JobId::parse(text(arguments, "job_id")) else { return Ok(None) };
         let api = self.desk.api()?;
@@ -167,7 +167,7 @@ impl Events {
         }))
     }
 
-    /// What commands in the sandbox that was made under that id have printed.
+    /// Returns the output of commands in the session with that id.
     fn of_sandbox(&self, caller: &Caller, arguments: &Arguments, after: u64) -> Result<EventPage, Failure> {
         let unknown = || Failure::new(DomainCode::NotFound, "the task has no such job and no such sandbox");
         let id = SessionId::parse(text(arguments, "job_id")).map_err(|_| unknown())?;

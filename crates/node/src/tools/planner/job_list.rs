@@ -1,4 +1,4 @@
-//! `job.list`: the node's jobs, in the shape of all lists of tools.
+//! `job.list`: the node's jobs, in the common format of lists.
 
 use super::desk::{Desk, text};
 use super::{define, id, list_of};
@@ -44,7 +44,7 @@ impl Tool for List {
             if let (Some(named), Some(bound)) = (&named, &caller.task_id)
                 && named.key() != bound.key()
             {
-                // Another task's jobs are none, for who is bound to one.
+                // For a caller that is bound to a task, another task has no jobs.
                 return Ok(Success::page(Vec::new(), page));
             }
             let task_id = caller.task_id.clone().or(named);
@@ -63,7 +63,7 @@ impl Tool for List {
     }
 }
 
-/// Part of the jobs, and how many there are.
+/// Returns a page of the jobs, and their total number.
 async fn part(jobs: &Jobs, filter: &Filter, page: Page) -> Result<(Vec<JobRecord>, usize), DatabaseError> {
     let total = jobs.count(filter).await?;
     let most = u32::try_from(page.limit()).unwrap_or(u32::MAX);
@@ -71,7 +71,7 @@ async fn part(jobs: &Jobs, filter: &Filter, page: Page) -> Result<(Vec<JobRecord
     Ok((found, usize::try_from(total).unwrap_or(usize::MAX)))
 }
 
-/// The same of the one job that there is for who is bound to it.
+/// Returns the page for a caller that is bound to one job.
 fn one(job: Option<JobRecord>, filter: &Filter, page: Page) -> (Vec<JobRecord>, usize) {
     let is_wanted = |job: &JobRecord| {
         filter.task_id.as_ref().is_none_or(|task| task.key() == job.task_id.key())

@@ -1,4 +1,4 @@
-//! `sandbox.*`: sandboxes that stay, each under the id of a job, as sessions of the Worker API.
+//! `sandbox.*`: sandboxes that stay, each under the id of a job. They are sessions of the Worker API.
 
 use super::desk::{Ask, Asked, body, text};
 use super::{changing, define, id, list_of, object};
@@ -11,13 +11,13 @@ use belljar_tools::definition::{Definition, Effect};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Makes a sandbox for whoever calls it.
+/// Makes a sandbox for its caller.
 pub(super) const CREATE: &str = "sandbox.create";
 
-/// Runs something in one.
+/// Runs a command in a sandbox.
 pub(super) const EXEC: &str = "sandbox.exec";
 
-/// A command in a sandbox may take so long.
+/// Maximum duration of a command.
 const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 
 pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError> {
@@ -35,7 +35,7 @@ pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError
     Ok(vec![(create, ask_create), (exec, ask_exec), (destroy, ask_destroy), (list, ask_list)])
 }
 
-/// Which sandbox.
+/// The schema of a sandbox's ids.
 pub(super) fn ids() -> Value {
     json!({
         "task_id": id("The task that the sandbox is for."),
@@ -79,8 +79,8 @@ fn what_exec_takes() -> Value {
     )
 }
 
-/// Checks that a call of `sandbox.exec` names a program. A schema with alternatives at its root, which would say so, is refused by some
-/// models' APIs.
+/// Checks that a call of `sandbox.exec` names a program. The schema can't require it: some models' APIs reject a schema with
+/// alternatives at its root.
 pub(super) fn check_program(arguments: &Arguments) -> Result<(), Failure> {
     let has_argv = arguments.get("argv").and_then(Value::as_array).is_some_and(|argv| !argv.is_empty());
     match has_argv || arguments.contains_key("command") {

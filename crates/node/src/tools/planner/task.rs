@@ -1,4 +1,4 @@
-//! `task.*`: what this node has of tasks: their jobs, how they stand, and what they have left.
+//! `task.*`: tasks of this node, with the states of their jobs.
 
 use super::desk::{Desk, text};
 use super::{define, id, list_of, object};
@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// So many jobs are looked at, the last ones.
+/// Maximum number of jobs that are considered, the latest first.
 const MOST_JOBS: u32 = 1_000;
 
-/// The tasks of the node's last jobs.
+/// Lists the tasks of the node's latest jobs.
 struct List {
     definition: Definition,
     desk: Arc<Desk>,
 }
 
-/// One of them.
+/// Shows a task.
 struct Get {
     definition: Definition,
     desk: Arc<Desk>,
@@ -41,7 +41,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
     ])
 }
 
-/// Jobs by how they stand.
+/// Counts jobs by state.
 fn by_state<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> Value {
     let mut counts = BTreeMap::<&str, u64>::new();
     jobs.for_each(|job| *counts.entry(job.life.state.as_str()).or_default() += 1);

@@ -1,4 +1,4 @@
-//! Books that are right, and books that are wrong in every way there is.
+//! Tests with matching spend logs, and with every kind of difference.
 
 use super::*;
 use crate::usage::example::{RUN, call, id};
@@ -46,7 +46,7 @@ fn what_is_in_the_books_as_it_was_reported_agrees_in_whatever_order_and_digits()
         (compared.reported_usd.to_string().as_str(), compared.logged_usd.to_string().as_str()),
         ("0.000027", "0.000027")
     );
-    // As a float is written by somebody who writes all of it.
+    // Spend logs may have all digits of a float.
     let long = SpendRow { cost_usd: Cost::parse("0.000013500000000000000311").unwrap(), ..row(1) };
     assert!(compare(&[call(1)], &[long]).agrees());
 }
@@ -80,7 +80,7 @@ fn each_kind_of_difference_is_told_once_and_alone() {
         assert_eq!(kinds(&compared), [kind], "{compared:?}");
         assert!(!compared.agrees());
     }
-    // A second row is a second bill: both are told.
+    // A second row is a second charge: both differences are reported.
     let twice =
         compare(&[call(1)], &[row(1), SpendRow { request_id: Excerpt::of("chatcmpl-other"), ..row(1) }]);
     assert_eq!(kinds(&twice), ["duplicate", "cost"], "{twice:?}");
@@ -89,7 +89,7 @@ fn each_kind_of_difference_is_told_once_and_alone() {
 
 #[test]
 fn what_is_no_difference_is_told_as_none() {
-    // Who refuses a call needn't write that down, and may.
+    // A provider that rejects a call may write a row or none.
     let refused = CallRecord { upstream_status: Some(429), usage: None, ..call(1) };
     let in_vain = SpendRow {
         is_failure: true,
@@ -100,20 +100,20 @@ fn what_is_no_difference_is_told_as_none() {
     };
     assert!(compare(std::slice::from_ref(&refused), &[]).agrees());
     assert!(compare(&[refused], std::slice::from_ref(&in_vain)).agrees());
-    // Tried twice, and paid once.
+    // Two attempts, of which one is paid.
     let retried = SpendRow { request_id: Excerpt::of("first"), ..in_vain.clone() };
     assert!(compare(&[call(1)], &[retried, row(1)]).agrees());
-    // Nothing of it was billed.
+    // No row is charged.
     let unanswered = CallRecord { upstream_status: None, outcome: failed(), usage: None, ..call(1) };
     assert!(compare(&[unanswered], &[in_vain]).agrees());
-    // A free model, whose answer tells no cost.
+    // A free model, whose response has no cost.
     let free = SpendRow { cost_usd: Cost::parse("0").unwrap(), ..row(1) };
     let silent = CallRecord { usage: None, ..call(1) };
     assert!(compare(&[silent], &[free]).agrees());
-    // Some answers leave out what came from a cache.
+    // Some responses leave out cached tokens.
     let cached = SpendRow { input_tokens: 1_012, cached_input_tokens: 1_000, ..row(1) };
     assert!(compare(&[call(1)], &[cached]).agrees());
-    // Another host's.
+    // Rows of another host's runs.
     let others = SpendRow { run_id: RunId::parse(OTHER_RUN).ok(), ..row(9) };
     let strangers = SpendRow { end_user: Some(Excerpt::of("account-8")), ..others.clone() };
     let compared = compare(&[call(1)], &[row(1), others, strangers]);
@@ -148,7 +148,7 @@ fn what_is_found_looks_like_this() {
 }
 
 proptest! {
-    /// Books that are right, with some spoiled in ways that are known: every one is found, and no other.
+    /// Matching spend logs, altered in known ways: every difference is found, and no other.
     #[test]
     fn whatever_is_spoiled_is_found_and_nothing_else(spoils in proptest::collection::vec(0_u8..7, 0..40), reversed: bool) {
         let (mut calls, mut rows, mut expected) = (Vec::new(), Vec::new(), Vec::new());
@@ -167,7 +167,7 @@ proptest! {
             rows.extend(rows_of_it);
             expected.extend(kinds.iter().map(|kind| (*kind).to_owned()));
         }
-        // The run is known by at least one call.
+        // At least one call makes the run known.
         calls.push(call(999));
         rows.push(row(999));
         if reversed {

@@ -1,4 +1,4 @@
-//! Looks at a file again and again: what is the same at two looks counts.
+//! Polls a policy file: a content counts if two successive checks find it.
 
 use super::{Change, PolicyFile, PolicyFileError, digest, read_bytes};
 use belljar_egress::web::live::LivePolicy;
@@ -10,19 +10,19 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a file was when it was looked at.
+/// State of a file at a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Look {
     Holds(String),
     Unreadable(io::ErrorKind),
 }
 
-/// Looks at a file again and again.
+/// Polls a file.
 pub(super) struct Follower<T> {
     pub(super) file: PolicyFile,
     pub(super) live: Arc<LivePolicy>,
     pub(super) handled: Look,
-    /// What it was at the last look, if that was something new.
+    /// State at the last check, if it was new.
     pub(super) unsettled: Option<Look>,
     pub(super) tell: T,
 }
@@ -72,10 +72,10 @@ impl<T: FnMut(&Change)> Follower<T> {
     }
 }
 
-/// Opens what is a file by now: whoever waits for the other end of a pipe follows nothing.
+/// Opens a regular file only: opening a pipe could block the follower.
 fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    // Who may write it, and what sandboxes write, may be other than when it was read first.
+    // Write permissions may have changed since the file was first read, and a sandbox may have written it meanwhile.
     let found = trusted_file::check(path)?;
     let by = format!("/proc/self/fd/{}", found.as_raw_fd());
     let file = File::from(rustix::fs::open(by, flags, Mode::empty())?);
@@ -93,7 +93,7 @@ mod tests {
     use std::path::PathBuf;
     use std::rc::Rc;
 
-    /// A file that is followed by hand: one look at a time.
+    /// A file whose checks the test triggers.
     struct Followed {
         folder: tempfile::TempDir,
         follower: Follower<Tell>,
@@ -130,7 +130,7 @@ mod tests {
             self.folder.path().join("policy.yaml")
         }
 
-        /// Which policy counts after so many looks, how many rules it has, and how often something was told.
+        /// Returns the policy's number, its number of rules, and the number of reports, after the given number of checks.
         fn after(&mut self, looks: usize) -> (u64, usize, usize) {
             (0..looks).for_each(|_| self.follower.look());
             let current = self.follower.live.current();
@@ -142,19 +142,19 @@ mod tests {
     fn what_is_the_same_at_two_looks_counts_and_what_is_being_written_does_not() {
         let mut followed = Followed::begin();
         assert_eq!(followed.after(3), (1, 1, 0));
-        // Each part of it is a policy, too.
+        // Each part of this file would be a valid policy, too.
         followed.write("rules: []");
         assert_eq!(followed.after(1), (1, 1, 0));
         followed.write(TWO);
         assert_eq!(followed.after(1), (1, 1, 0));
         assert_eq!(followed.after(1), (2, 2, 1));
         assert_eq!(followed.after(3), (2, 2, 1));
-        // Another file under its name, as whoever replaces it at once has it.
+        // An atomic replacement: another file is renamed to the path.
         let next = followed.folder.path().join("next");
         fs::write(&next, "rules: []").unwrap();
         fs::rename(next, followed.path()).unwrap();
         assert_eq!(followed.after(2), (3, 0, 2));
-        // Other words for the same.
+        // An equal policy in another spelling.
         followed.write("# nothing\nrules: []");
         assert_eq!(followed.after(2), (3, 0, 2));
     }
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(followed.after(4), (1, 1, 1));
         fs::remove_file(followed.path()).unwrap();
         assert_eq!(followed.after(4), (1, 1, 2));
-        // Somebody who waits at a pipe follows nothing.
+        // The follower doesn't block on a pipe.
         rustix::fs::mknodat(
             rustix::fs::CWD,
             followed.path(),
@@ -183,7 +183,7 @@ mod tests {
         let told: Vec<_> = followed.told.borrow().iter().map(refused).collect();
         assert!(told[0].1 && told[0].0.contains("hots"), "{told:?}");
         assert!(!told[1].1 && !told[2].1, "{told:?}");
-        // The control.
+        // Control.
         fs::remove_file(followed.path()).unwrap();
         followed.write(TWO);
         assert_eq!(followed.after(2), (2, 2, 4));

@@ -1,4 +1,4 @@
-//! What a sandbox has, for each value of each dimension.
+//! Tests of a sandbox's terms, for each value of each dimension.
 
 use super::*;
 use crate::access::{ConstraintOverrides, Levels};
@@ -146,7 +146,7 @@ fn of_two_levels_the_lower_has_nothing_that_the_higher_does_not_have() {
     assert!(!listed(&[], false).is_within(&listed(&[], true)));
 }
 
-/// A session that was made for more in any one dimension is not one for less.
+/// A session with more in any one dimension does not fit terms with less.
 #[test]
 fn more_in_one_dimension_alone_is_more() {
     let least = Compiled::of(&constraints(AccessLevel::Sandboxed));
@@ -165,7 +165,7 @@ fn more_in_one_dimension_alone_is_more() {
         assert!(!more.is_within(&least), "{more:?}");
         assert!(more.is_within(&more), "{more:?}");
     }
-    // The control: none of these is less than the least in any other dimension.
+    // Control: none of these is less than the minimum in any other dimension.
     let project = Compiled { workspace: WorkspaceTerms::Project, is_lent_to: true, ..least.clone() };
     assert!(least.is_within(&project) && !project.is_within(&least));
 }

@@ -37,13 +37,13 @@ const ALIASES: [(&str, &str); 2] = [("deployment", "deploy"), ("database_write",
 // === impl AccessRules ===
 
 impl AccessRules {
-    /// Reads both sections, which may stand beside others.
+    /// Reads both sections. Other members may stand beside them.
     pub fn read(members: &mut Members<'_, '_>) -> Self {
         let mut rules = Self::default();
         let autonomy = members.node("autonomy");
         members.section("tool_access", |node, log| read_access(node, log, &mut rules));
         members.section("autonomy", |node, log| read_autonomy(node, log, &mut rules));
-        // Each agent's lists have to go with those of the house.
+        // Each agent's lists have to be consistent with the general ones.
         let house = (rules.autonomy.level, rules.autonomy.lists.clone());
         if let (Err(error), Some(node)) = (Autonomy::new(&rules.actions, house.0, &house.1), autonomy) {
             note_lists(&error, node, members.log);
@@ -165,7 +165,7 @@ fn patterns(node: &Node, log: &mut Log, actions: &ActionRegistry) -> Option<BTre
     pattern(node, log, actions).and_then(|text| actions.expand(&meant(&text)).ok())
 }
 
-/// A pattern of actions that there are, as it was written.
+/// Reads a pattern that matches a known action, as it was written.
 fn pattern(node: &Node, log: &mut Log, actions: &ActionRegistry) -> Option<String> {
     let written =
         text(node, log, "an action type, a category of them, or `all`", |text| Some(text.to_owned()))?;
@@ -280,7 +280,7 @@ fn note_lists(error: &AutonomyError, node: &Node, log: &mut Log) {
     log.note(node.position, &path, found, "each action in one of the two lists");
 }
 
-/// All of a kind with their names.
+/// Returns all values of a type with their names.
 fn named<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> Vec<(&'static str, T)> {
     all.iter().map(|one| (name(*one), *one)).collect()
 }

@@ -1,4 +1,4 @@
-//! What a house says of its agents, as it is written.
+//! Tests of access rules in a configuration.
 
 use super::*;
 use crate::access::compiled::{Compiled, GitTerms, ProgramTerms, WebTerms, WorkspaceTerms};
@@ -40,7 +40,7 @@ fn verdict(
 
 const READ: (Category, Leaf) = (Category::FileSystem, Leaf::CodeRead);
 
-/// The levels as the document has them, word for word, are those that there are without it.
+/// The levels of the specification, word for word, equal the built-in ones.
 #[test]
 fn the_levels_of_the_document_are_those_that_stand_without_it() {
     let written = read(
@@ -124,7 +124,7 @@ autonomy: {level: full, human_approval: ['code:delete'], departments: {sales: lo
     assert_eq!(verdict(&rules, &own, "list_directory", READ), Verdict::Deny);
     assert_eq!(own.permissions.constraints().network, NetworkMode::None);
 
-    // One of whom nothing is said.
+    // An agent without rules of its own.
     let other = rules.of_agent(&agent("other"), None);
     assert_eq!(other.permissions.level(), AccessLevel::Restricted);
     assert_eq!(verdict(&rules, &other, "edit_file", (Category::FileSystem, Leaf::CodeWrite)), Verdict::Allow);
@@ -176,25 +176,26 @@ fn each_category_with_a_level_of_its_own_has_the_constraints_of_that_level() {
     assert_eq!(of(Category::FileSystem).file_system, FileSystemScope::ProjectDirectory);
     assert_eq!(of(Category::Terminal).terminal, TerminalAccess::RestrictedCommands);
     assert_eq!(of(Category::Web).network, NetworkMode::Open);
-    // One without a level of its own has the lowest; what is said of the agent counts in all.
+    // A category without a level of its own has the lowest level; the agent's own constraints apply to all.
     for category in [Category::VersionControl, Category::Deployment, Category::Memory] {
         let least = (of(category).file_system, of(category).network, of(category).git);
         assert_eq!(least, (FileSystemScope::WorkspaceOnly, NetworkMode::None, GitAccess::Full), "{category}");
     }
-    // A sandbox has each dimension from the category which it is about. Code reaches what code may, and tools of the web what they may.
+    // A sandbox gets each dimension from the category that it is about. Code reaches what code may; web tools reach what they
+    // may.
     let sandbox = Compiled::of_agent(&permissions);
     assert_eq!(sandbox.workspace, WorkspaceTerms::Project);
     assert!(matches!(&sandbox.programs, ProgramTerms::Only { names } if names.contains("cat")));
     assert_eq!(sandbox.git, GitTerms { fetches: false, pushes: false }, "its network is none");
     assert_eq!(sandbox.web, WebTerms::Listed { places: Vec::new(), refuses_pushes: true });
     assert_eq!(Compiled::of_web_tools(&permissions).web, WebTerms::Open { refuses_pushes: true });
-    // The control: with one level for all, all of them are the same.
+    // Control: with one level for all categories, all terms are equal.
     let of_level = rules.of_level(AccessLevel::Standard).permissions;
     assert_eq!(Compiled::of_agent(&of_level), Compiled::of(of_level.constraints()));
     assert_eq!(Compiled::of_web_tools(&of_level), Compiled::of(of_level.constraints()));
 }
 
-/// What is proposed is tried: with it the call is done.
+/// The proposed rule is tried: with it the call is allowed.
 #[test]
 fn what_is_proposed_against_a_question_ends_it() {
     let with = |agent: &str, house: &str| {
@@ -262,7 +263,7 @@ fn the_departments_level_counts_where_the_agent_has_none() {
         [level("a"), level("b"), level("c")],
         [AutonomyLevel::Locked, AutonomyLevel::Full, AutonomyLevel::Full]
     );
-    // An agent's own list doesn't take back what the house has a person asked for.
+    // An agent's own list can't take back an approval that the general list requires.
     let d = rules.of_agent(&agent("d"), None);
     assert!(!d.autonomy.asks(&Leaf::DeployStaging.into()) && d.autonomy.asks(&Leaf::DeployProduction.into()));
 }

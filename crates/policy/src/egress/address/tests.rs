@@ -1,4 +1,4 @@
-//! Each block of addresses where it begins and ends, and what is an address of another kind.
+//! Tests of the boundaries of each block, and of addresses of neighbouring classes.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ fn class(text: &str) -> AddressClass {
     AddressClass::of(text.parse().unwrap())
 }
 
-/// The first and the last of each block, and what stands beside it.
+/// First and last address of each block, and its neighbours.
 #[test]
 fn each_block_begins_and_ends_where_it_should() {
     let edges = [
@@ -106,7 +106,7 @@ fn every_block_has_a_reason_and_begins_with_its_first_address() {
         assert!(block.why.len() > 8, "{block:?}");
         assert!(block.class != Global, "{block:?}");
         let network = super::super::Network::parse(&format!("{}/{}", block.first, block.bits));
-        // What is mapped is of version 4.
+        // IPv4-mapped addresses are IPv4.
         assert!(network.is_some(), "{block:?}");
     }
 }
@@ -118,7 +118,7 @@ proptest! {
         prop_assert_eq!(AddressClass::of(address.into()), AddressClass::of(address.to_ipv6_mapped().into()));
     }
 
-    /// The standard library knows some of it, too, and wherever it does it agrees.
+    /// Where the standard library knows a class, it agrees.
     #[test]
     fn what_the_standard_library_knows_of_an_address_is_no_other(bits: u32) {
         let address = Ipv4Addr::from_bits(bits);
@@ -129,7 +129,7 @@ proptest! {
 
     #[test]
     fn what_the_standard_library_knows_of_the_newer_kind_is_no_other(bits: u128) {
-        // Most of all addresses are in no block: the first bits are drawn from where something is.
+        // Most addresses are in no block, so the first bits are chosen from where blocks are.
         for top in [0, 1 << 125, 0x2001 << 112, 0xfc << 120, 0xfe8 << 116, 0xff << 120, 0xffff << 32] {
             let address = Ipv6Addr::from_bits(top | (bits >> 9));
             let is_odd = address.is_loopback() || address.is_multicast() || address.is_unspecified()

@@ -1,4 +1,4 @@
-//! Hosts have one form, and what could be another host is none.
+//! Tests of canonical hosts, and of texts that could mean another host.
 
 use super::*;
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn each_host_has_one_form() {
     }
 }
 
-/// What some library somewhere takes for an address is no host at all.
+/// A text that some library takes for an address is no host.
 #[test]
 fn what_could_be_another_host_is_none() {
     let almost = [
@@ -117,7 +117,7 @@ fn a_part_of_a_name_has_at_most_63_characters_and_a_name_253() {
     let part = "a".repeat(64);
     assert_eq!(parsed(&format!("{part}.example")), Err(InvalidHost::TooLong));
     assert_eq!(parsed(&["a"; 128].join(".")), Err(InvalidHost::TooLong));
-    // The control: as long as they may be.
+    // Control: names of the maximum length.
     assert!(parsed(&format!("{}.example", &part[1..])).is_ok());
     let whole = ["a"; 127].join(".");
     assert_eq!((whole.len(), parsed(&whole).as_deref()), (253, Ok(whole.as_str())));
@@ -125,7 +125,7 @@ fn a_part_of_a_name_has_at_most_63_characters_and_a_name_253() {
 }
 
 proptest! {
-    /// Whatever is read is read again from its form as the same.
+    /// The canonical form of each parsed host is parsed as the same host.
     #[test]
     fn a_form_is_its_own(text in "[\\[\\]a-zA-Z0-9.:_%-]{0,40}") {
         if let Ok(host) = Host::parse(&text) {
@@ -134,7 +134,7 @@ proptest! {
         }
     }
 
-    /// What this machine's own library would take for an address is one here, too, or no host.
+    /// A text that the standard library parses as an address is the same address here, or no host.
     #[test]
     fn what_the_standard_library_reads_as_an_address_is_that_or_nothing(text in "[0-9a-fx.:]{1,20}") {
         if let Ok(address) = text.parse::<IpAddr>() {

@@ -1,4 +1,4 @@
-//! A pattern is for the hosts that it says, and no others.
+//! Tests that a pattern matches only its hosts.
 
 use super::*;
 

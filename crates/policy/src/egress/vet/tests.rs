@@ -1,4 +1,4 @@
-//! Where names may lead.
+//! Tests of where names may lead.
 
 use super::super::tests::{RULES, policy, to};
 use super::*;

@@ -1,4 +1,4 @@
-//! What `git` says, and what it can't say.
+//! Tests of valid and invalid `git` sections.
 
 use super::super::{Remote, Scheme};
 use super::*;

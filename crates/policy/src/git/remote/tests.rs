@@ -1,4 +1,4 @@
-//! Addresses: one form of each, and those that are none.
+//! Tests of canonical and invalid remotes.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What runs when something is built or tested.
+//! Files that run when something is built or tested.
 
 use super::At::{Begins, Below, Ends, In, Inside, Named};
 use super::{Row, row};

@@ -1,4 +1,4 @@
-//! What tools keep for themselves and run or evaluate when they are used the next time.
+//! Caches of tools, which run or evaluate them at the next use.
 
 use super::At::{Begins, Below, Ends, In, Inside, Named, Shaped};
 use super::{Row, row, shapes};
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
         Build,
         EVALUATED,
     ),
-    // Compiled templates and containers of PHP, and what Ruby and PHP have serialized.
+    // Compiled templates and containers of PHP, and data that Ruby and PHP have serialized.
     row(Below("var", "cache"), Build, EVALUATED),
     row(Below("tmp", "cache"), Build, EVALUATED),
     row(Below("temp", "cache"), Build, EVALUATED),
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[Row] = &[
     row(Below("storage", "framework"), Build, EVALUATED),
     row(Below("files", "php"), Build, EVALUATED),
     row(Below("wp-content", "cache"), Build, EVALUATED),
-    // What the next build compiles, links or packs in the place of sources.
+    // Generated files that the next build compiles, links or packs instead of sources.
     row(Below("generated", "code"), Build, COMPILED),
     row(Below("build", "generated"), Build, COMPILED),
     row(Below("target", "generated-sources"), Build, COMPILED),

@@ -1,4 +1,4 @@
-//! What runs in the place of sources, and is no text that a person would read in a diff.
+//! Compiled files that run in place of sources, and that a user can't read in a diff.
 
 use super::At::{Below, Ends, In, Inside, Named, Shaped, Under};
 use super::{Row, row, shapes};

@@ -1,4 +1,4 @@
-//! What tools for documents, data and experiments run, or take commands from.
+//! Files that tools for documents, data and experiments run, or take commands from.
 
 use super::At::{Begins, Ends, In, Inside, Named};
 use super::{Row, row};

@@ -1,4 +1,4 @@
-//! Names of further tools that run what is in a file, or commands that it holds.
+//! Files of further tools, which run them or commands in them.
 
 use super::At::{Begins, Below, Ends, Inside, Named, Wraps};
 use super::{Row, row};

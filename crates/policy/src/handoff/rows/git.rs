@@ -1,4 +1,4 @@
-//! What git itself goes by, and what it runs.
+//! Files that git obeys, and those that it runs.
 
 use super::At::{Begins, In, Named};
 use super::{Row, row};

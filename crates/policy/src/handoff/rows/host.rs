@@ -1,4 +1,5 @@
-//! What Belljar itself obeys on the host: its configuration names commands that run there, and its policies say what sandboxes reach.
+//! Files that Belljar obeys on the host: its configuration names commands that run there, and its policies decide what
+//! sandboxes reach.
 
 use super::At::{In, Named};
 use super::{Row, row};

@@ -1,4 +1,5 @@
-//! What describes machines, clusters and deployments: tools that read it run commands, or build with the rights of who deploys.
+//! Descriptions of machines, clusters and deployments: their tools run commands, or build with the deploying user's
+//! permissions.
 
 use super::At::{Begins, Below, Ends, In, Inside, Named, Wraps};
 use super::{Row, row};

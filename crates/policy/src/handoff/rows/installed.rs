@@ -1,4 +1,4 @@
-//! What package managers have installed below a project, and what environments hold: it runs in the place of what was downloaded.
+//! Packages installed below a project, and environments: their content runs in place of what was downloaded.
 
 use super::At::{Below, Ends, In, Inside, Named, Shaped};
 use super::{Row, row, shapes};

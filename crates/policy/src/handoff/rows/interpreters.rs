@@ -1,4 +1,4 @@
-//! What interpreters, debuggers and consoles run when they are started in a directory.
+//! Files that interpreters, debuggers and consoles run when they are started in a directory.
 
 use super::At::{Begins, Ends, In, Named};
 use super::{Row, row};

@@ -1,4 +1,4 @@
-//! What checkers, formatters and generators load, or run.
+//! Files that linters, formatters and generators load or run.
 
 use super::At::{Begins, Ends, In, Named};
 use super::{Row, row};

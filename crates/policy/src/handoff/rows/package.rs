@@ -1,4 +1,4 @@
-//! What package managers go by.
+//! Files of package managers.
 
 use super::At::{Begins, Ends, In, Inside, Named, Wraps};
 use super::{Row, row};

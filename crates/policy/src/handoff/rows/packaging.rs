@@ -1,4 +1,4 @@
-//! What builds packages of distributions, and images.
+//! Files that build distribution packages and images.
 
 use super::At::{Begins, Ends, In, Inside, Named};
 use super::{Row, row};

@@ -1,4 +1,5 @@
-//! What languages other than those of the web build, test and check projects by: most of it is a program, or names one.
+//! Project files of languages other than those of the web: they build, test and check, and most of them are programs or name
+//! one.
 
 use super::At::{Begins, Below, Ends, Inside, Named};
 use super::{Row, row};

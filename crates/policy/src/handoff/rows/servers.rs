@@ -1,4 +1,4 @@
-//! What servers build and deploy by, and what they hold changes to.
+//! Files of servers that build, deploy and check changes.
 
 use super::At::{Begins, Below, In, Named};
 use super::{Row, row};

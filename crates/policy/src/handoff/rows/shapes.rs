@@ -1,8 +1,8 @@
-//! Paths that are trusted by their shape: what a tool names by a hash, a version or a place, and not by one name.
+//! Paths that are trusted by their shape: a tool names them by a hash, a version or a place, and not by one name.
 
 use crate::git::is_dot_git;
 
-/// A file of a shared library by the name that loaders look for: `libx.so.1`, `libx.so.1.2.3`.
+/// Returns true for a shared library by the name that loaders look for: `libx.so.1`, `libx.so.1.2.3`.
 pub(super) fn is_versioned_library(parts: &[&str], _is_link: bool) -> bool {
     let version = parts.last().and_then(|name| name.rsplit_once(".so.")).map(|(_, version)| version);
     version.is_some_and(|version| {
@@ -10,8 +10,8 @@ pub(super) fn is_versioned_library(parts: &[&str], _is_link: bool) -> bool {
     })
 }
 
-/// What cargo keeps of build scripts, whatever its directory is called (`target/debug/build/NAME-HASH/output`, `build/NAME/HASH/…`), and
-/// all that it keeps below `target`.
+/// Returns true for cargo's files of build scripts in any target directory (`target/debug/build/NAME-HASH/output`,
+/// `build/NAME/HASH/…`), and for everything below `target`.
 pub(super) fn is_kept_by_cargo(parts: &[&str], _is_link: bool) -> bool {
     let is_hash = |part: &str| {
         let hash = part.rsplit('-').next().unwrap_or_default();
@@ -28,19 +28,20 @@ pub(super) fn is_kept_by_cargo(parts: &[&str], _is_link: bool) -> bool {
     below.iter().any(|part| matches!(*part, "build" | "incremental"))
 }
 
-/// What setuptools has built, and packs in the place of sources (`build/lib/x.py`, `build/lib.linux-x86_64-3.12/x.py`).
+/// Returns true for modules that setuptools has built and packs instead of sources (`build/lib/x.py`,
+/// `build/lib.linux-x86_64-3.12/x.py`).
 pub(super) fn is_built_module(parts: &[&str], _is_link: bool) -> bool {
     let is_built = |below: &str| below == "lib" || below.starts_with("lib.") || below.starts_with("scripts-");
     parts.last().is_some_and(|name| name.ends_with(".py"))
         && parts.windows(2).any(|pair| matches!(pair, ["build", below] if is_built(below)))
 }
 
-/// What a package of Python says of itself once it is installed or built: entry points, what it requires.
+/// Returns true for metadata of installed or built Python packages: entry points, requirements.
 pub(super) fn is_python_metadata(parts: &[&str], _is_link: bool) -> bool {
     parts.iter().any(|part| part.ends_with(".egg-info") || part.ends_with(".dist-info"))
 }
 
-/// What a package manager has noted of what it downloads, whatever it is. In a repository of Git such a name keeps others from writing.
+/// Returns true for lock files of package managers. In a Git repository such a name is a lock, which blocks other processes.
 pub(super) fn is_lock_file(parts: &[&str], _is_link: bool) -> bool {
     const ENDS: [&str; 7] =
         [".lock", ".lockfile", ".lock.json", "-lock.json", "-lock.yaml", "-lock.yml", ".lock.hcl"];
@@ -48,7 +49,7 @@ pub(super) fn is_lock_file(parts: &[&str], _is_link: bool) -> bool {
     is_one && !parts.iter().any(|part| is_dot_git(part))
 }
 
-/// Sources of packages that a package manager has downloaded into the project.
+/// Returns true for sources that a package manager has downloaded into the project.
 pub(super) fn is_downloaded_source(parts: &[&str], _is_link: bool) -> bool {
     let (Some(name), Some(above)) = (parts.last(), parts.get(..parts.len().saturating_sub(1))) else {
         return false;
@@ -61,18 +62,18 @@ pub(super) fn is_downloaded_source(parts: &[&str], _is_link: bool) -> bool {
         || is_one("pods", &[".m", ".mm", ".swift", ".h", ".sh", ".modulemap"])
 }
 
-/// The module of tasks of Invoke, and files that agents take for their memory, in the directory that the tool is started in.
+/// Returns true for Invoke's module of tasks, in the directory where the tool is started.
 pub(super) fn is_tasks_package(parts: &[&str], is_link: bool) -> bool {
     parts == ["tasks", "__init__.py"] || (is_link && parts == ["tasks"])
 }
 
-/// The build of the build of sbt.
+/// Returns true for sbt's meta-build (the build of the build).
 pub(super) fn is_build_of_sbt(parts: &[&str], _is_link: bool) -> bool {
     let is_source = parts.last().is_some_and(|name| name.ends_with(".scala") || name.ends_with(".sbt"));
     is_source && parts.first() == Some(&"project")
 }
 
-/// What agents take for instructions at the top of the directory that they work in.
+/// Returns true for instructions of agents at the top of their working directory.
 pub(super) fn is_memory_of_agent(parts: &[&str], _is_link: bool) -> bool {
     let [name] = parts else { return false };
     matches!(

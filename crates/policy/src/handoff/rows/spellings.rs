@@ -1,4 +1,4 @@
-//! Further spellings of names that other rows know: other formats of a setting, packages in the place of modules.
+//! Further spellings of names in other rows: other formats of a setting, packages in place of modules.
 
 use super::At::{Begins, Below, Ends, In, Inside, Named, Shaped};
 use super::{Row, row, shapes};

@@ -1,4 +1,4 @@
-//! Settings of further tools that name programs, or are programs.
+//! Settings of further tools that name programs or are programs.
 
 use super::At::{Begins, Below, Ends, In, Inside, Named};
 use super::{Row, row};

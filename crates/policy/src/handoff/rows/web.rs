@@ -1,4 +1,4 @@
-//! What tools of JavaScript and TypeScript take: many of their settings are programs, or name modules that are loaded.
+//! Files of JavaScript and TypeScript tools: many of their settings are programs, or name modules that are loaded.
 
 use super::At::{Begins, In, Inside, Named};
 use super::{Row, row};

@@ -1,4 +1,4 @@
-//! What editors, agents and shells take, where somebody works.
+//! Files that editors, agents and shells use in a user's working directory.
 
 use super::At::{Begins, Below, Ends, In, Inside, Named};
 use super::{Row, row};

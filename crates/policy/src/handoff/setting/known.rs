@@ -1,6 +1,6 @@
-//! Settings of Git that are known to be paths, or to name neither a file nor a program.
+//! Git settings that are known to be paths, or to name neither a file nor a program.
 
-/// Sections whose values name no file and no program.
+/// Sections whose values name neither a file nor a program.
 pub(super) const HARMLESS_SECTIONS: [&str; 18] = [
     "advice",
     "author",
@@ -22,7 +22,7 @@ pub(super) const HARMLESS_SECTIONS: [&str; 18] = [
     "versionsort",
 ];
 
-/// Settings of other sections whose values name no file and no program: names and addresses of people, refs, refspecs, patterns, texts.
+/// Settings of other sections whose values name neither: names and addresses of people, refs, refspecs, patterns, texts.
 pub(super) const HARMLESS: &[(&str, &[&str])] = &[
     ("blame", &["date"]),
     ("core", &["commentchar", "commentstring", "fsync", "notesref", "whitespace", "alternaterefsprefixes"]),
@@ -65,7 +65,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
     ("user", &["name", "email"]),
 ];
 
-/// Ends of keys whose values may be paths.
+/// Suffixes of keys whose values may be paths.
 pub(super) const PATH_KEYS: [&str; 10] = [
     "path",
     "file",
@@ -79,7 +79,7 @@ pub(super) const PATH_KEYS: [&str; 10] = [
     "sslcainfo",
 ];
 
-/// Settings whose values are paths and no command lines.
+/// Settings whose values are paths and never command lines.
 pub(super) const PATHS: &[(&str, &[&str])] = &[
     ("blame", &["ignorerevsfile"]),
     ("browser", &["path"]),

@@ -1,4 +1,4 @@
-//! What a change is beside: links, repositories, settings, and where the tree is.
+//! Tests of the context of a change: links, repositories, settings, and the place of the tree.
 
 use super::super::NoOutside;
 use super::*;
@@ -27,7 +27,7 @@ fn a_link_on_the_way_is_one_of_the_names_too() {
     let link = |target: &str| Some(Entry::Link { target: target.to_owned() });
     assert_eq!(kinds(&context(&links, &[]), "way", link("sub")), ["build"]);
     assert_eq!(kinds(&context(&links, &[]), "sub/rules.txt", file()), ["build"]);
-    // The controls.
+    // Controls.
     assert_eq!(kinds(&context(&links, &[]), "plain", link("sub")), [""; 0]);
     assert_eq!(kinds(&context(&links, &[]), "sub/other", file()), [""; 0]);
 }
@@ -41,7 +41,7 @@ fn a_link_that_leads_out_through_another_needs_a_yes() {
         assert_eq!(kinds(&context(&links, &[]), path, link(target)), ["link"], "{path}");
     }
     assert_eq!(kinds(&context(&links, &[]), "m", link("docs/x")), [""; 0]);
-    // One that stays in the tree itself has another lead out.
+    // A link within the tree makes another one lead out of it.
     let links = [("b", "."), ("old", "b/../x"), ("c", ".")];
     assert_eq!(kinds(&context(&links, &[]), "b", link(".")), ["link"]);
     assert_eq!(kinds(&context(&links, &[]), "c", link(".")), [""; 0]);
@@ -55,7 +55,7 @@ fn whatever_is_in_a_directory_that_may_be_a_repository_needs_a_yes() {
     }
     assert_eq!(kinds(&context(&[], &["HEAD", "objects", "refs"]), "config", file()), ["git"]);
     assert_eq!(kinds(&context(&[], &["a/Head", "a/commondir"]), "a/config", file()), ["git"]);
-    // The controls.
+    // Controls.
     for path in ["fixtures/config", "fixtures/a.git2/config", "config"] {
         assert_eq!(kinds(&context(&[], &bare), path, file()), [""; 0], "{path}");
     }
@@ -128,7 +128,7 @@ fn one_directory_with_two_paths_has_the_trust_of_both() {
 fn a_package_of_a_workspace_is_no_installed_one_by_the_links_to_it() {
     let links = [("node_modules/a", "../packages/a"), (".venv", "env")];
     assert_eq!(kinds(&context(&links, &[]), "packages/a/index.js", file()), [""; 0]);
-    // The controls: what is installed, and a link that stands for a directory of its own.
+    // Controls: installed packages, and a link in place of a directory of its own.
     assert_eq!(kinds(&context(&links, &[]), "node_modules/b/index.js", file()), ["package"]);
     assert_eq!(kinds(&context(&links, &[]), "env/lib/x.py", file()), ["package"]);
     assert_eq!(kinds(&context(&links, &[]), "packages/a/package.json", file()), ["package"]);
@@ -139,7 +139,7 @@ fn a_path_to_which_too_many_links_lead_takes_a_yes() {
     let names: Vec<String> = (0..300).map(|number| format!("link{number}")).collect();
     let links: Vec<_> = names.iter().map(|name| (name.as_str(), "file")).collect();
     assert_eq!(kinds(&context(&links, &[]), "file", file()), ["link"]);
-    // The control.
+    // Control.
     assert_eq!(kinds(&context(&links, &[]), "other", file()), [""; 0]);
 }
 
@@ -152,7 +152,7 @@ fn a_link_to_a_program_or_to_a_directory_with_one_is_a_program_of_its_own() {
     for path in ["bin/make", "tools"] {
         assert_eq!(kinds(&context, path, link()), ["executable"], "{path}");
     }
-    // The controls.
+    // Controls.
     for path in ["notes", "texts"] {
         assert_eq!(kinds(&context, path, link()), [""; 0], "{path}");
     }
@@ -165,7 +165,7 @@ fn a_hidden_link_that_leads_to_a_path_counts_and_links_to_packages_do_not() {
     for path in ["conf/my.conf", "conf/dir/x.zsh"] {
         assert_eq!(kinds(&context(&links, &[]), path, file()), ["build"], "{path}");
     }
-    // The controls.
+    // Controls.
     for path in ["conf/other.conf", "a/x.js"] {
         assert_eq!(kinds(&context(&links, &[]), path, file()), [""; 0], "{path}");
     }

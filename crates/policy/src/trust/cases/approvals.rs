@@ -1,9 +1,9 @@
-//! What a person approves of, and what they don't.
+//! Tests of approvals and denials by users.
 
 use super::milestone::{MILESTONE, standard};
 use super::*;
 
-/// An agent that waits for an answer.
+/// Creates an agent that waits for an approval.
 fn waiting() -> (World, ProposedPromotion) {
     let mut world = standard();
     world.days(14);
@@ -52,7 +52,7 @@ fn an_answer_to_anything_else_is_none() {
         let mut world = world.clone();
         assert_eq!(world.does(kind.clone()), NOT_PROPOSED, "{kind:?}");
         assert_eq!((world.level(), world.state().pending.len()), (TrustLevel::Standard, 1));
-        // The control.
+        // Control.
         world.does(approve(proposal_id, transition, category));
         assert_eq!(world.level(), TrustLevel::Elevated);
     }
@@ -142,7 +142,7 @@ fn a_person_raises_nobody_to_elevated_without_an_approval() {
     let mut other = world.clone();
     other.does(World::approval(proposal));
     assert_eq!(other.level(), TrustLevel::Elevated);
-    // What a person says later takes the place of what one said before.
+    // A user's later decision replaces the earlier proposal.
     let outcomes = world.does(set(TrustLevel::Standard, None));
     assert_eq!(outcomes, [Outcome::Withdrawn { proposal_id: proposal.proposal_id }]);
     assert_eq!(world.does(World::approval(proposal)), NOT_PROPOSED);

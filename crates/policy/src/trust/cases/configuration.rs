@@ -1,4 +1,4 @@
-//! What may be configured.
+//! Tests of valid and invalid configurations.
 
 use super::milestone::MILESTONE;
 use super::per_category::PER_CATEGORY;
@@ -72,7 +72,7 @@ fn nothing_leads_to_elevated_that_does_not_say_that_a_person_is_asked() {
     insta::assert_snapshot!(milestone("{requires_human_approval: false}"), @"3:51: milestones.standard_to_elevated.requires_human_approval: found `false`; expected `true`, for nobody becomes elevated without a person's approval");
     insta::assert_snapshot!(milestone("{auto_promote: true, requires_human_approval: true}"), @"3:25: milestones.standard_to_elevated: found `true` for both; expected `true` for one of `auto_promote` and `requires_human_approval`");
     insta::assert_snapshot!(milestone("{requires_human_approval: no}"), @"3:51: milestones.standard_to_elevated.requires_human_approval: found `no`; expected `true` or `false`");
-    // The controls.
+    // Controls.
     config(
         "strategy: weighted\npromotion_thresholds: {standard_to_elevated: {score: 0.8, requires_human_approval: true}}",
     );

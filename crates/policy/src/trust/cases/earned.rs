@@ -1,4 +1,4 @@
-//! What counts for an agent's calls, by what is recorded of it.
+//! Tests of what an agent has earned for its calls by its recorded events.
 
 use super::milestone::MILESTONE;
 use super::*;

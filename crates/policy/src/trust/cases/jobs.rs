@@ -1,4 +1,4 @@
-//! Completed jobs, which no person has judged: which of them count, and how soon.
+//! Tests of completed jobs, which no user has judged: which of them count, and how soon.
 
 use super::*;
 use belljar_contract::id::{JobId, TaskId};
@@ -7,7 +7,7 @@ const FIVE: &str = "strategy: milestone
 milestones: {sandboxed_to_restricted: {tasks_completed: 5, quality_score_min: 0}}
 ";
 
-/// A checked job of that content, of a task of its own.
+/// Checked job with that content and a task of its own.
 fn job(number: u128) -> TrustEventKind {
     job_of(number, number, true)
 }
@@ -34,7 +34,7 @@ fn many_jobs_at_once_lead_nowhere_and_different_ones_over_days_do() {
     }
     world.days(2);
     assert_eq!(world.looks(), [], "four have counted");
-    // The control: one more that counts.
+    // Control: one more job that counts.
     assert_eq!(ignored(&world.does(job(1_000))), None);
     world.looks();
     assert_eq!(world.level(), TrustLevel::Restricted);
@@ -96,7 +96,7 @@ fn level_is_held_for_a_day_before_jobs_lead_to_the_next_one_and_a_person_who_jud
     world.passes(SignedDuration::from_hours(1));
     world.looks();
     assert_eq!(world.level(), TrustLevel::Restricted);
-    // The control: tasks that were judged are what the specification says.
+    // Control: judged tasks count as specified.
     let mut judged = World::new(FIVE);
     judged.does_times(5, &done(None));
     judged.looks();
@@ -142,7 +142,7 @@ milestones: {sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 7.
     assert_eq!(ignored(&world.does(assessed(0, 10.0))), Some(Ignored::Assessed));
     assert_eq!(ignored(&world.does(assessed(7, 10.0))), Some(Ignored::NotCounted));
     assert_eq!((world.looks(), world.level()), (vec![], TrustLevel::Sandboxed));
-    // Judged, the jobs need no day at the level: 6.0 and 8.0 are 7.0.
+    // Judged jobs need no day at the level: 6.0 and 8.0 average to 7.0.
     let mut soon = World::new(yaml);
     (0..2).for_each(|number| ended(&mut soon, number));
     for world in [&mut world, &mut soon] {
@@ -151,7 +151,7 @@ milestones: {sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 7.
     soon.does(assessed(0, 6.0));
     assert_eq!((world.level(), soon.level()), (TrustLevel::Restricted, TrustLevel::Restricted));
     assert_eq!(world.replayed().changes.last().unwrap().details.quality, Quality::of_whole(7));
-    // One from before a demotion counts for nothing any more.
+    // A job from before a demotion doesn't count any more.
     ended(&mut soon, 3);
     soon.does(TrustEventKind::SecurityIncident);
     assert_eq!(ignored(&soon.does(assessed(3, 10.0))), Some(Ignored::NotCounted));

@@ -1,4 +1,4 @@
-//! What is lost: by idleness, by failing, by a look that finds too little, by an incident.
+//! Tests of losing trust: by idleness, by failures, by a verification that finds too little, by an incident.
 
 use super::milestone::{MILESTONE, standard};
 use super::weighted::WEIGHTED;
@@ -60,7 +60,7 @@ fn only_what_the_agent_does_itself_ends_its_idleness() {
 #[test]
 fn failing_more_often_than_is_let_pass_costs_a_level_at_once_and_begins_anew() {
     let mut world = standard();
-    // Of twenty, three are as many as are let pass.
+    // Three failures of twenty are tolerated.
     assert_eq!(world.does_times(3, &failed(None)), []);
     let outcomes = world.does(failed(None));
     assert_eq!(reasons(&outcomes), [(TrustLevel::Standard, TrustLevel::Restricted, ChangeReason::ErrorRate)]);
@@ -73,7 +73,7 @@ fn failing_more_often_than_is_let_pass_costs_a_level_at_once_and_begins_anew() {
     assert_eq!(world.looks_on(), []);
     world.days(7);
     assert_eq!(reasons(&world.looks_on()).len(), 1);
-    // The control: where nothing is to be looked at again, nothing is lost.
+    // Control: without re-verification nothing is lost.
     let mut world = World::new(&MILESTONE.replace("enabled: true", "enabled: false"));
     world.does(set(TrustLevel::Standard, None));
     assert_eq!(world.does_times(20, &failed(None)), []);
@@ -94,7 +94,7 @@ fn nobody_is_promoted_who_fails_as_often_as_costs_a_level() {
 fn a_look_that_is_due_finds_what_was_done_since_the_last_one() {
     let failed = ChangeReason::ReVerificationFailed;
     let with = |quality| TrustEventKind::TaskCompleted { category: None, difficulty: None, quality };
-    // The step to `standard` takes 8.0.
+    // The step to `standard` requires 8.0.
     for (how_well, expected) in [
         (quality(8.0), vec![]),
         (quality(7.999), vec![(TrustLevel::Standard, TrustLevel::Restricted, failed)]),
@@ -120,11 +120,11 @@ fn what_was_done_before_a_look_counts_for_it_and_for_no_later_one() {
     world.does(set(TrustLevel::Restricted, None));
     let with =
         |number| TrustEventKind::TaskCompleted { category: None, difficulty: None, quality: quality(number) };
-    // Not as good as the next step takes.
+    // Less than the next step requires.
     world.does_times(50, &with(7.9));
     for days in [29, 29, 29, 29] {
         world.days(days);
-        // It is no worse than it was; only it is not much, any more.
+        // No worse than before, but little work.
         world.does(with(7.5));
     }
     let mut outcomes = Vec::new();
@@ -208,7 +208,7 @@ fn an_incident_leads_to_the_bottom_and_nothing_that_was_done_before_leads_up_aga
     world.does_times(5, &done(None));
     world.looks_on();
     assert_eq!(world.level(), TrustLevel::Restricted);
-    // Of one at the bottom, the record goes.
+    // An agent at the lowest level loses its record.
     let mut world = World::new(MILESTONE);
     world.does_times(4, &done(None));
     assert_eq!(world.does(TrustEventKind::SecurityIncident), []);
@@ -232,7 +232,7 @@ re_verification: {enabled: true}
     world.now = hired_at.checked_add(SignedDuration::from_hours(24 * 30)).unwrap();
     outcomes.extend(world.does_at_once(TrustEventKind::Evaluated));
     assert_eq!(reasons(&outcomes), [(TrustLevel::Standard, TrustLevel::Restricted, ChangeReason::IdleDecay)]);
-    // The control: a moment later there is nothing to keep it down.
+    // Control: a moment later nothing prevents the step.
     assert_eq!(reasons(&world.looks()).len(), 1);
 }
 

@@ -1,8 +1,8 @@
-//! `milestone`: one level, by what was done.
+//! Tests of `milestone`: one level, by completed work.
 
 use super::*;
 
-/// The example of the specification.
+/// Example of the specification.
 pub(super) const MILESTONE: &str = "
 strategy: milestone
 initial_level: sandboxed
@@ -26,7 +26,7 @@ re_verification:
   decay_on_error_rate: 0.15
 ";
 
-/// That agent, at `standard`.
+/// Returns that agent at `standard`.
 pub(super) fn standard() -> World {
     let mut world = World::new(MILESTONE);
     world.does_times(20, &done(None));
@@ -96,7 +96,7 @@ fn a_step_is_taken_at_the_time_from_which_its_gate_is_met_and_looks_change_nothi
         ]
     );
     assert_eq!((once.changes, once.trust.state(&unwatched.config)), (often.changes, watched.state()));
-    // A proposal has one id, whenever it is worked out.
+    // A proposal has one id, whenever it is computed.
     let ids = |days: i64| {
         let at = hired_at + SignedDuration::from_hours(24 * days);
         let state = replay(&unwatched.config, &agent(), &unwatched.events, at).trust.state(&unwatched.config);

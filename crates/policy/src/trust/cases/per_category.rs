@@ -1,8 +1,8 @@
-//! `per_category`: a level for each of some categories, by what was done in it.
+//! Tests of `per_category`: levels of single categories, by work in each.
 
 use super::*;
 
-/// The example of the specification.
+/// Example of the specification.
 pub(super) const PER_CATEGORY: &str = "
 strategy: per_category
 initial_levels:
@@ -196,7 +196,7 @@ fn a_person_may_say_the_level_of_a_category_also_of_one_that_had_none() {
     assert_eq!(level(&world, Category::Terminal), AccessLevel::Standard);
     let outcomes = world.does(set(TrustLevel::Restricted, None));
     assert_eq!((changes(&outcomes).len(), world.level()), (2, TrustLevel::Restricted));
-    // There is no category of its own where there is one level.
+    // With a single level there are no categories.
     let mut world = World::new("strategy: disabled");
     let outcomes = world.does(set(TrustLevel::Sandboxed, WEB));
     assert_eq!(outcomes, [Outcome::Ignored(Ignored::NoCategories)]);

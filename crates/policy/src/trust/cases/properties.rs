@@ -1,4 +1,4 @@
-//! What holds whatever happens to an agent.
+//! Properties that hold for all histories of an agent.
 
 use super::milestone::MILESTONE;
 use super::per_category::PER_CATEGORY;
@@ -8,18 +8,18 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use std::collections::BTreeMap;
 
-/// What happens next, and after how long.
+/// Next event of a history.
 #[derive(Debug, Clone)]
 enum Next {
     Is(TrustEventKind),
-    /// Somebody answers the proposal of that number, or of one before it: yes or no.
+    /// A user answers the proposal of that number, or an earlier one; true for an approval.
     Answered(usize, bool),
 }
 
 const CATEGORIES: [Option<Category>; 4] =
     [None, Some(Category::FileSystem), Some(Category::Deployment), Some(Category::Web)];
 
-/// Strategies whose gates are easily met: most of what can happen does, then.
+/// Strategy with gates that are easily met, so that most kinds of outcomes occur.
 const EASY: &str = "
 strategy: milestone
 milestones:
@@ -75,13 +75,13 @@ fn next() -> impl Generated<Value = Next> {
     ]
 }
 
-/// What happens, each with the hours before it.
+/// History of events, each with the hours before it.
 fn history() -> impl Generated<Value = Vec<(u16, Next)>> {
     let hours = prop_oneof![6 => 0..3_u16, 2 => 0..100_u16, 1 => 0..1_000_u16];
     proptest::collection::vec((hours, next()), 0..60)
 }
 
-/// An agent to which that has happened, and what came of it.
+/// Returns an agent with that history, and its outcomes.
 fn lived(config: TrustConfig, history: Vec<(u16, Next)>) -> (World, Vec<Outcome>) {
     let mut world = World::before_hiring("{}");
     world.config = config;
@@ -121,7 +121,7 @@ fn levels(world: &World) -> Vec<TrustLevel> {
     state.category_levels.into_values().chain([state.global_level]).collect()
 }
 
-/// The control of what follows: most of what can happen does, in some history.
+/// Control of the following tests: most kinds of outcomes occur in some history.
 #[test]
 fn histories_lead_everywhere() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -142,7 +142,7 @@ fn histories_lead_everywhere() {
 }
 
 proptest! {
-    /// By the outcomes alone, which are what a person sees: no level is had that they don't explain.
+    /// The outcomes alone, which a user sees, explain every level.
     #[test]
     fn nobody_is_elevated_but_by_an_approval_of_that_very_proposal(config in configs(), history in history()) {
         let (world, outcomes) = lived(config, history);
@@ -185,7 +185,7 @@ proptest! {
         }
     }
 
-    /// Without any answer and any word of a person, nobody is above what the gates lead to by themselves.
+    /// Without answers and decisions of users, no agent gets beyond the levels that gates lead to automatically.
     #[test]
     fn nobody_passes_a_gate_that_nobody_opens(config in configs(), history in history()) {
         let alone = history.into_iter().filter(|(_, next)| {
@@ -210,14 +210,14 @@ proptest! {
         let mut shuffled = world.events.clone();
         shuffled.sort_by_key(|event| identity::of([seed.to_string().as_str(), &event.event_id.to_string()]));
         prop_assert_eq!(&replay(&world.config, &agent(), &shuffled, world.now), &once);
-        // And what was lived is what is gone through again.
+        // A replay has the same result as the live evaluation.
         let at_last = world.trust.evaluate(&world.config, world.now);
         prop_assert_eq!(&world.trust, &once.trust);
         let all: Vec<Outcome> = outcomes.into_iter().chain(at_last).collect();
         prop_assert_eq!(changes(&all), once.changes);
     }
 
-    /// Whoever goes through a history asks for what it was at each moment, and is told what was known then.
+    /// The trust at each moment of a replayed history equals what was known then.
     #[test]
     fn a_history_that_is_gone_through_once_is_at_each_moment_what_it_was(
         config in configs(), history in history(), between in proptest::collection::vec(0..200_i64, 1..8),
@@ -240,19 +240,19 @@ proptest! {
         let before = world.trust.clone();
         prop_assert_eq!(world.trust.evaluate(&world.config, world.now), vec![]);
         prop_assert_eq!(&world.trust, &before);
-        // Nor does who looks back.
+        // Evaluating an earlier time changes nothing, either.
         let back = world.now.checked_sub(SignedDuration::from_hours(1)).unwrap();
         prop_assert_eq!(world.trust.evaluate(&world.config, back), vec![]);
         prop_assert_eq!(&world.trust, &before);
     }
 
-    /// Time takes levels and gives none, and takes as many however often somebody looks.
+    /// Time only lowers levels, and the number of evaluations makes no difference.
     #[test]
     fn time_alone_lowers_and_does_not_lower_faster_for_being_watched(
         config in configs(), history in history(), looks in proptest::collection::vec(0..300_i64, 0..20),
     ) {
         let (mut world, _) = lived(config, history);
-        // Nothing is earned by looking: of gates there are none.
+        // Without gates nothing can be earned by an evaluation.
         world.config.gates.clear();
         let mut unwatched = world.clone();
         let mut lost = Vec::new();
@@ -262,14 +262,14 @@ proptest! {
             lost.extend(changes(&world.trust.evaluate(&world.config, world.now)));
             prop_assert!(levels(&world).iter().zip(&before).all(|(after, before)| after <= before));
         }
-        // The last look is at the same time as the only one.
+        // The last evaluation is at the same time as the only one.
         lost.extend(changes(&world.trust.evaluate(&world.config, world.now)));
         let at_once = changes(&unwatched.trust.evaluate(&world.config, world.now));
         prop_assert_eq!(lost, at_once);
         prop_assert_eq!(levels(&world), levels(&unwatched));
     }
 
-    /// Of two agents that did the same, the one that fails once more is nowhere trusted more, while nothing else happens.
+    /// Of two agents with the same history, the one with one more failure has no higher level, if nothing else differs.
     #[test]
     fn a_failure_gains_nobody_anything(config in configs(), history in history()) {
         let (world, _) = lived(config, history);
@@ -281,7 +281,7 @@ proptest! {
             world.trust.evaluate(&world.config, world.now);
             levels(world)
         });
-        // Failing is doing something, which idleness is not: only what is lost by that may be kept by failing.
+        // A failure counts as activity, so it may prevent a loss by idleness, but no other one.
         let is_idle = clean.replayed().changes.iter().any(|change| change.reason == ChangeReason::IdleDecay);
         prop_assert!(is_idle || worse_levels.iter().zip(&clean_levels).all(|(worse, clean)| worse <= clean));
     }

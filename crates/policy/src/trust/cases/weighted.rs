@@ -1,8 +1,8 @@
-//! `weighted`: one score, one level.
+//! Tests of `weighted`: one score, one level.
 
 use super::*;
 
-/// The example of the specification.
+/// Example of the specification.
 pub(super) const WEIGHTED: &str = "
 strategy: weighted
 initial_level: sandboxed
@@ -34,17 +34,17 @@ fn the_score_is_made_of_what_is_recorded_and_nothing_else() {
     let no = failed(None);
     for (events, expected) in [
         (vec![], 0.0),
-        // A single task is one of ten for what it was and how it went, and one of twenty of late.
+        // A single task counts as one of ten for difficulty and completion, and as one of twenty for recent errors.
         (vec![(1, &hard)], 0.03 + 0.025 + 0.0125),
         (vec![(10, &hard)], 0.3 + 0.25 + 0.125),
         (vec![(20, &hard)], 0.8),
         (vec![(20, &hard), (1, &feedback(1.0))], 1.0),
         (vec![(20, &hard), (1, &feedback(1.0)), (1, &feedback(0.5))], 0.95),
         (vec![(20, &easy)], 0.06 + 0.5),
-        // Of what nobody says how hard it was, nothing is known to have been hard.
+        // A task of unknown difficulty counts as easy.
         (vec![(20, &unsaid)], 0.5),
         (vec![(10, &unsaid), (10, &hard)], 0.65),
-        // What counts of failures are all of them, and apart from that the last ones.
+        // All failures count for the completion rate, and recent ones for the error rate.
         (vec![(20, &no)], 0.0),
         (vec![(20, &no), (20, &hard)], 0.3 + 0.125 + 0.25),
         (vec![(20, &hard), (20, &no)], 0.3 + 0.125),
@@ -75,7 +75,7 @@ fn completing_and_failing_of_late_are_two_measures() {
 #[test]
 fn a_score_that_is_high_enough_leads_a_step_up_and_one_below_does_not() {
     let mut world = World::new(WEIGHTED);
-    // 5 of 10: 0.15 + 0.125 + 0.0625; with 0.3125 of content 0.4 is just reached.
+    // 5 of 10: 0.15 + 0.125 + 0.0625; a feedback of 0.3125 would just reach 0.4.
     world.does_times(5, &done(None));
     world.does(feedback(0.312));
     assert_eq!((world.looks(), score(&world)), (vec![], 0.3999));

@@ -1,4 +1,4 @@
-//! What steps take: `SANDBOXED_TO_RESTRICTED` and the like, in the three shapes that strategies have for it.
+//! Gates of steps, such as `sandboxed_to_restricted`, in the three formats of the strategies.
 
 use super::super::gate::{Criteria, Gate, Needs};
 use super::LONGEST;
@@ -6,10 +6,10 @@ use belljar_contract::trust::{Quality, Share, Transition};
 use belljar_contract::yaml::{Log, Members, Node, Value, boolean, decimal, place, thousandths, whole};
 use std::collections::BTreeMap;
 
-/// What steps take.
+/// Gates of steps.
 type Steps = BTreeMap<Transition, Gate>;
 
-/// A score that a step takes.
+/// Expected formats of a score.
 const SCORE: &str = "a number from 0 to 1, or `score` and perhaps `requires_human_approval`";
 const SCORE_AND_PERSON: &str = "`score` and `requires_human_approval: true`";
 const PERSON: &str = "`true`, for nobody becomes elevated without a person's approval";
@@ -17,10 +17,10 @@ const ONE_OF_BOTH: &str = "`true` for one of `auto_promote` and `requires_human_
 
 pub(super) const USUAL_QUALITY: Quality = Quality::of_whole(7);
 
-/// So many tasks are asked for at most.
+/// Maximum number of required tasks.
 const MOST_TASKS: u64 = 1_000_000;
 
-/// What criteria are where nothing is said of them.
+/// Default criteria.
 const USUAL_CRITERIA: Criteria =
     Criteria { tasks_completed: 10, quality_min: USUAL_QUALITY, time_active_days: 0, clean_history_days: 0 };
 const USUAL_MILESTONE: Criteria = Criteria { tasks_completed: 5, ..USUAL_CRITERIA };
@@ -77,13 +77,13 @@ pub(super) fn milestones(node: &Node, log: &mut Log) -> Option<Steps> {
             members.log.note(node.position, place(node), found, ONE_OF_BOTH);
         }
         members.finish();
-        // What isn't to happen by itself is asked for.
+        // A step that isn't automatic requires an approval.
         let asks_person = asks_person.unwrap_or(is_automatic == Some(false));
         Some(Gate { needs: Needs::Record(criteria), asks_person })
     })
 }
 
-/// A share of a whole.
+/// Reads a share between 0 and 1.
 pub(super) fn share(node: &Node, log: &mut Log) -> Option<Share> {
     decimal(node, log, 1).map(share_of)
 }
@@ -135,7 +135,8 @@ fn threshold(transition: Transition, node: &Node, log: &mut Log) -> Option<Gate>
     Some(Gate { needs: Needs::Score(score), asks_person })
 }
 
-/// Whether a person is asked. Where the step leads to the highest level, that must be said, and no other way is.
+/// Returns whether the step requires an approval. The step to the highest level always does, and the configuration must state
+/// it.
 fn approval(transition: Transition, members: &mut Members<'_, '_>) -> Option<bool> {
     const NAME: &str = "requires_human_approval";
     if transition != Transition::StandardToElevated {

@@ -1,4 +1,4 @@
-//! Ollama's own words, for models that are served by them alone.
+//! Ollama's own API, for servers without an OpenAI-compatible one.
 
 use super::Unusable;
 use super::route::Reachable;
@@ -54,7 +54,7 @@ struct Model {
 pub(super) fn body(model: &str, request: &Request<'_>) -> Value {
     let messages = super::messages(request, message);
     let tools: Vec<Value> = request.tools.iter().map(super::openai::tool).collect();
-    // It cuts what is longer than its own idea of a window from the beginning, without a word.
+    // Ollama silently cuts the beginning of a request that exceeds its own default window.
     let options = json!({ "num_ctx": request.context_tokens, "num_predict": request.answer_tokens() });
     json!({ "model": model, "messages": messages, "tools": tools, "options": options, "stream": false })
 }
@@ -97,7 +97,7 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
     })
 }
 
-/// Who is there, if that is said.
+/// Returns the listed models; `None` if the body is no list.
 pub(super) fn listed(body: &[u8]) -> Reachable {
     let listed = serde_json::from_slice::<Listed>(body).ok();
     listed.map(|listed| listed.models.into_iter().map(|model| model.name).collect())

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, which most providers speak.
+//! OpenAI's chat completions API, which most providers support.
 
 use super::Unusable;
 use super::route::Reachable;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 pub(super) const CHAT: &str = "/chat/completions";
 pub(super) const MODELS: &str = "/models";
 
-/// How somebody is told how long an answer may be. Most know the first of these alone; OpenAI's newer models refuse it and know
-/// the second, and a few let nobody say so much.
+/// Parameter for the maximum length of an answer. Most servers know only the first. OpenAI's newer models reject it and
+/// require the second. Some servers accept neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
     MaxTokens,
@@ -95,7 +95,7 @@ impl Limit {
         }
     }
 
-    /// What is tried when this was refused for that reason, if it was.
+    /// Returns the parameter to try next if this one was the reason of the refusal.
     pub(super) fn after(self, refused: &Unusable) -> Option<Self> {
         let is_refused = refused.speaks_of(self.name()?);
         is_refused.then_some(match self {
@@ -109,7 +109,7 @@ fn message(entry: &Entry) -> Value {
     match entry {
         Entry::Note(text) => json!({ "role": "user", "content": text }),
         Entry::Said { text, calls, raw_calls } => {
-            // Without calls there has to be a text, be it none.
+            // A message without calls must have a text, even an empty one.
             let mut said = json!({ "role": "assistant", "content": text });
             if calls.is_empty() {
                 said["content"] = json!(text.as_deref().unwrap_or_default());
@@ -154,7 +154,7 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
             arguments: super::text_of(function.arguments),
         });
     }
-    // They go back as they came where they can: some providers keep things of their own in there.
+    // Raw calls are sent back unchanged if possible, because some providers store data of their own in them.
     let are_kept = |raw: &Value| {
         let are_all = raw.as_array().is_some_and(|all| all.len() == calls.len());
         are_all
@@ -171,7 +171,7 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
     })
 }
 
-/// Who is there, if that is said.
+/// Returns the listed models; `None` if the body is no list.
 pub(super) fn listed(body: &[u8]) -> Reachable {
     let listed = serde_json::from_slice::<Listed>(body).ok();
     listed.map(|listed| listed.data.into_iter().map(|model| model.id).collect())

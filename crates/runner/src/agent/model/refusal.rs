@@ -1,9 +1,9 @@
-//! What an answer that is none means for who is asked next.
+//! Refusals of models, and how they affect the choice of the next candidate.
 
 use crate::http_client::{Answer, NoAnswer};
 use serde_json::Value;
 
-/// Why a model's answer is of no use.
+/// Reason why a model's answer can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::agent) enum Unusable {
     #[error("{status}{}", with_colon(.said))]
@@ -19,26 +19,26 @@ pub(in crate::agent) enum Unusable {
     NoAnswer(#[from] NoAnswer),
 }
 
-/// What to do about it.
+/// Reaction to a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Nobody is asked any more: all that may be spent is spent.
+    /// No model is asked any more: the budget is used up.
     Spent,
-    /// The same can be asked with less.
+    /// A shorter request may succeed.
     Shorter,
-    /// This one will never answer.
+    /// This candidate will never answer.
     Never,
-    /// This one may answer later.
+    /// This candidate may answer later.
     Later,
 }
 
-/// So much of what a refusal says is passed on.
+/// Maximum number of characters of a refusal's message that are kept.
 const EXCERPT: usize = 300;
 
 // === impl Unusable ===
 
 impl Unusable {
-    /// Of a status that is no success.
+    /// Reads the refusal from an answer with an error status.
     pub(super) fn of(answer: &Answer) -> Self {
         let body: Option<Value> = serde_json::from_slice(&answer.body).ok();
         let texts = |pointers: &[&str]| {
@@ -53,17 +53,17 @@ impl Unusable {
         }
     }
 
-    /// Whether it is refused for something of that name.
+    /// Returns true if the refusal's message mentions that name.
     pub(super) fn speaks_of(&self, name: &str) -> bool {
         matches!(self, Self::Refused { said, .. } if said.contains(name))
     }
 
-    /// Returns true if the host refused because other calls of this run use what the run may use at once.
+    /// Returns true if the host refused because concurrent calls of this run use up its allowance.
     pub(super) fn is_held_by_run(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if ["budget_reserved", "too_many_calls"].contains(&code.as_str()))
     }
 
-    /// Whether the host has the model, and its provider doesn't take calls by this way.
+    /// Returns true if the host has the model, but its provider doesn't accept calls by this route.
     pub(super) fn is_of_other_route(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "model_not_on_this_route")
     }
@@ -81,7 +81,7 @@ impl Unusable {
             || TOO_LONG.iter().any(|text| said.contains(text));
         match (code.as_str(), *status) {
             ("budget_exceeded" | "cost_unknown" | "audit_quota", _) => Next::Spent,
-            // That is one provider's account, and another may have some left.
+            // Only that provider's account is exhausted; another one may have credit left.
             ("insufficient_quota", _) => Next::Never,
             _ if is_too_long => Next::Shorter,
             (_, 408 | 409 | 425 | 429 | 500..) => Next::Later,

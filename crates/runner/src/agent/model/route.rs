@@ -1,18 +1,18 @@
-//! Ways to models, as the environment names them: each with a dialect, and with those who are there.
+//! Routes to models, as the environment names them: each with a dialect, and with the models that are available there.
 
 use super::{NoModel, ollama, openai};
 use crate::deadline::Deadline;
 use crate::http_client::{Answer, NoAnswer, Peer, Place, Question};
 use std::time::Duration;
 
-/// What names of models somebody lists; nothing if it is not said.
+/// Names of models that a server lists; `None` if it doesn't list them.
 pub(super) type Reachable = Option<Vec<String>>;
 
 /// A way to models.
 pub(super) struct Route {
     pub(super) dialect: Dialect,
     pub(super) peer: Peer,
-    /// Nothing as long as nobody has answered.
+    /// `None` until the server has answered.
     reachable: Option<Reachable>,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum Dialect {
     Ollama,
 }
 
-/// The variables that name ways; of one dialect the first counts.
+/// Variables that name routes; for each dialect the first one that is set counts.
 const VARIABLES: [(&str, Dialect); 3] = [
     ("OPENAI_BASE_URL", Dialect::OpenAi),
     ("INFERENCE_PROXY_URL", Dialect::OpenAi),
@@ -31,7 +31,7 @@ const VARIABLES: [(&str, Dialect); 3] = [
 
 const LISTING: Duration = Duration::from_secs(10);
 
-/// All that the environment names.
+/// Returns all routes that the environment names.
 pub(super) fn of_environment() -> Result<Vec<Route>, NoModel> {
     let (mut routes, mut refused): (Vec<Route>, Vec<String>) = (Vec::new(), Vec::new());
     for (name, dialect) in VARIABLES {
@@ -63,7 +63,7 @@ impl Route {
         Self { dialect, peer: Peer::at(place), reachable: None }
     }
 
-    /// Whom it lists; asked once, as soon as somebody answers.
+    /// Returns the models that the server lists. It is asked until it has answered once.
     pub(super) fn reachable(&mut self, deadline: &Deadline<'_>) -> Result<&Reachable, NoModel> {
         if self.reachable.is_none() {
             let path = match self.dialect {

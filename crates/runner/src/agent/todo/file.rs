@@ -1,4 +1,4 @@
-//! Where the todo list is kept: `todo.json` beside the job, whole or not at all, and on the disk before the agent goes on.
+//! The todo list's file, `todo.json` beside the job: replaced atomically, and on disk before the agent goes on.
 
 use super::TodoList;
 use crate::replaced::{self, Survives};
@@ -10,14 +10,14 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Such a file, if there is a place for one.
+/// The todo list's file, if there is a directory for one.
 #[derive(Debug)]
 pub(in crate::agent) struct TodoFile {
     directory: Option<OwnedFd>,
     job_id: String,
 }
 
-/// What stands in it.
+/// Content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -33,17 +33,17 @@ const LONGEST: u64 = 1 << 20;
 // === impl TodoFile ===
 
 impl TodoFile {
-    /// In the job's directory; without one the list is in memory alone.
+    /// Opens the file in the job's directory; without one the list is kept in memory only.
     pub(in crate::agent) fn in_directory(path: Option<&Path>, job_id: &str) -> io::Result<Self> {
         Ok(Self { directory: path.map(replaced::open_directory).transpose()?, job_id: job_id.to_owned() })
     }
 
-    /// In memory alone.
+    /// Keeps the list in memory only.
     pub(in crate::agent) fn nowhere() -> Self {
         Self { directory: None, job_id: String::new() }
     }
 
-    /// The list of an earlier run of the same job, if there is one that can be read.
+    /// Returns the list of an earlier run of the same job, if there is a readable one.
     pub(in crate::agent) fn earlier(&self) -> io::Result<Option<TodoList>> {
         let Some(directory) = &self.directory else { return Ok(None) };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -61,7 +61,7 @@ impl TodoFile {
         Ok(document.list(&self.job_id))
     }
 
-    /// Puts the list there.
+    /// Writes the list.
     pub(in crate::agent) fn keep(&self, list: &TodoList) -> io::Result<()> {
         let Some(directory) = &self.directory else { return Ok(()) };
         let document = Document { version: VERSION, job_id: self.job_id.clone(), items: list.items.clone() };
@@ -70,7 +70,7 @@ impl TodoFile {
 }
 
 impl Document {
-    /// Nothing if it is another job's, or none that can have been kept.
+    /// Returns the list; `None` if it belongs to another job, or can't have been written by this program.
     fn list(self, job_id: &str) -> Option<TodoList> {
         let Self { version: VERSION, job_id: whose, items } = self else { return None };
         let mut ids: Vec<u32> = items.iter().map(|item| item.id).collect();

@@ -1,4 +1,4 @@
-//! What a model is told of each tool: in a fixed order, the agent's own after the steps.
+//! Definitions of the tools for a model: in a fixed order, the agent's own after the steps.
 
 use super::todo_calls::{ADD, REORDER, UPDATE};
 use super::{FINISH, REPORT};
@@ -6,7 +6,7 @@ use crate::agent::conversation::Definition;
 use belljar_contract::job::step::StepType;
 use serde_json::{Value, json};
 
-/// Those that work is done with.
+/// Returns the tools for working.
 pub(in crate::agent) fn working() -> Vec<Definition> {
     let mut tools: Vec<Definition> = StepType::ALL.into_iter().map(step).collect();
     tools.extend([
@@ -49,7 +49,7 @@ pub(in crate::agent) fn working() -> Vec<Definition> {
     tools
 }
 
-/// Those that it is checked with.
+/// Returns the tools for checking.
 pub(in crate::agent) fn checking() -> Vec<Definition> {
     let looks = [StepType::RunCommand, StepType::ReadFile, StepType::ListTree, StepType::SearchFiles];
     let mut tools: Vec<Definition> = looks.into_iter().map(step).collect();

@@ -1,4 +1,4 @@
-//! Calls that find out about the gateway's tools, where these are not all told of beforehand.
+//! Calls for discovering the gateway's tools, if these are not all disclosed beforehand.
 
 use super::definitions::tool;
 use super::{Bench, Outcome, read};
@@ -32,7 +32,7 @@ pub(super) const LIST: &str = "list_tools";
 pub(super) const LOAD: &str = "load_tool";
 pub(super) const READ: &str = "load_tool_resource";
 
-/// Those that there is a use for.
+/// Returns the discovery tools that are useful here.
 pub(in crate::agent) fn discovery(loads: bool, has_material: bool) -> Vec<Definition> {
     let name = || json!({ "type": "string", "description": "Its name, as `list_tools` has it." });
     let list = tool(
@@ -60,7 +60,7 @@ pub(in crate::agent) fn discovery(loads: bool, has_material: bool) -> Vec<Defini
 // === impl Bench ===
 
 impl Bench<'_> {
-    /// Finds out about tools; nothing if the call is for something else.
+    /// Handles a discovery call; `None` for other calls.
     pub(super) fn discover(
         &mut self,
         tool: &str,
@@ -78,7 +78,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Has the gateway do what its tools do.
+    /// Forwards a call to the gateway.
     pub(super) fn call_gateway(&mut self, tool: &str, arguments: &str, deadline: &Deadline<'_>) -> Outcome {
         match self.remote.call(tool, arguments, deadline) {
             Ok(called) => Outcome::Told { text: within(called.text, self.room), failed: called.is_error },

@@ -1,11 +1,11 @@
-//! What a model is told of a step: as text, with its beginning and its end where it is long.
+//! Outcome of a step as text for a model; of a long one the beginning and the end.
 
 use crate::excerpt::within;
 use crate::step::Ended;
 use belljar_contract::result::output::{CommandOutput, ContentEncoding, EntryKind, StepOutput};
 use std::fmt::Write;
 
-/// Of at most so many bytes, and some for the mark of what is left out.
+/// Returns the outcome in at most `room` bytes, plus the mark of what is left out.
 pub(super) fn told(ended: &Ended, room: usize) -> String {
     let mut text = String::new();
     if let Some(failure) = &ended.failure {

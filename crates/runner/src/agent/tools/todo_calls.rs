@@ -1,4 +1,4 @@
-//! Calls that change the todo list: on the disk before the model hears of it.
+//! Calls that change the todo list, which is on disk before the model gets the answer.
 
 use super::{Bench, Outcome, read};
 use crate::agent::todo::{TodoError, TodoList};
@@ -37,7 +37,7 @@ pub(super) const REORDER: &str = "todo_reorder";
 // === impl Bench ===
 
 impl Bench<'_> {
-    /// Changes the todo list; nothing if the call is for something else.
+    /// Changes the todo list; `None` if the call is for another tool.
     pub(super) fn change_todo(&mut self, tool: &str, arguments: &str) -> Option<Outcome> {
         Some(match tool {
             ADD => read(arguments, |Add { titles, part_of, reason }| {
@@ -54,13 +54,13 @@ impl Bench<'_> {
         })
     }
 
-    /// Changes the list, and what is kept of it.
+    /// Changes the list, and its file.
     fn change(&mut self, change: impl FnOnce(&mut TodoList) -> Result<(), TodoError>) -> Outcome {
         let mut changed = self.todo.clone();
         if let Err(error) = change(&mut changed) {
             return Outcome::failed(error.to_string());
         }
-        // Without its file it is in memory alone: a job isn't held up for that, it just can't be taken up again.
+        // Without its file the list is in memory only: the job goes on, but can't be resumed.
         if let Err(error) = self.file.keep(&changed) {
             self.surroundings.log.warn(format!("todo.json can't be kept: {error}"));
         }

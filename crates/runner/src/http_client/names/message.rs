@@ -1,4 +1,4 @@
-//! Messages of DNS (RFC 1035), as far as addresses take them.
+//! DNS messages (RFC 1035), as far as looking up addresses needs them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,12 +9,12 @@ pub(super) enum Kind {
     V6,
 }
 
-/// What a server answers.
+/// Answer of a DNS server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// These addresses; none where there is no such name, or none of that kind.
+    /// Addresses; none if there is no such name, or none of that type.
     Addresses(Vec<IpAddr>),
-    /// The answer doesn't fit into a datagram.
+    /// The answer is truncated.
     Cut,
     /// A response code (RFC 1035 §4.1.1).
     Failed(u8),
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// A question about a name; nothing where the name is none that can be asked for.
+/// Returns a query for a name; `None` if the name is not valid.
 pub(super) fn question(id: u16, name: &str, kind: Kind) -> Option<Vec<u8>> {
     let mut bytes = id.to_be_bytes().to_vec();
     bytes.extend([RECURSION_DESIRED, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
@@ -54,7 +54,7 @@ pub(super) fn question(id: u16, name: &str, kind: Kind) -> Option<Vec<u8>> {
     (bytes.len() <= HEAD_BYTES + 255 + 4).then_some(bytes)
 }
 
-/// The answer to that question; nothing for any other message.
+/// Returns the answer to that query; `None` for any other message.
 pub(super) fn read(message: &[u8], question: &[u8]) -> Option<Reply> {
     let asked = question.get(HEAD_BYTES..)?;
     let repeated = message.get(HEAD_BYTES..HEAD_BYTES + asked.len())?;
@@ -77,7 +77,7 @@ pub(super) fn read(message: &[u8], question: &[u8]) -> Option<Reply> {
         let (kind, class, length) =
             (number(message, at)?, number(message, at + 2)?, number(message, at + 8)?);
         let data = message.get(at + 10..at + 10 + usize::from(length))?;
-        // Names that stand for others come along with the addresses of those.
+        // The answer to an alias includes the addresses of its target.
         if class == INTERNET && is_asked_for(kind, asked) {
             addresses.push(address(data)?);
         }
@@ -100,7 +100,7 @@ fn number(message: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([bytes[0], bytes[1]]))
 }
 
-/// Where a name ends: a pointer is its end.
+/// Returns the offset behind a name; a pointer ends a name.
 fn behind_name(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match *message.get(at)? {

@@ -1,7 +1,7 @@
 //! A file while its hunks are being applied: the old text, and which of its lines have been replaced.
 //!
-//! Nothing is copied until the end, and no table of lines is made. Lines have two numbers: their *old* one, and
-//! the *current* one that counts what hunks above have added and removed.
+//! No text is copied until the end, and no table of lines is made. Lines have two numbers: their *old* one, and the
+//! *current* one that counts what hunks above have added and removed.
 
 use super::line_index::LineIndex;
 use super::matching::{Match, Mismatch, compare};
@@ -15,7 +15,7 @@ pub(super) struct Image<'t> {
     /// In the order of the file. The old lines between them are the *gaps*, of which some may be empty: gap `n`
     /// lies above edit `n`, and the last gap ends with the file.
     edits: Vec<Edit>,
-    /// How many lines there are now.
+    /// Present number of lines.
     lines: usize,
 }
 
@@ -28,7 +28,7 @@ struct Edit {
     removed_bytes: u32,
     current_line: u32,
     added_lines: u32,
-    /// Which of the file's hunks.
+    /// Index of the file's hunk.
     hunk: u32,
 }
 
@@ -50,7 +50,7 @@ struct Place {
     byte: usize,
 }
 
-/// Where a hunk fits.
+/// Place where a hunk fits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fit {
     place: Place,
@@ -210,7 +210,7 @@ impl<'t> Image<'t> {
         (Some(self.start_of_gap(number + 1)), Some(self.end_of_gap(number)))
     }
 
-    /// One line down; from the end of a gap, over an edit to the start of the next gap.
+    /// Returns the place one line down; from the end of a gap, it skips an edit to the start of the next gap.
     fn next(&self, place: Place) -> Option<Place> {
         if place.old_line < self.gap(place.gap).end_line {
             return Some(Place { old_line: place.old_line + 1, byte: self.index.after(place.byte), ..place });
@@ -218,7 +218,7 @@ impl<'t> Image<'t> {
         (place.gap < self.edits.len()).then(|| self.start_of_gap(place.gap + 1))
     }
 
-    /// One line up; from the start of a gap, over an edit to the end of the gap above.
+    /// Returns the place one line up; from the start of a gap, it skips an edit to the end of the gap above.
     fn previous(&self, place: Place) -> Option<Place> {
         if place.old_line > self.gap(place.gap).first_line {
             return Some(Place {

@@ -1,7 +1,7 @@
-//! Whether a hunk's old side is what a piece of the file holds.
+//! Comparison of a hunk's old side with a piece of the file.
 //!
-//! One quirk of git's is not imitated: where a file without a newline at its end got white space appended by a hunk,
-//! an old line that ends in that white space matches across the seam. We find no match then.
+//! One quirk of git's is not imitated: where a file without a newline at its end got white space appended by a hunk, an
+//! old line that ends in that white space matches across the seam. We find no match then.
 
 use crate::patch::hunk::Hunk;
 use crate::patch::parse::is_space;
@@ -29,7 +29,7 @@ pub(super) fn compare(hunk: &Hunk<'_>, text: &[u8]) -> Result<Match, Mismatch> {
     if hunk.has_whole_lines() { compare_whole_lines(hunk, text) } else { compare_open_lines(hunk, text) }
 }
 
-/// Where every old line ends in a newline, equal bytes are equal lines.
+/// Compares bytes: if every old line ends in a newline, equal bytes are equal lines.
 fn compare_whole_lines(hunk: &Hunk<'_>, text: &[u8]) -> Result<Match, Mismatch> {
     let mut len = 0;
     for (line, old) in hunk.old_texts().enumerate() {

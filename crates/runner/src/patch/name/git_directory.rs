@@ -4,7 +4,7 @@
 //! copied to a file system that folds case, drops trailing dots and spaces (NTFS) or ignores invisible
 //! characters (HFS+). So every such spelling counts, whatever this machine's file system does.
 
-/// Whether one path component may name a git directory somewhere.
+/// Returns true if a path component may name a git directory on some file system.
 pub(super) fn is_spelled_by(component: &[u8]) -> bool {
     // `.git`, `GIT~1`, and `.git` behind ignorable characters all have a `g`; most names end here.
     if !component.iter().any(|byte| byte.eq_ignore_ascii_case(&b'g')) {

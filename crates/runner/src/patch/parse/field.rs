@@ -12,7 +12,7 @@ pub(super) type RawName<'a> = Cow<'a, [u8]>;
 /// Far more than any name may have, stripped components included, but not so much that a copy would matter.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Where an unquoted name ends. A carriage return always ends it, so that a diff with CRLF headers works.
+/// End of an unquoted name. A carriage return always ends it, so that a diff with CRLF headers works.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End {
     /// At the end of the line (`rename from`, whose names may hold tabs).
@@ -62,12 +62,12 @@ pub(super) fn name<'a>(
     })
 }
 
-/// What is left of `name` after `count` components; `None` if it hasn't that many slashes.
+/// Returns the rest of `name` after `count` components; `None` if it hasn't that many slashes.
 pub(super) fn strip_components(name: &[u8], count: usize) -> Option<&[u8]> {
     (0..count).try_fold(name, |rest, _| Some(&rest[memchr::memchr(b'/', rest)? + 1..]))
 }
 
-/// Whether the name is `/dev/null`, which stands for no file.
+/// Returns true if the name is `/dev/null`, which stands for no file.
 pub(super) fn is_dev_null(text: &[u8]) -> bool {
     text.strip_prefix(b"/dev/null").and_then(<[u8]>::first).is_some_and(|&next| is_space(next))
 }

@@ -8,7 +8,7 @@ use crate::patch::mode::FileMode;
 use crate::patch::name::RelativeName;
 use crate::patch::refusal::{Excerpt, Refusal};
 
-/// What a header line is about.
+/// Keyword of a header line.
 #[derive(Debug, Clone, Copy)]
 enum Keyword {
     OldName,
@@ -57,7 +57,7 @@ struct Fields<'a> {
     strip: usize,
 }
 
-/// What is wrong with one header line.
+/// Fault of a header line.
 enum Flaw {
     Refused(Refusal),
     Malformed(&'static str),

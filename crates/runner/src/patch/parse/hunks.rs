@@ -13,12 +13,12 @@ pub(super) struct HunkHeader {
     new_lines: u64,
 }
 
-/// What the hunks of one section have in common.
+/// Common properties of the hunks of a section.
 pub(super) struct Totals {
     pub(super) has_old_lines: bool,
 }
 
-/// How far a hunk reaches.
+/// Size of a hunk.
 struct Extent {
     bytes: usize,
     ends_in_change: bool,

@@ -17,8 +17,8 @@ pub(super) fn len(text: &[u8]) -> usize {
     text.len() - name_len
 }
 
-/// Whether the header line ends in the time stamp of the epoch, which is how some tools say that there was no
-/// file. The zone may be any.
+/// Returns true if the header line ends in the time stamp of the epoch, which some tools write for a file that doesn't
+/// exist. The zone may be any.
 pub(super) fn is_epoch(text: &[u8]) -> bool {
     let Some(line) = text.strip_suffix(b"\n") else { return false };
     let Some(tab) = memchr::memrchr(b'\t', line) else { return false };

@@ -1,4 +1,4 @@
-//! Whether every new file finds directories above it and no directory in its place.
+//! Checks that every new file has directories above it and no directory in its place.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::{PlanError, Planner, Unfit};
 use crate::patch::name::RelativeName;
 use crate::patch::parse::FileDiff;
 
-/// What becomes of a directory once all removals are done.
+/// State of a directory once all removals are done.
 enum Emptied {
     /// Something is left in it.
     No,
@@ -75,7 +75,7 @@ impl<'p, T: Tree> Planner<'p, T> {
         Ok(())
     }
 
-    /// Whether a file may take the place of `directory`.
+    /// Returns true if a file may take the place of `directory`.
     fn makes_room(&mut self, directory: &RelativeName) -> Result<bool, PlanError> {
         Ok(!matches!(self.emptied(directory)?, Emptied::No))
     }

@@ -1,4 +1,4 @@
-//! What sections made, and what that comes to for each file.
+//! Results of sections, and their combination for each file.
 
 use std::mem;
 
@@ -9,14 +9,14 @@ use crate::patch::apply::HunkPlace;
 use crate::patch::name::RelativeName;
 use crate::patch::parse::{Claim, FileDiff};
 
-/// What one section made.
+/// Result of a section.
 #[derive(Debug)]
 pub(super) struct Outcome<'p> {
     pub(super) file: &'p FileDiff,
     pub(super) what: What,
     pub(super) after: After,
     pub(super) places: Vec<HunkPlace>,
-    /// What is in the tree where the result goes.
+    /// Kind of entry in the tree at the result's path.
     pub(super) there: Option<Kind>,
 }
 
@@ -25,9 +25,9 @@ pub(super) struct Outcome<'p> {
 pub(super) struct Removal {
     /// The last section that removes it.
     pub(super) section: usize,
-    /// Whether that section also removes directories it empties.
+    /// True if that section also removes directories it empties.
     pub(super) prunes: bool,
-    /// Whether it is in the tree, rather than made by the patch itself.
+    /// True if the file is in the tree, rather than made by the patch itself.
     is_in_tree: bool,
 }
 
@@ -88,7 +88,7 @@ impl<'p, T> Planner<'p, T> {
         self.removals.get(path).copied().filter(|removal| removal.is_in_tree && !is_written)
     }
 
-    /// Whether what section `number` made is what its new name will hold.
+    /// Returns true if the result of section `number` is the final content of its new name.
     pub(super) fn is_final(&self, number: usize, new: &RelativeName) -> bool {
         self.paths.get(new).is_some_and(|path| path.written == Some(number))
     }
@@ -98,7 +98,7 @@ impl<'p, T> Planner<'p, T> {
         file.claim == Claim::Delete && removal.is_some_and(|removal| removal.section == number)
     }
 
-    /// What all sections come to.
+    /// Combines the results of all sections.
     pub(super) fn into_plan(mut self) -> Plan {
         let mut removed: Vec<(usize, RelativeName)> = Vec::new();
         for path in self.removals.keys() {

@@ -18,7 +18,7 @@ pub(super) struct Source {
     pub(super) origin: Origin,
 }
 
-/// Where a section finds its source.
+/// Origin of a section's source.
 pub(super) enum Origin {
     /// In the tree; the bytes only if the section needs them.
     Tree(Option<Vec<u8>>),
@@ -92,7 +92,8 @@ impl<'p, T: Tree> Planner<'p, T> {
         }
     }
 
-    /// What is below a file isn't merely missing, even if the patch removes that file.
+    /// Checks that a missing file isn't below another file. Such a path isn't merely missing, even if the patch removes
+    /// that file.
     fn check_absence(&mut self, file: &FileDiff, old: &RelativeName) -> Result<(), PlanError> {
         let mut below = old.clone();
         while let Some(above) = below.parent() {
@@ -129,7 +130,7 @@ impl<'p, T: Tree> Planner<'p, T> {
         Ok(there)
     }
 
-    /// What the section makes of its source, and where its hunks went.
+    /// Returns the new content that a section makes of its source, and the places of its hunks.
     fn content(&mut self, file: &FileDiff, source: &Source) -> Result<(Content, Vec<HunkPlace>), PlanError> {
         let before = match &source.origin {
             Origin::Nothing => Cow::Borrowed(&[][..]),
@@ -145,7 +146,7 @@ impl<'p, T: Tree> Planner<'p, T> {
                 Content::Before(name) => {
                     match self.tree.read(name).map_err(|source| unreadable(name, source))? {
                         Some(Entry::File { bytes, .. }) => Cow::Owned(bytes),
-                        // It was a file a moment ago: somebody else is at work in the tree.
+                        // It was a file a moment ago: another process changes the tree.
                         _ => return Err(unfit(file, name, Unfit::Missing)),
                     }
                 }
@@ -160,7 +161,8 @@ impl<'p, T: Tree> Planner<'p, T> {
         }
     }
 
-    /// What is at a directory above some file. Costly, lest a few very deep names cost very many look-ups.
+    /// Looks up a directory above some file. This is charged as work, because a few very deep names could cost very
+    /// many look-ups.
     pub(super) fn look_up(
         &mut self,
         file: &FileDiff,

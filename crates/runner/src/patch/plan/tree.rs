@@ -10,12 +10,12 @@ use crate::patch::name::RelativeName;
 /// No look-up may follow a symlink: a path that is one, or has one among its parents, is a symlink. A path
 /// below something that isn't a directory doesn't exist.
 pub trait Tree {
-    /// The file at `path` with its bytes, or what else is there; `None` if nothing is.
+    /// Returns the file at `path` with its bytes, or another entry there; `None` if nothing is there.
     ///
-    /// How much to read is for the tree to bound: a file it finds too large is an error.
+    /// The tree limits how much is read: a file it finds too large is an error.
     fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>>;
 
-    /// What is at `path`, without reading it; `None` if nothing is.
+    /// Returns the kind of entry at `path`, without reading it; `None` if nothing is there.
     fn kind(&mut self, path: &RelativeName) -> io::Result<Option<Kind>> {
         Ok(self.read(path)?.map(|entry| entry.kind()))
     }
@@ -24,7 +24,7 @@ pub trait Tree {
     fn children(&mut self, directory: &RelativeName) -> io::Result<Vec<Vec<u8>>>;
 }
 
-/// What is at a path, with a file's bytes.
+/// Entry at a path, with a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A plain file.
@@ -42,7 +42,7 @@ pub enum Entry {
     Special,
 }
 
-/// What is at a path.
+/// Kind of entry at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A plain file of this mode.
@@ -58,7 +58,7 @@ pub enum Kind {
 // === impl Entry ===
 
 impl Entry {
-    /// What it is.
+    /// Returns the kind of the entry.
     pub fn kind(&self) -> Kind {
         match self {
             Self::File { mode, .. } => Kind::File(*mode),

@@ -1,7 +1,7 @@
-//! Holds a program to the paths that its job allows (`constraints.allowed_paths`), by a Landlock domain of its own.
+//! Restricts a program to the paths that its job allows (`constraints.allowed_paths`), by a Landlock domain of its own.
 //!
-//! The program writes in the allowed places and in the artifacts folder. It reads and runs everything else, except the rest of
-//! the workspace and of the job's folder. Devices and `/proc` can be written to as far as the sandbox lets.
+//! The program may write in the allowed places and in the artifacts folder. It may read and run everything else, except
+//! the rest of the workspace and of the job's folder. Devices and `/proc` are writable as far as the sandbox allows.
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -23,16 +23,16 @@ pub(crate) struct AllowedPaths {
 /// The oldest Landlock that knows every way to change a file (Linux 6.2).
 const NEEDED: ABI = ABI::V3;
 
-/// What may be done with files that are no data.
+/// Write access for device and `/proc` files.
 const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{WriteFile | Truncate});
 
-/// Places whose files are no data: a program that may not write a device or its own `/proc` hardly starts.
+/// Directories without data files: most programs need write access to devices and to their own `/proc`.
 const NO_DATA: [&str; 2] = ["/dev", "/proc"];
 
 // === impl AllowedPaths ===
 
 impl AllowedPaths {
-    /// Holds the calling thread, and whatever it starts from now on.
+    /// Restricts the calling thread, and everything it starts from now on.
     pub(in crate::process) fn enter(&self) -> io::Result<()> {
         let mut readable = Vec::new();
         collect_readable(Path::new("/"), &self.closed, &mut readable)?;
@@ -60,7 +60,7 @@ impl AllowedPaths {
     }
 }
 
-/// Those of the rights that there are for such a file.
+/// Returns the rights that exist for such a file.
 fn applicable(access: BitFlags<AccessFs>, place: BorrowedFd<'_>) -> BitFlags<AccessFs> {
     let is_directory = rustix::fs::fstat(place).is_ok_and(|stat| {
         rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory
@@ -68,7 +68,7 @@ fn applicable(access: BitFlags<AccessFs>, place: BorrowedFd<'_>) -> BitFlags<Acc
     if is_directory { access } else { access & AccessFs::from_file(NEEDED) }
 }
 
-/// Everything at or below a directory that is not in a closed one, in as few places as name it.
+/// Collects everything at or below a directory that is not in a closed one, in as few paths as possible.
 fn collect_readable(path: &Path, closed: &[PathBuf], readable: &mut Vec<PathBuf>) -> io::Result<()> {
     if closed.iter().any(|closed| path == closed) {
         return Ok(());
@@ -79,7 +79,7 @@ fn collect_readable(path: &Path, closed: &[PathBuf], readable: &mut Vec<PathBuf>
     }
     for entry in std::fs::read_dir(path)? {
         let entry = entry?;
-        // What a link leads to is named by its own place.
+        // The target of a link is covered by its own path.
         if !entry.file_type()?.is_symlink() {
             collect_readable(&entry.path(), closed, readable)?;
         }

@@ -1,4 +1,4 @@
-//! The directories that paths lie in. Consecutive paths mostly lie in the same one, which is then opened once.
+//! Cache of open parent directories. Consecutive paths mostly lie in the same one, which is then opened once.
 
 use crate::directory::{Directory, PathError};
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ impl<'d> Parents<'d> {
         Self { root, last: None }
     }
 
-    /// The same for somebody else.
+    /// Returns an empty cache for the same root, for another user of it.
     pub(super) fn anew(&self) -> Self {
         Self::new(self.root)
     }
@@ -40,7 +40,7 @@ impl<'d> Parents<'d> {
         self.root.locate_parent(Path::new(path)).map(|(held, _)| held)
     }
 
-    /// Looks directories up anew from here on: one was moved.
+    /// Drops the cached directory, because one was moved.
     pub(super) fn forget(&mut self) {
         self.last = None;
     }

@@ -1,4 +1,4 @@
-//! Writing all new content beside its places: most of the work of a large patch, shared by two threads.
+//! Staging of all new content beside its places: most of the work of a large patch, shared by two threads.
 
 use super::ApplyUnifiedDiffError;
 use super::transaction::Transaction;
@@ -8,10 +8,10 @@ use crate::patch::FileMode;
 use crate::patch::plan::Change;
 use std::thread;
 
-/// So many changes are worth a second thread.
+/// Number of changes from which on a second thread is used.
 const WORTH_A_THREAD: usize = 128;
 
-/// Often enough to be stopped in time, seldom enough to cost nothing.
+/// Number of changes between checks for cancellation: a prompt stop at negligible cost.
 const CHANGES_BETWEEN_CHECKS: usize = 64;
 
 /// Stages what the changes leave, in `transaction`.
@@ -65,7 +65,7 @@ fn permissions(before: Option<u32>, after: FileMode) -> u32 {
     const OWNER_EXECUTES: u32 = 0o100;
     let kept = before.unwrap_or(0o644);
     match (after.is_executable(), kept & OWNER_EXECUTES != 0) {
-        // Whoever may read it may then run it, as with git.
+        // All who may read the file may then execute it, as with git.
         (true, false) => kept | (kept >> 2 & EXECUTE_BITS),
         (false, true) => kept & !EXECUTE_BITS,
         _ => kept,

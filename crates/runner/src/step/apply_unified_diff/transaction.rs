@@ -23,16 +23,16 @@ use std::os::fd::OwnedFd;
 /// A set of changes that is made whole or not at all.
 pub(super) struct Transaction<'d> {
     parents: Parents<'d>,
-    /// What all names that are ours begin with.
+    /// Prefix of all names of this transaction.
     prefix: String,
     named: usize,
-    /// The permission bits that new files don't get by themselves.
+    /// Permission bits that the umask removes from new files.
     umask: u32,
     drafts: Vec<Draft>,
     done: Vec<Done>,
 }
 
-/// Why nothing was changed.
+/// Reason why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransactionError {
     #[error(transparent)]
@@ -53,15 +53,15 @@ pub(crate) enum TransactionError {
     },
 }
 
-/// New content, written but not yet in its place.
+/// New content that is written but not yet in its place.
 struct Draft {
-    /// Where it is now.
+    /// Present path.
     path: String,
-    /// Where it is meant for.
+    /// Path that it is meant for.
     target: String,
 }
 
-/// One thing that was done and may have to be undone.
+/// A completed change that may have to be undone.
 enum Done {
     Moved { from: String, to: String },
     Swapped { draft: String, target: String },
@@ -86,9 +86,9 @@ impl<'d> Transaction<'d> {
         }
     }
 
-    /// One that stages for this one, elsewhere at the same time.
+    /// Returns a transaction that stages for this one in another thread.
     pub(super) fn helper(&self) -> Self {
-        // No transaction takes so many names itself.
+        // Larger than the number of names that a transaction takes itself.
         const BEYOND_OWN_NAMES: usize = 1 << 31;
         Self {
             parents: self.parents.anew(),
@@ -100,12 +100,12 @@ impl<'d> Transaction<'d> {
         }
     }
 
-    /// Takes over what a helper has staged.
+    /// Takes over the staged files of a helper.
     pub(super) fn absorb(&mut self, mut helper: Self) {
         self.drafts.append(&mut helper.drafts);
     }
 
-    /// Writes what is to be the file at `target`.
+    /// Writes the new content of the file at `target`.
     pub(super) fn stage(
         &mut self,
         target: &RelativeName,

@@ -20,7 +20,7 @@ pub(super) struct WorkspaceTree<'d> {
     permissions: HashMap<RelativeName, u32>,
 }
 
-/// What a look at a path found.
+/// Result of examining a path.
 enum Look {
     Nothing,
     Symlink,
@@ -111,7 +111,7 @@ impl Tree for WorkspaceTree<'_> {
     }
 }
 
-/// Opens what was a regular file a moment ago; if it no longer is, nothing happens to what it is now.
+/// Opens a path that was a regular file a moment ago; if it no longer is one, opening has no effect on it.
 pub(super) fn open_file(parent: &OwnedFd, name: &Path) -> io::Result<(OwnedFd, Stat)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(parent, name, flags, Mode::empty())?;

@@ -9,7 +9,7 @@ use std::ops::Range;
 pub(super) struct Hit {
     /// Its number, from 1.
     pub(super) number: u64,
-    /// Where it stands, without its end.
+    /// Range of the line, without its end.
     pub(super) range: Range<usize>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct MatchingLines<'t> {
     regex: &'t Regex,
     text: &'t [u8],
     deadline: &'t Deadline<'t>,
-    /// Where the first line that was not looked at starts, and its number.
+    /// Start and number of the first line that was not examined.
     at: usize,
     number: u64,
     one_by_one: bool,
@@ -36,7 +36,7 @@ impl<'t> MatchingLines<'t> {
     }
 
     fn next_hit(&mut self) -> Result<Option<Hit>, Interrupted> {
-        // Often enough to be stopped in time, seldom enough to cost nothing.
+        // Number of lines between checks for cancellation: a prompt stop at negligible cost.
         const LINES_BETWEEN_CHECKS: u64 = 4096;
         while self.at < self.text.len() {
             if self.number.is_multiple_of(LINES_BETWEEN_CHECKS) {
@@ -139,7 +139,7 @@ mod tests {
             .collect()
     }
 
-    /// The same by the definition: every line on its own.
+    /// Returns the matches by definition: every line on its own.
     fn matching_by_lines(regex: &Regex, text: &str) -> Vec<(u64, String)> {
         let lines = (1..).zip(text.lines()).filter(|(_, line)| regex.is_match(line.as_bytes()));
         lines.map(|(number, line)| (number, line.to_owned())).collect()

@@ -1,4 +1,4 @@
-//! A tree that comes into the workspace: beside its place first, so that it is there whole or not at all.
+//! Receiving a tree: it is created beside its place first, so that it appears completely or not at all.
 
 use crate::directory::Directory;
 use crate::workbench::refused;
@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Makes the tree that is told, in a directory that isn't there or is empty.
+/// Creates the received tree, in a directory that doesn't exist or is empty.
 pub(super) fn put(
     path: &WorkspacePath,
     workspace: &Directory,
@@ -35,7 +35,8 @@ pub(super) fn put(
         .and_then(|top| make(&top, from))
         .and_then(|()| renameat(&parent, &part, &parent, name).map_err(|errno| not_made(path, errno)));
     made.inspect_err(|_| {
-        // By the descriptor: somebody may have put something else in its way. What can't be removed is a person's to find.
+        // Removal goes by the descriptor, because another process may have replaced the path. If it fails, a person has
+        // to clean up.
         let _ = std::fs::remove_dir_all(format!("/proc/self/fd/{}/{part}", parent.as_raw_fd()));
     })
 }

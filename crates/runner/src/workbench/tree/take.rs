@@ -1,4 +1,5 @@
-//! A tree that leaves the workspace. Nothing is followed, and what is in a `.git` stays; whatever can't be told ends it.
+//! Sending a tree. Links are not followed, and the content of `.git` is left out; any entry that can't be sent is an
+//! error.
 
 use super::tell;
 use crate::deadline::Deadline;
@@ -15,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Tells what is below a directory.
+/// Sends the entries below a directory.
 pub(super) fn take(
     path: &WorkspacePath,
     workspace: &Directory,
@@ -37,7 +38,7 @@ pub(super) fn take(
         WalkError::Path(error) => refused(&error),
         WalkError::Interrupted(interrupted) => Refused::new(Refusal::Failed, interrupted.to_string()),
     })?;
-    // Half of a tree would be taken for one in which files were removed.
+    // A partial tree would look as if files had been removed.
     match (missed.too_much, missed.unreadable) {
         (true, _) => {
             Err(Refused::new(Refusal::TooLarge, "there are too many names in a directory, or too deep"))
@@ -63,7 +64,7 @@ fn one(top: &Directory, met: &Met<'_>, to: &mut impl Write) -> Result<(), Refuse
 fn file(top: &Directory, path: &[u8], to: &mut impl Write) -> Result<(), Refused> {
     let place = Path::new(OsStr::from_bytes(path));
     let mut file = match top.open_listed_file(place) {
-        // What has gone meanwhile is gone.
+        // An entry that was removed meanwhile is skipped.
         Err(error) if error.is_absent() => return Ok(()),
         opened => opened.map_err(|error: PathError| refused(&error))?,
     };
@@ -79,7 +80,7 @@ fn file(top: &Directory, path: &[u8], to: &mut impl Write) -> Result<(), Refused
     told().map_err(|error| super::failed(&format!("tell {}", place.display()), &error))
 }
 
-/// Whether it is in a repository's own directory; that one itself is told.
+/// Returns true if the path is inside a repository's own directory; that directory itself is reported.
 fn is_in_git(path: &[u8]) -> bool {
     let mut above = path.split(|byte| *byte == b'/').rev();
     above.next();

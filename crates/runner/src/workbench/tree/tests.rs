@@ -1,4 +1,4 @@
-//! What a tree is on the way, and what it is where it comes to.
+//! A tree in transit, and at its destination.
 
 use super::*;
 use belljar_contract::workbench::Bytes;

@@ -1,4 +1,4 @@
-//! The gateway's tools in an agent's hands, with the official Python SDK as the gateway.
+//! An agent that uses the gateway's tools, with the official Python SDK as the gateway.
 
 use super::house::{House, call, done, finish, job, report, small_job, text_of};
 use crate::scene::{JOB_ID, Ran, TASK_ID};
@@ -7,19 +7,19 @@ use belljar_testkit::models::{Answer, Request, Script};
 use belljar_testkit::skip::skip;
 use serde_json::{Value, json};
 
-/// Runs a job with this gateway within reach.
+/// Runs a job with access to this gateway.
 fn run_at(url: &str, house: &House, job: &Value) -> Ran {
     let output = house.command(job).env("MCP_GATEWAY_URL", url).output().unwrap();
     house.scene.ran(&output)
 }
 
-/// What the tools of a request are called.
+/// Returns the names of a request's tools.
 fn tools(request: &Request) -> Vec<String> {
     let tools = request.json()["tools"].as_array().unwrap().clone();
     tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What the last call has come to.
+/// Returns the outcome of the last call.
 fn last_outcome(request: &Request) -> String {
     let messages = request.json()["messages"].as_array().unwrap().clone();
     let mut outcomes = messages.iter().filter(|message| message["role"] == "tool");
@@ -72,7 +72,7 @@ fn tools_of_a_real_server_are_called_and_what_fails_goes_back_to_the_model() {
     for failed in &told[8..11] {
         assert!(failed.starts_with("failed"), "{failed}");
     }
-    // While criteria are checked only what changes nothing can be called.
+    // While criteria are checked, only read-only tools can be called.
     assert!(told[13].contains(r#""data": ["a"]"#), "{}", told[13]);
     assert!(
         told[14].starts_with("failed") && told[14].contains("while criteria are checked"),

@@ -43,7 +43,7 @@ impl House {
         self.scene.ran(&self.command(job).output().unwrap())
     }
 
-    /// What models were asked to think about.
+    /// Returns the requests that generate text.
     pub(crate) fn asked(&self) -> Vec<Request> {
         self.server.requests().into_iter().filter(|request| request.operation().generates()).collect()
     }
@@ -61,7 +61,7 @@ pub(crate) fn job(context: Value) -> Value {
     job
 }
 
-/// One that requires one thing.
+/// Returns a job with one requirement.
 pub(crate) fn small_job() -> Value {
     job(json!({ "requirements": ["there is a file"] }))
 }
@@ -78,7 +78,7 @@ pub(crate) fn finish() -> Answer {
     call("finish", json!({ "summary": "all is done" }))
 }
 
-/// That the first criterion is met, or what stands for it where the job has none.
+/// Report that the first criterion is met, or the requirement that replaces it in a job without criteria.
 pub(crate) fn report() -> Answer {
     let found = json!({ "criterion": 1, "met": true, "evidence": "I have looked at it" });
     call("report_criteria", json!({ "results": [found] }))

@@ -1,4 +1,4 @@
-//! Which model is asked: those of the job alone, the first that is there, the next when it fails.
+//! Choice of the model: only those of the job, the first that is available, the next when it fails.
 
 use super::house::{House, call, done, finish, job, report, small_job};
 use belljar_testkit::http::Asked;
@@ -13,7 +13,7 @@ fn allowing(models: &[&str]) -> Value {
     job
 }
 
-/// As the models that are asked answer: each has a queue of its own, and nobody else is known.
+/// Answers with `of`, which gets the model's name and the number of its request.
 fn each(of: impl Fn(&str, usize) -> Answer + Send + 'static) -> Script {
     let mut counts = std::collections::HashMap::new();
     Script::from_fn(move |request| {
@@ -136,7 +136,7 @@ fn without_models_or_without_an_aim_no_model_is_asked() {
     assert_eq!(house.server.request_count(), 0);
 }
 
-/// What would be refused by providers that are strict about it.
+/// Returns true if a strict provider would refuse the request.
 fn refused(request: &Value) -> bool {
     let messages = request["messages"].as_array().unwrap();
     let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
@@ -243,7 +243,7 @@ fn tokens_that_a_model_does_not_tell_are_unknown_and_not_none() {
     assert_eq!(house_tokens(vec![silent, done(1), finish(), report()]), [Value::Null, Value::Null]);
 }
 
-/// What a job's result has of the tokens of these answers.
+/// Returns the token counts in the result of a job with these answers.
 fn house_tokens(answers: Vec<Answer>) -> [Value; 2] {
     let ran = House::with(answers).run(&small_job());
     assert_eq!(ran.outcome(), "success", "{}", ran.result);

@@ -1,4 +1,4 @@
-//! A bug in a small project, found and mended: the whole way, and again after the runner was killed half way.
+//! A bug in a small project is found and fixed, from start to end, and again after the runner was killed midway.
 
 use super::house::{House, call, done, finish, job};
 use belljar_testkit::models::{Answer, Script};
@@ -26,7 +26,7 @@ fn task() -> Value {
     job
 }
 
-/// As a model would go about it; its first command fails.
+/// A model's typical course of work; its first command fails.
 fn way() -> Vec<Answer> {
     let report = json!({ "results": [
         { "criterion": 2, "met": true, "evidence": "test_mean.py has the line assertEqual(mean([1, 2, 3]), 2), as before" },
@@ -75,7 +75,7 @@ fn an_agent_mends_what_is_broken_and_shows_that_it_is() {
     assert_eq!(ran.result["artifacts"][0]["path"], "/workspace/mean.py");
     let mended = std::fs::read_to_string(house.scene.inside("mean.py")).unwrap();
     assert!(mended.contains("/ len(values)\n"), "{mended}");
-    // What fails is told with its output.
+    // A failure is reported with its output.
     let asked = house.asked();
     let last = &asked[3].json()["messages"];
     assert!(last.to_string().contains("AssertionError"), "{last}");

@@ -1,4 +1,4 @@
-//! More time, which an agent asks its host for once.
+//! An agent requests an extension from its host once.
 
 use super::house::{House, call, done, finish, report, small_job, text_of};
 use belljar_testkit::models::{Answer, Script};
@@ -9,10 +9,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The reports that a host has heard.
+/// Reports that the host has received.
 type Heard = Arc<Mutex<Vec<Value>>>;
 
-/// A host that lets the job go on for two seconds, and however late it is for a moment more; with what it answers who asks for time.
+/// A host that gives the job two seconds, and at any later time a moment more; with its answer to requests for an
+/// extension.
 fn host(socket: &Path, granted: bool) -> Heard {
     let listener = UnixListener::bind(socket).unwrap();
     let heard = Heard::default();
@@ -55,7 +56,7 @@ fn next(stream: &mut UnixStream) -> Option<Value> {
     }
 }
 
-/// How the job ends, what the model was told, and how often time was asked for.
+/// Returns how the job ends, the texts that the model got, and the requests for time.
 fn slow_job(granted: bool) -> (crate::scene::Ran, Vec<String>, Vec<Value>) {
     let mut answers = vec![
         call("list_tree", json!({})).after(Duration::from_millis(1_700)),

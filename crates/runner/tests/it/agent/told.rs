@@ -1,4 +1,4 @@
-//! What models are told: all of the context, in every request, in one order, and within their window.
+//! Requests to models: all of the context, in every request, in one order, and within their window.
 
 use super::house::{House, MODEL, call, done, finish, job, report, small_job, text_of};
 use crate::scene::Scene;
@@ -64,7 +64,7 @@ fn every_request_carries_every_part_in_one_order() {
     }
 }
 
-/// The files that the context is in where the job has none.
+/// Writes the files with the context for a job without one.
 fn furnish(scene: &Scene) {
     let folder = scene.beside("context");
     std::fs::create_dir_all(folder.join("skills")).unwrap();

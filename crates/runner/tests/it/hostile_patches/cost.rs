@@ -1,7 +1,7 @@
-//! What hostile diffs cost in a release build: at most 2 seconds and 64 MiB more than the input.
+//! Cost of hostile diffs in a release build: at most 2 seconds and 64 MiB more than the input.
 //!
-//! Each diff is planned in a process of its own, which this binary starts from itself, so that the peak of
-//! its memory is the diff's.
+//! Each diff is planned in a process of its own, which this binary starts from itself, so that the peak of its memory
+//! is the diff's.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,7 +12,7 @@ use belljar_runner::patch::plan::{Entry, Kind};
 use belljar_runner::patch::{FileMode, RelativeName, Tree, parse, plan};
 
 const MOST_EXTRA_KIB: u64 = 64 << 10;
-/// Generous, for a machine that is busy: without limits these inputs take hours.
+/// Generous limit for a busy machine: without limits in the code these inputs take hours.
 const MOST_TIME: Duration = Duration::from_secs(30);
 
 const MIB: usize = 1 << 20;
@@ -192,7 +192,7 @@ fn hostile_diffs_cost_little() {
 fn one_hostile_diff(name: &str) {
     let (_, input) = INPUTS.iter().find(|(known, _)| *known == name).unwrap();
     let (diff, file) = input();
-    // The tree's own copies of the file are its business, and are bounded by it.
+    // The tree's own copies of the file are not counted; the file's size bounds them.
     let file_kib = file.len() as u64 / 1024;
     let mut tree = OneFile(file);
     std::fs::write("/proc/self/clear_refs", "5").unwrap();

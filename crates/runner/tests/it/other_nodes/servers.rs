@@ -1,4 +1,4 @@
-//! What stands before a server: TLS with an authority of its own, and proxies.
+//! Front ends of a server: TLS with its own certificate authority, and proxies.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
@@ -8,15 +8,15 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// TLS before a server of plain HTTP.
+/// TLS in front of a server of plain HTTP.
 pub(super) struct Front {
     pub(super) address: SocketAddr,
-    /// The certificate of its authority.
+    /// Certificate of its certificate authority.
     pub(super) authority: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-/// Serves TLS for that name, and passes what comes to a server, one connection after the other.
+/// Serves TLS for that name, and forwards to a server, one connection after the other.
 pub(super) fn tls_front(server: SocketAddr, name: &str) -> Front {
     let mut of_authority = CertificateParams::new(Vec::<String>::new()).unwrap();
     of_authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -50,7 +50,7 @@ pub(super) fn tls_front(server: SocketAddr, name: &str) -> Front {
     Front { address, authority: path, _folder: folder }
 }
 
-/// A proxy that takes requests for a host in absolute form and passes them to a server; others it refuses.
+/// A proxy that forwards requests for one host in absolute form to a server, and refuses others.
 pub(super) fn plain_proxy(server: SocketAddr, host: &'static str) -> SocketAddr {
     listen(move |mut client| {
         let mut upstream = TcpStream::connect(server).unwrap();
@@ -68,7 +68,7 @@ pub(super) fn plain_proxy(server: SocketAddr, host: &'static str) -> SocketAddr 
     })
 }
 
-/// A proxy that connects to one target, which a server stands for.
+/// A proxy that accepts `CONNECT` to one target, which a server stands for.
 pub(super) fn connecting_proxy(server: SocketAddr, target: &'static str) -> SocketAddr {
     listen(move |mut client| {
         let request = String::from_utf8(message(&mut client).unwrap_or_default()).unwrap();

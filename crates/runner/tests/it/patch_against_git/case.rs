@@ -1,4 +1,4 @@
-//! One random case: a tree, and a diff that may or may not fit it.
+//! A random case: a tree, and a diff that may or may not fit it.
 
 use std::fmt;
 
@@ -90,7 +90,7 @@ impl Case {
         Self { before, diff }
     }
 
-    /// One file of repeating lines, with hunks in several places that may have to be looked for.
+    /// Returns a file of repeating lines, with hunks in several places that may have to be searched for.
     fn of_many_hunks(random: &mut Random) -> Self {
         let old = content::long_text(random);
         let mut new = old.clone();
@@ -119,7 +119,7 @@ impl Case {
         Self { before, diff }
     }
 
-    /// What shrinking brings down.
+    /// Returns the size that shrinking reduces.
     pub(super) fn size(&self) -> usize {
         let files = self.before.files.values().map(|file| 1 + file.bytes.len()).sum::<usize>();
         files + self.before.directories.len() + self.diff.len()

@@ -4,7 +4,7 @@ use super::content::split_lines;
 use super::world::File;
 use belljar_testkit::random::Random;
 
-/// What one file section says.
+/// Content of a file section.
 #[derive(Debug, Clone)]
 pub(super) struct Section {
     pub(super) old: Option<(String, File)>,
@@ -13,13 +13,13 @@ pub(super) struct Section {
     pub(super) is_copy: bool,
 }
 
-/// How a diff is written.
+/// Style of a diff.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
     is_git: bool,
     context: usize,
     prefixes: (&'static str, &'static str),
-    /// What follows names in plain diffs.
+    /// Text after names in plain diffs.
     stamp: &'static str,
     says_absence_by_epoch: bool,
     quoting: Quoting,
@@ -175,7 +175,7 @@ impl Style {
     }
 }
 
-/// One line of a comparison: ` `, `-` or `+`, and the text.
+/// A line of a comparison: ` `, `-` or `+`, and the text.
 type Step = (u8, Vec<u8>);
 
 /// Hunks that turn `before` into `after`.

@@ -1,10 +1,10 @@
-//! Damages a diff.
+//! Random mutations of a diff.
 
 use super::case::NAMES;
 use super::content::{join_lines, split_lines};
 use belljar_testkit::random::Random;
 
-/// Lines that mean something somewhere.
+/// Lines with a meaning in some position of a diff.
 const SPLICES: [&str; 42] = [
     "diff --git a/x b/x\n",
     "diff --git a/x b/y\n",
@@ -106,7 +106,7 @@ fn swap_neighbours(random: &mut Random, lines: &mut [Vec<u8>]) {
     }
 }
 
-/// Replaces what a hunk's line says, keeping its side.
+/// Replaces the text of a hunk's line, keeping its side.
 fn change_content(random: &mut Random, lines: &mut [Vec<u8>]) {
     let at = random.below(lines.len());
     let line = &mut lines[at];

@@ -13,7 +13,7 @@ pub(super) struct Git {
     home: tempfile::TempDir,
 }
 
-/// What git made of a patch.
+/// Result of git for a patch.
 pub(super) struct Applied {
     pub(super) is_accepted: bool,
     pub(super) message: String,
@@ -103,7 +103,7 @@ fn read_directory(directory: &Path, prefix: &str, world: &mut World) {
             let executable = entry.metadata().unwrap().permissions().mode() & 0o100 != 0;
             world.files.insert(name, File { executable, bytes: fs::read(entry.path()).unwrap() });
         } else {
-            // Shows up as a difference, as it should: we never make such a thing.
+            // This shows up as a difference, as it should: our plans never make a link.
             world.directories.insert(format!("{name} (a link)"));
         }
     }

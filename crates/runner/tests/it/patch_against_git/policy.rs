@@ -1,4 +1,4 @@
-//! Whether a diff holds something that we may refuse though git accepts it.
+//! Checks if a diff holds something that we may refuse though git accepts it.
 //!
 //! Deliberately crude: it looks at the text of lines, and knows nothing of sections, hunks or stripping.
 
@@ -100,7 +100,7 @@ fn unsafe_name(text: &[u8]) -> Option<&'static str> {
     None
 }
 
-/// Whether some word of the text is this path, perhaps below a directory to strip.
+/// Returns true if a word of the text is this path, perhaps below a directory to strip.
 fn names(text: &[u8], path: &str) -> bool {
     let text = String::from_utf8_lossy(text).replace("\\\\", "\\").replace("\\\"", "\"");
     let is_path =

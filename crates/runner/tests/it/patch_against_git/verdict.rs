@@ -1,4 +1,4 @@
-//! Compares our plan with what git does.
+//! Comparison of our plan with git's result.
 
 use belljar_runner::patch::{ParseError, PlanError, parse, plan};
 

@@ -28,7 +28,7 @@ impl World {
             || self.files.keys().any(is_prefix)
     }
 
-    /// Every directory, whether it holds anything or not.
+    /// Returns every directory, empty ones included.
     pub(super) fn all_directories(&self) -> BTreeSet<String> {
         let above = |name: &String| -> Vec<String> {
             name.match_indices('/').map(|(end, _)| name[..end].to_owned()).collect()
@@ -37,7 +37,7 @@ impl World {
         holding.chain(self.directories.iter().cloned()).collect()
     }
 
-    /// Whether a file could be put at `path`.
+    /// Returns true if a file could be put at `path`.
     pub(super) fn has_room_for(&self, path: &str) -> bool {
         let has_file_above = path.match_indices('/').any(|(end, _)| self.files.contains_key(&path[..end]));
         !self.files.contains_key(path) && !self.is_directory(path) && !has_file_above

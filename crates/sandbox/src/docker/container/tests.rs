@@ -1,4 +1,4 @@
-//! The request, word for word: whatever changes in it changes what a container may do.
+//! Snapshot tests of the request: any change in it changes what a container may do.
 
 use super::*;
 use crate::config::DockerConfig;

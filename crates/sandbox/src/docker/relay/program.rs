@@ -18,30 +18,30 @@ pub(super) struct Program {
     id: u32,
     execution: Execution,
     input: Option<Input>,
-    /// What a terminal prints is the first.
+    /// Outputs; that of a terminal is the first.
     outputs: [Option<Source>; 2],
     terminal: Option<OwnedFd>,
     life: Life,
     is_killed: bool,
 }
 
-/// Where its input goes.
+/// Destination of its input.
 struct Input {
     descriptor: OwnedFd,
     queue: VecDeque<u8>,
     is_last: bool,
 }
 
-/// Where its output comes from.
+/// Source of its output.
 struct Source {
     descriptor: OwnedFd,
-    /// As many bytes the host has room for.
+    /// Number of bytes that the host has room for.
     room: usize,
 }
 
 enum Life {
     Runs,
-    /// It has ended; so much of what it wrote before has yet to be sent.
+    /// The program has ended; some of its earlier output has yet to be sent.
     Drains {
         ending: Ending,
         left: [u64; 2],
@@ -109,7 +109,7 @@ impl Program {
         self.id
     }
 
-    /// Whether nothing more will come of it.
+    /// Returns true if the program is over and has no output left.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.life, Life::Told) && self.outputs.iter().all(Option::is_none)
     }
@@ -122,14 +122,14 @@ impl Program {
             ));
         }
         if let Some(input) = &self.input {
-            // A pipe that nobody reads any more is told without being asked; a terminal would never stop to tell.
+            // The end of a pipe's reader is reported without being asked for; a terminal would report it again and again.
             let waits = if input.queue.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             if self.terminal.is_none() || !waits.is_empty() {
                 watched.push((Ready::Input(self.id), PollFd::new(&input.descriptor, waits)));
             }
         }
         for (output, source) in [Output::First, Output::Errors].into_iter().zip(&self.outputs) {
-            // Without room nothing can be done about what is there, and so it is not asked for.
+            // Without room the data could not be read, and so it is not polled for.
             if let Some(source) = source.as_ref().filter(|source| source.room > 0) {
                 watched
                     .push((Ready::Output(self.id, output), PollFd::new(&source.descriptor, PollFlags::IN)));
@@ -137,7 +137,7 @@ impl Program {
         }
     }
 
-    /// It has ended: says so as soon as all that it wrote is on its way.
+    /// Notices the program's end, and reports it as soon as all its output is on its way.
     pub(super) fn collect(&mut self) -> Result<(), Over> {
         let Ok(Some(ending)) = self.execution.wait_until(Some(Instant::now())) else { return Ok(()) };
         let waiting = |source: &Option<Source>| {
@@ -195,7 +195,7 @@ impl Program {
             send(&FromInside::InputShut(self.id), &[])?;
         }
         if is_done && self.terminal.is_some() {
-            // Whoever typed is gone: hung up.
+            // The user of the terminal is gone: hung up.
             self.end_output(Output::First)?;
         }
         if is_shut || is_done {
@@ -219,7 +219,7 @@ impl Program {
                 send(&FromInside::Output(self.id, output), &bytes)?;
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
-            // A terminal that nobody has open any more.
+            // A terminal that no process has open any more.
             Err(_) => self.end_output(output)?,
         }
         self.tell_end()
@@ -242,7 +242,7 @@ impl Program {
         Ok(())
     }
 
-    /// Nobody listens any more: whoever writes there is told so by the kernel.
+    /// Closes an output that has no reader any more: the kernel reports that to a process that writes there.
     pub(super) fn shut(&mut self, output: Output) -> Result<(), Over> {
         self.end_output(output)?;
         self.tell_end()

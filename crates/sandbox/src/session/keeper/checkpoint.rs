@@ -1,7 +1,7 @@
-//! What a session changed in its copy: undone, and held still for a fork. [`super::review`] shows and commits it.
+//! Undo of a session's changes in its copy, and the pause for a fork. [`super::review`] shows and commits them.
 //!
-//! Meanwhile everything in the sandbox stands still and no program is started in it. That makes what is read and written
-//! one state of affairs; it is no wall: whatever runs there may have found a way to go on.
+//! During this time everything in the sandbox is paused and no program is started in it. That makes what is read and
+//! written one consistent state. It is no wall: a hostile program may have found a way to go on.
 
 use super::super::fork;
 use super::super::protocol::{Answer, Ask, Asking, Refusal, document, receive, send};
@@ -54,19 +54,19 @@ pub(super) enum CheckpointError {
     Left { paths: Vec<PathBuf> },
 }
 
-/// As long as a fork may take to copy what it begins with.
+/// Maximum time for a fork to copy its initial state.
 const LONGEST_HOLD: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
 
-/// So many paths are named in a message.
+/// Maximum number of paths named in a message.
 const MOST_NAMED: usize = 20;
 
-/// Everything in all sandboxes stands still as long as it lives.
+/// Pause of everything in all sandboxes, for as long as it lives.
 pub(super) struct Still<'a>(Vec<&'a dyn Sandbox>);
 
 // === impl Keeper ===
 
 impl Keeper {
-    /// Tells a caller what came of it.
+    /// Sends the result to a caller.
     pub(super) fn tell<T: Serialize>(
         &self,
         caller: &OwnedFd,
@@ -74,7 +74,7 @@ impl Keeper {
     ) {
         let _running = Running::begin(&self.activity);
         let told = work().and_then(|told| document(&told).map_err(CheckpointError::Note));
-        // Whoever has hung up wants to hear nothing.
+        // A client that has hung up needs no answer.
         let _ = match told {
             Ok(document) => send(caller.as_fd(), &Answer::Document, &[document]),
             Err(error) => send(caller.as_fd(), &answer_of(error), &[]),
@@ -106,7 +106,7 @@ impl Keeper {
         let left = read(&measure, layers)?;
         let left: BTreeSet<PathBuf> =
             undo::chosen(&left, &paths).into_iter().map(|(path, _)| path.to_owned()).collect();
-        // Before anything counts as copied anew: what somebody has put back meanwhile is still theirs.
+        // Before anything counts as copied anew: a file that another program has put back meanwhile is still its work.
         measure.renew(layers, chosen.iter().map(|(path, _)| *path).filter(|path| !left.contains(*path)))?;
         self.renew_record(&measure);
         match left.is_empty() {
@@ -144,7 +144,7 @@ impl Keeper {
         let reach = |errno: rustix::io::Errno| BackendError::Reach(errno.into());
         send(caller.as_fd(), &Answer::Held, &descriptors).map_err(reach)?;
         let mut called = [PollFd::new(caller, PollFlags::IN)];
-        // Whoever takes too long hears that nothing stands still for it any more, and so has no fork.
+        // A client that takes too long is told that the pause is over, and so has no fork.
         if matches!(poll(&mut called, Some(&LONGEST_HOLD)), Ok(1..))
             && let Ok(Some((Ask::Release, _))) = receive::<Ask>(caller)
         {
@@ -153,7 +153,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// All sandboxes that stand, with none on its way out; a session that is over has none.
+    /// Returns all live sandboxes, with none about to be destroyed; a session that is over has none.
     pub(super) fn standing(&self) -> Result<Standing<'_>, BackendError> {
         match self.sandboxes.are_over() {
             true => Err(BackendError::Gone),
@@ -209,7 +209,7 @@ impl From<ApplyError> for CheckpointError {
     }
 }
 
-/// As many findings as a message has room for, however their paths are escaped.
+/// Returns as many findings as a message has room for, however their paths are escaped.
 pub(super) fn named(findings: &[Finding]) -> Vec<Asking> {
     const ROOM: usize = 96 << 10;
     let mut left = ROOM;
@@ -234,7 +234,7 @@ pub(super) fn answer_of(error: CheckpointError) -> Answer {
     }
 }
 
-/// Some of the paths as text, and how many there are besides.
+/// Returns some of the paths as text, and the number of the further ones.
 pub(super) fn named_paths<'p>(paths: impl ExactSizeIterator<Item = &'p Path>) -> (Vec<String>, usize) {
     let further = paths.len().saturating_sub(MOST_NAMED);
     (paths.take(MOST_NAMED).map(|path| path.display().to_string()).collect(), further)

@@ -1,4 +1,4 @@
-//! Commands in a session: each started in one of its sandboxes, and watched until it is over or nobody wants it any more.
+//! Commands in a session: each is started in one of its sandboxes, and watched until it is over or its client has hung up.
 
 use super::super::protocol::{Answer, Ask, Outcome, receive, send};
 use super::sandboxes::Place;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Counts as running as long as it lives.
+/// A command that counts as running while this lives.
 pub(super) struct Running<'a> {
     activity: &'a Mutex<Activity>,
     command: Option<String>,
@@ -89,7 +89,7 @@ impl Keeper {
     }
 }
 
-/// The same streams once more.
+/// Duplicates the streams.
 fn copied(stdio: &Stdio) -> Result<Stdio, Errno> {
     let copy = |stream: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(stream, 3);
     Ok(match stdio {

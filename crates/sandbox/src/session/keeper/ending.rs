@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-/// Writes down what it takes to keep the changes of a session that works on a copy, whatever ends it.
+/// Writes the record that is needed to keep the changes of a session that works on a copy, whatever ends it.
 pub(super) fn record(
     (state, id): (&State, &RunId),
     session: &Session,
@@ -49,7 +49,7 @@ fn path_of(directory: &Directory) -> io::Result<PathBuf> {
 // === impl Keeper ===
 
 impl Keeper {
-    /// Ends the session for a caller, who is told when it is over.
+    /// Ends the session for a caller, which gets the answer when it is over.
     pub(super) fn end_for(&self, caller: &OwnedFd, uncommitted: Uncommitted) {
         if uncommitted == Uncommitted::Refused
             && let Err(error) = self.refuse_uncommitted()
@@ -66,7 +66,7 @@ impl Keeper {
         self.is_ended.store(true, Ordering::Release);
     }
 
-    /// Ends it, and returns whether it leaves changes. What is changed after a caller was told that there is nothing to
+    /// Ends it, and returns whether it leaves changes. A change made after a caller was told that there is nothing to
     /// commit is kept, too.
     pub(super) fn end(&self) -> bool {
         self.sandboxes.end();
@@ -80,7 +80,8 @@ impl Keeper {
         }
     }
 
-    /// Fails if there is something to commit. A session that has ended by itself can't tell, and loses nothing by being ended.
+    /// Fails if there is something to commit. For a session that has ended by itself this can't be determined, and ending
+    /// it loses nothing.
     fn refuse_uncommitted(&self) -> Result<(), CheckpointError> {
         let measure = lock(&self.measure);
         let standing = match self.standing() {

@@ -1,5 +1,5 @@
-//! What a session works on, as its keeper reaches it: what its only sandbox has, or a copy of the keeper's own on which all its
-//! sandboxes work. What was changed in either is told, committed and undone in the same way.
+//! Workspace of a session, as its keeper accesses it: that of its only sandbox, or a copy of the keeper's own on which all
+//! its sandboxes work. Changes in either are reported, committed and undone in the same way.
 
 use super::sandboxes::Standing;
 use crate::backend::BackendError;
@@ -20,21 +20,21 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a session works on.
+/// Workspace of a session.
 #[derive(Debug)]
 pub(in crate::session) struct Ground {
-    /// As it was asked for.
+    /// Choice of the caller.
     pub(in crate::session) choice: WorkspaceChoice,
     /// The keeper's own, if it is one.
     own: Option<Own>,
 }
 
-/// What a commit is measured against.
+/// State that a commit is measured against.
 #[derive(Debug)]
 pub(in crate::session) struct Measure {
-    /// When the copy was made, and what commits have left in its source since.
+    /// Time at which the copy was made, and the state that commits have left in its source since.
     pub(in crate::session) baseline: Baseline,
-    /// What the copy was, if it shares nothing with its source.
+    /// Imprint of the copy, if it shares nothing with its source.
     pub(in crate::session) imprint: Option<Imprint>,
 }
 
@@ -51,13 +51,13 @@ type Failure = Box<dyn Error + Send + Sync>;
 // === impl Ground ===
 
 impl Ground {
-    /// What the only sandbox of a session has.
+    /// Makes the ground of a session whose only sandbox has the workspace.
     pub(in crate::session) fn of_sandbox(choice: WorkspaceChoice) -> Self {
         Self { choice, own: None }
     }
 
-    /// A workspace of the keeper's own, and what the sandboxes that work on it are asked for. A directory that is changed in place
-    /// stays where it is.
+    /// Makes a workspace of the keeper's own, and the choice that sandboxes are made with. A directory that is changed in
+    /// place stays where it is.
     pub(super) fn make(
         choice: WorkspaceChoice,
         (folder, owner): (RunFolder, Identity),
@@ -95,12 +95,12 @@ impl Ground {
         Ok((Own { held, grown, folder }, Measure { baseline, imprint }))
     }
 
-    /// How much it has grown by what was done there.
+    /// Returns the growth of the workspace by what was written there.
     pub(super) fn grown(&self) -> Option<Arc<Grown>> {
         self.own.as_ref().map(|own| Arc::clone(&own.grown))
     }
 
-    /// What sandboxes are asked to work on, or to look at alone.
+    /// Returns the workspace that sandboxes are asked to work on, or only to look at.
     pub(super) fn for_sandboxes(&self, is_seen: bool) -> Result<WorkspaceChoice, BackendError> {
         let path = match (&self.own, &self.choice) {
             (_, WorkspaceChoice::Direct(path)) => path.clone(),
@@ -155,12 +155,12 @@ fn shown(path: &HostPath) -> String {
 // === impl Measure ===
 
 impl Measure {
-    /// That of a copy that lies on its source.
+    /// Makes the measure of a copy that is an overlay on its source.
     pub(in crate::session) fn of_layer(baseline: Baseline) -> Self {
         Self { baseline, imprint: None }
     }
 
-    /// What was changed, while somebody works on.
+    /// Reads the changes while work in the sandbox goes on.
     pub(super) fn read(&self, layers: &Layers, opened: &mut Opened<'_>) -> Result<ChangeSet, ChangesError> {
         match &self.imprint {
             Some(imprint) => ChangeSet::read_live_copy(&layers.source, &layers.upper, imprint, opened),
@@ -168,7 +168,7 @@ impl Measure {
         }
     }
 
-    /// Takes what is the same in both now as unchanged, whatever becomes of the source.
+    /// Records everything that is equal in both now as unchanged, whatever becomes of the source.
     pub(super) fn renew<'p>(
         &mut self,
         layers: &Layers,

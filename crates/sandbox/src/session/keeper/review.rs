@@ -3,7 +3,7 @@
 //! ```text
 //! diff                 keeper: pause ─► freeze ─► resume ─► show, digest
 //! commit --reviewed D  keeper: pause ─► freeze ─► digest is D? ─► write what was frozen ─► resume
-//! commit (a person)    keeper: pause ─► freeze ─► resume ─► show, digest ─► the person says yes ─► write what was frozen
+//! commit (a person)    keeper: pause ─► freeze ─► resume ─► show, digest ─► the person approves ─► write what was frozen
 //! ```
 //! Everything in the sandbox stands still while its changes are frozen. That makes the frozen state one state of affairs; it is no
 //! wall, as a program may have found a way to go on. What is shown, hashed and written is the frozen copy alone, in a folder that no
@@ -40,7 +40,7 @@ const REVIEWS: &str = "reviews";
 struct FrozenReview {
     folder: ReviewFolder,
     frozen: Frozen,
-    /// How many commits there had been.
+    /// Number of commits at that time.
     commits: u64,
 }
 
@@ -53,7 +53,7 @@ struct ReviewFolder {
 // === impl Keeper ===
 
 impl Keeper {
-    /// What the session changed, as one frozen state, with its digest.
+    /// Returns the changes of the session, as one frozen state, with its digest.
     pub(super) fn changes(&self) -> Result<Review, CheckpointError> {
         let measure = lock(&self.measure);
         let (standing, ground) = (self.standing()?, self.ground());
@@ -89,7 +89,7 @@ impl Keeper {
         self.write(review, trust, (&mut *measure, &standing, &*ground))
     }
 
-    /// Serves a person who reviews: tells what was changed, and writes that very state if the answer is yes.
+    /// Serves a person who reviews: shows the changes, and writes that very state after the approval.
     pub(super) fn review(&self, caller: &OwnedFd) {
         let _running = Running::begin(&self.activity);
         let begun = self.begin_review();
@@ -105,7 +105,7 @@ impl Keeper {
                 return;
             }
         };
-        // A caller that hangs up has not said yes.
+        // A caller that hangs up has not approved.
         let Ok(Some((Ask::Write { trusted }, _))) = receive::<Ask>(caller) else { return };
         self.tell(caller, || {
             let mut measure = lock(&self.measure);
@@ -149,7 +149,7 @@ impl Keeper {
         let frozen = &review.frozen;
         let set = frozen.set();
         let mut changes = diff::listed(set.iter());
-        // By what there is before this commit itself changes the source.
+        // Compared with the source before this commit itself changes it.
         Drift::find(&layers.source, &measure.baseline)?.add_to(&mut changes);
         let committed = Committed { changes, digest: frozen.digest().to_string() };
         if set.is_empty() {

@@ -24,40 +24,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-/// What one of a session's sandboxes shall be.
+/// Request for one of a session's sandboxes.
 #[derive(Debug)]
 pub struct Compartment {
-    /// What makes it.
+    /// Backend that makes it.
     pub backend: Chosen,
-    /// It. Of several, all work on what the session works on.
+    /// Request for the sandbox. If there are several, all work on the session's workspace.
     pub wanted: Wanted,
-    /// Whether what the session works on can only be looked at in it.
+    /// True if the session's workspace is read-only in it.
     pub is_seen: bool,
-    /// How long it is kept between commands. That of a session which has no more is kept as long as that lives.
+    /// Time that it is kept between commands. The only sandbox of a session is kept as long as the session lives.
     pub lifecycle: LifecycleConfig,
 }
 
-/// All of them.
+/// All sandboxes of a session.
 pub(super) struct Sandboxes {
     makers: Option<Makers>,
     slots: Vec<Slot>,
-    /// Held by whoever destroys one, with others, from before it is no longer among those that stand.
+    /// Held for reading by a thread that destroys a sandbox, along with others, from before the sandbox leaves the list.
     ending: RwLock<()>,
     is_over: AtomicBool,
 }
 
-/// What it takes to make more.
+/// State that is needed to make more sandboxes.
 pub(super) struct Makers {
     pub(super) site: Site,
     pub(super) launcher: Arc<Launcher>,
     pub(super) serve: Serve,
-    /// How much of what they work on was written since.
+    /// Growth of their workspace since then.
     pub(super) grown: Option<Arc<Grown>>,
-    /// Whose they are.
+    /// Session that they belong to.
     pub(super) session: Session,
 }
 
-/// A compartment, and what there is of it.
+/// A compartment, and its live sandboxes.
 struct Slot {
     compartment: Option<Compartment>,
     backend: OnceLock<Box<dyn Backend>>,
@@ -70,44 +70,45 @@ pub(super) struct Made {
     pub(super) sandbox: Box<dyn Sandbox>,
     _served: Option<Box<dyn Send + Sync>>,
     in_use: Mutex<InUse>,
-    /// Whether it is for one command, and goes with it.
+    /// True if it is for one command, and is destroyed with it.
     is_for_one: bool,
 }
 
-/// How much it is used.
+/// Usage of a sandbox.
 #[derive(Debug, Clone, Copy)]
 struct InUse {
     commands: u64,
     since: Instant,
 }
 
-/// One of them for a command, from before that begins until it is over. One that is for this command alone goes with it.
+/// A sandbox reserved for a command, from before that begins until it is over. A sandbox made for this command alone is
+/// destroyed with it.
 pub(super) struct Place<'s> {
     sandboxes: &'s Sandboxes,
     slot: usize,
     id: RunId,
 }
 
-/// All that stand, held as they are: nobody destroys one meanwhile.
+/// All live sandboxes, held: none is destroyed meanwhile.
 pub(super) struct Standing<'s> {
     made: Vec<RwLockReadGuard<'s, Vec<Made>>>,
-    /// Whether one that has ended is no longer of any account.
+    /// True if sandboxes that have ended don't count any more.
     are_made_again: bool,
-    /// Nor is one on its way out.
+    /// Held so that none is about to be destroyed.
     _settled: Option<RwLockWriteGuard<'s, ()>>,
 }
 
 // === impl Sandboxes ===
 
 impl Sandboxes {
-    /// The one of a session that goes with it.
+    /// Makes the set with the sandbox of a session that ends with it.
     pub(super) fn made(sandbox: Box<dyn Sandbox>, served: Option<Box<dyn Send + Sync>>) -> Self {
         let made = RwLock::new(vec![Made::new(sandbox, served, false)]);
         let slot = Slot { compartment: None, backend: OnceLock::new(), made };
         Self { makers: None, slots: vec![slot], ending: RwLock::default(), is_over: AtomicBool::new(false) }
     }
 
-    /// Those that are made when something is first run in them, and again when they have ended.
+    /// Makes the set of sandboxes that are made when something is first run in them, and again when they have ended.
     pub(super) fn to_make(makers: Makers, compartments: Vec<Compartment>) -> Self {
         let slot = |compartment| Slot {
             compartment: Some(compartment),
@@ -118,25 +119,25 @@ impl Sandboxes {
         Self { makers: Some(makers), slots, ending: RwLock::default(), is_over: AtomicBool::new(false) }
     }
 
-    /// Whether one that has ended is made again.
+    /// Returns true if a sandbox that has ended is made again.
     fn are_made_again(&self) -> bool {
         self.makers.is_some()
     }
 
-    /// Those that can be asked at once: one that is being made is none yet, and nobody waits for it.
+    /// Returns the sandboxes that can be asked at once, without waiting. One that is still being made is left out.
     pub(super) fn at_hand(&self) -> Standing<'_> {
         let made = self.slots.iter().filter_map(|slot| slot.made.try_read().ok()).collect();
         Standing { made, are_made_again: self.are_made_again(), _settled: None }
     }
 
-    /// All that stand, once none is on its way out, in which something may still run.
+    /// Returns all live sandboxes in which something may still run, with none about to be destroyed.
     pub(super) fn settled(&self) -> Standing<'_> {
         let settled = Some(write(&self.ending));
         let made = self.slots.iter().map(|slot| read(&slot.made)).collect();
         Standing { made, are_made_again: self.are_made_again(), _settled: settled }
     }
 
-    /// Whether the one of a session that goes with it has ended by itself.
+    /// Returns true if a sandbox whose session ends with it has ended by itself.
     pub(super) fn have_ended(&self) -> bool {
         let has_ended = |slot: &Slot| {
             slot.made.try_read().is_ok_and(|made| made.iter().any(|made| made.sandbox.has_ended()))
@@ -144,12 +145,12 @@ impl Sandboxes {
         !self.are_made_again() && self.slots.iter().any(has_ended)
     }
 
-    /// Whether there will be none any more.
+    /// Returns true if no further sandboxes will be made.
     pub(super) fn are_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// One to run something in, made if there is none.
+    /// Returns a sandbox to run something in; makes it if there is none.
     pub(super) fn place(&self, slot: usize) -> Result<Place<'_>, BackendError> {
         let found = self.slots.get(slot).ok_or(BackendError::Gone)?;
         let place = |made: &Made| {
@@ -173,7 +174,7 @@ impl Sandboxes {
     }
 
     fn keep<'m>(&self, made: &'m mut Vec<Made>, new: Made) -> Result<&'m Made, BackendError> {
-        // Whoever ends the session says so before it looks what is there.
+        // The thread that ends the session sets this before it looks at the sandboxes.
         if self.are_over() {
             return Err(BackendError::Gone);
         }
@@ -195,7 +196,7 @@ impl Sandboxes {
             }
         };
         let mut wanted = compartment.wanted.clone();
-        // Each counts from when it is made. Together they have no more than one.
+        // The growth of each counts from its start. Together they may not exceed the quota of one.
         if let (Some(most), Some(grown)) = (wanted.limits.disk_bytes, &makers.grown) {
             let left = most.saturating_sub(grown.bytes());
             if left == 0 {
@@ -210,8 +211,8 @@ impl Sandboxes {
         Ok(Made::new(sandbox, served, is_for_one))
     }
 
-    /// Whether there are some that nobody has used for as long as they are kept. Somebody who uses them holds the lock, and need
-    /// not be waited for.
+    /// Returns true if some sandboxes were unused for as long as they are kept. A thread that uses them holds the lock, and
+    /// need not be waited for.
     pub(super) fn have_idle(&self) -> bool {
         let has_idle = |slot: &Slot| {
             slot.made.try_read().is_ok_and(|made| made.iter().any(|made| made.is_idle(slot.kept_for())))
@@ -270,7 +271,7 @@ impl fmt::Debug for Sandboxes {
 // === impl Slot ===
 
 impl Slot {
-    /// For so long without use; for ever, if this is nothing.
+    /// Time without use after which it is destroyed; `None` if it is kept for ever.
     fn kept_for(&self) -> Option<Duration> {
         self.compartment.as_ref()?.lifecycle.max_idle
     }
@@ -293,7 +294,7 @@ impl Made {
         self.sandbox.id().clone()
     }
 
-    /// What it uses; nothing if it has ended by itself.
+    /// Returns its resource usage; `None` if it has ended by itself.
     fn stats(&self) -> Option<Result<Stats, BackendError>> {
         match self.sandbox.stats() {
             Err(BackendError::Gone) => None,
@@ -320,12 +321,12 @@ impl Place<'_> {
         self.look(|made| made.sandbox.exec(program, stdio)).ok_or(BackendError::Gone)?
     }
 
-    /// The limit that has ended it, if one has.
+    /// Returns the limit that has ended it, if one has.
     pub(super) fn ended_by(&self) -> Option<Limit> {
         self.look(|made| made.sandbox.ended_by())?
     }
 
-    /// Destroys it if it has ended by itself, and another can be had in its place.
+    /// Returns true if it has ended by itself and another can replace it, and destroys it then.
     pub(super) fn is_to_be_replaced(&self) -> bool {
         let has_ended = |made: &Made| made.stats().is_none();
         let is_gone = self.sandboxes.are_made_again() && self.look(has_ended) != Some(false);
@@ -362,12 +363,13 @@ impl Drop for Place<'_> {
 // === impl Standing ===
 
 impl Standing<'_> {
-    /// Each of them.
+    /// Returns each sandbox.
     pub(super) fn iter(&self) -> impl Iterator<Item = &dyn Sandbox> {
         self.made.iter().flat_map(|made| made.iter()).map(|made| &*made.sandbox)
     }
 
-    /// Each of them that has not ended by itself, with what it uses; the one that a session has in any case.
+    /// Returns each sandbox that has not ended by itself, with its resource usage. A sandbox that isn't made again is
+    /// returned in any case.
     pub(super) fn each_with_stats(
         &self,
     ) -> impl Iterator<Item = (&dyn Sandbox, Result<Stats, BackendError>)> {
@@ -377,7 +379,7 @@ impl Standing<'_> {
         })
     }
 
-    /// What they use together.
+    /// Returns the total of their resource usage.
     pub(super) fn stats(&self) -> Result<Stats, BackendError> {
         self.each_with_stats().try_fold(Stats::default(), |sum, (_, one)| {
             let one = one?;

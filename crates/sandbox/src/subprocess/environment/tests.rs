@@ -1,4 +1,4 @@
-//! What comes through, what does not, and who wins.
+//! Tests of the variables that are passed on, of those that aren't, and of their precedence.
 
 use super::*;
 

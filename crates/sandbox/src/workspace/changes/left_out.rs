@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct LeftOut {
     /// The first of them.
     pub(super) paths: Vec<PathBuf>,
-    /// Those on the way to which directories were removed.
+    /// Paths on the way to which directories were removed.
     removed: Vec<PathBuf>,
 }
 

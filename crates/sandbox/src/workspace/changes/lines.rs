@@ -7,14 +7,14 @@ use belljar_policy::untrusted;
 use rustix::fs::FileType;
 use std::path::Path;
 
-/// One line of a list of changes.
+/// A line of a list of changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'c> {
     /// The path that changed.
     pub path: &'c Path,
-    /// How it changed.
+    /// The change.
     pub changed: &'c Changed,
-    /// Whether the line is about the directory at the path, and not about the file or link there.
+    /// True if the line is about the directory at the path, and not about the file or link there.
     pub is_directory: bool,
 }
 
@@ -54,7 +54,7 @@ impl Line<'_> {
 // === impl Changed ===
 
 impl Changed {
-    /// Returns true if a directory comes into being or is removed, also in the place of something else.
+    /// Returns true if a directory is made or removed, also if it replaces something else or is replaced.
     pub fn makes_or_removes_directory(&self) -> bool {
         is_directory(self.before) != is_directory(self.after)
     }

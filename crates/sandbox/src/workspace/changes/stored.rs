@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// One change. Names are bytes, which can't be the members of a JSON object.
+/// A stored change. Names are bytes, which can't be the members of a JSON object.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredChange {
     path: Vec<u8>,

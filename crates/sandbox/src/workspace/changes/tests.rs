@@ -44,7 +44,7 @@ fn directory_with_a_path_that_is_too_long_is_not_removed() {
     make_deep(&source);
     let top = "d".repeat(50);
     std::fs::write(source.path().join(&top).join("beside"), "old").unwrap();
-    // The run has put a file in the place of the directory.
+    // The run has replaced the directory by a file.
     std::fs::write(layer.path().join(&top), "run").unwrap();
     let (set, target, copy) = read(&source, &layer);
     assert_eq!(set.left_out().len(), 1);

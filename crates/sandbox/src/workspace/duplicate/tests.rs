@@ -1,4 +1,4 @@
-//! What a duplicate must have, and what it must not.
+//! Contents and attributes that a duplicate must have, and those that it must not have.
 
 use super::*;
 use rustix::fs::{fgetxattr, fsetxattr};

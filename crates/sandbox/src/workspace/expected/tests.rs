@@ -15,7 +15,7 @@ fn target(content: &str) -> (TempDir, Directory, Found) {
     (place, directory, found)
 }
 
-/// Everything in a directory, by name.
+/// Returns everything in a directory, by name.
 fn content(place: &TempDir) -> BTreeMap<String, String> {
     let entries = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap());
     let read = |path: PathBuf| fs::read_to_string(path).unwrap();
@@ -37,7 +37,7 @@ fn saves() -> [fn(&Path); 2] {
     ]
 }
 
-/// What lies under the temporary name.
+/// Returns the state of the file under the temporary name.
 fn made(directory: &Directory) -> Stat {
     statat(directory, TEMPORARY, AtFlags::SYMLINK_NOFOLLOW).unwrap()
 }

@@ -1,7 +1,8 @@
-//! What of a sandbox's disk is in no directory: files that have no name any more and that its processes hold, and what they
-//! have written altogether.
+//! Disk usage of a sandbox that is in no directory: files without a name that its processes hold open, and the total that
+//! they have written.
 //!
-//! PID 1 is ours, and holds nothing. What nobody may look at is told as such; what has ended meanwhile holds nothing.
+//! PID 1 is ours, and holds nothing. Processes that may not be looked at are reported as such; a process that has ended
+//! holds nothing.
 
 use super::Measured;
 use belljar_confine::listing::numbers_in;
@@ -15,39 +16,39 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where the directories of the host are, inside.
+/// Directories inside that lie on the host's disk.
 const ON_DISK: [&str; 2] = ["/workspace", "/job"];
 
-/// What the name of a socket begins with.
+/// Prefix of the name of a socket.
 const SOCKET: &[u8] = b"socket:";
 
-/// What follows the name of a file that is gone.
+/// Suffix of the name of a file that is gone.
 const GONE: &str = " (deleted)";
 
-/// What the processes of a sandbox hold.
+/// Files that the processes of a sandbox hold.
 #[derive(Default)]
 pub(super) struct Held {
     counted: HashSet<(u64, u64)>,
     bytes: u64,
     is_partial: bool,
-    /// Whether a local socket has descriptors in it that were sent and not received.
+    /// True if a local socket holds descriptors that were sent and not received.
     pub(super) has_some_in_flight: bool,
 }
 
-/// What the files take that have no name any more.
+/// Measures the files that have no name any more.
 pub(super) fn deleted(sandbox: &Handle) -> Measured {
     Held::of(sandbox).measured()
 }
 
-/// What its processes have written to disks since they began, those that are over included as far as others have waited for
-/// them. No more than a part: one that ends while its parent ignores the signal of that is counted with nobody.
+/// Returns the bytes that its processes have written to disks since they began. Processes that are over are included if
+/// another has reaped them. It is a lower bound: a process whose parent ignores `SIGCHLD` is counted with none.
 pub(super) fn written(sandbox: &Handle) -> u64 {
     let of_one = |pid: i32| {
         let told = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
         let line = told.lines().find_map(|line| line.strip_prefix("write_bytes: "));
         line.and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or(0)
     };
-    // A process that is over is counted with whoever has waited for it; in the end that is PID 1.
+    // A process that is over is counted with the process that reaped it; in the end that is PID 1.
     let all = descendants(sandbox.pid()).into_iter().chain([sandbox.pid()]);
     let bytes = all.map(of_one).fold(0, u64::saturating_add);
     if sandbox.has_ended() { 0 } else { bytes }
@@ -62,11 +63,11 @@ impl Held {
         for pid in descendants(sandbox.pid()) {
             held.look_at(pid);
         }
-        // The numbers are somebody else's by now, if the sandbox is gone.
+        // If the sandbox is gone, the process ids may belong to other processes by now.
         if sandbox.has_ended() { Self::default() } else { held }
     }
 
-    /// What the files take that have no name any more.
+    /// Returns the disk usage of the files that have no name any more.
     pub(super) fn measured(&self) -> Measured {
         Measured { bytes: self.bytes, is_whole: !self.is_partial }
     }
@@ -76,7 +77,7 @@ impl Held {
         self.is_partial |= done.is_err_and(|error| !is_gone(&error));
     }
 
-    /// Each thread may have a table of its own.
+    /// Looks at the descriptors of each thread: each may have a table of its own.
     fn descriptors(&mut self, pid: i32) -> io::Result<()> {
         for thread in numbers_in(&format!("/proc/{pid}/task"))? {
             let thread = PathBuf::from(format!("/proc/{pid}/task/{thread}"));
@@ -100,14 +101,14 @@ impl Held {
     fn look_at_file(&mut self, path: &Path) {
         let target = match fs::read_link(path) {
             Ok(target) => Some(target),
-            // The kernel tells no path that is longer than a page. What it leads to can be looked at all the same.
+            // The kernel reports no path that is longer than a page. The file can be looked at all the same.
             Err(error) if error.raw_os_error() == Some(Errno::NAMETOOLONG.raw_os_error()) => None,
             Err(error) => {
                 self.is_partial |= !is_gone(&error);
                 return;
             }
         };
-        // As the process sees it; what is in memory has a limit of its own.
+        // Path as the process sees it; files in memory have a limit of their own.
         if target.as_ref().map_or_else(|| !is_in_memory(path), |target| is_on_disk(target)) {
             match fs::metadata(path) {
                 Ok(found) => self.count(&found),
@@ -146,8 +147,8 @@ impl Held {
     }
 }
 
-/// Whether descriptors wait in a socket to be received; those in connections that wait to be accepted count with the socket
-/// that listens. `path` is that of the socket below `fd`.
+/// Returns true if descriptors wait in a socket to be received; those in connections that wait to be accepted count with
+/// the listening socket. `path` is that of the socket below `fd`.
 fn has_some_in_flight(path: &Path) -> bool {
     let (Some(number), Some(task)) = (path.file_name(), path.parent().and_then(Path::parent)) else {
         return false;
@@ -157,7 +158,7 @@ fn has_some_in_flight(path: &Path) -> bool {
     count.is_some_and(|count| count > 0)
 }
 
-/// Whether what a link leads to is on a file system in memory.
+/// Returns true if the target of a link is on a file system in memory.
 fn is_in_memory(path: &Path) -> bool {
     const TMPFS_MAGIC: u64 = 0x0102_1994;
     rustix::fs::statfs(path).is_ok_and(|found| u64::try_from(found.f_type) == Ok(TMPFS_MAGIC))
@@ -200,7 +201,7 @@ mod tests {
         };
         let (bytes, is_in_memory) = held_at(18);
         assert!(bytes >= 1 << 20 || is_in_memory, "{bytes}");
-        // The control: this one is told, and isn't among what a sandbox has.
+        // The control: this one is found, and isn't among what a sandbox has.
         assert_eq!(held_at(1).0, 0);
     }
 

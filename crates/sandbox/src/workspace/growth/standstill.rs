@@ -1,8 +1,9 @@
 //! A look at what a sandbox holds while all of it is stopped.
 //!
-//! A look at processes that run misses what is passed from one to another meanwhile, and processes that start the next one
-//! and end. While everything is stopped, what is held is in a table of descriptors, mapped, or in flight: in a local socket,
-//! sent and not received. What is in flight can't be looked into, but the kernel says of each socket how much that is.
+//! A look at running processes misses what is passed from one to another meanwhile, and processes that start the next one
+//! and end. While everything is stopped, each file that is held is in a table of descriptors, mapped, or in flight: sent
+//! over a local socket and not received. Descriptors in flight can't be looked into, but the kernel reports their number
+//! for each socket.
 
 use super::Measured;
 use super::processes::{self, Held};
@@ -12,16 +13,16 @@ use belljar_confine::thread_state::ThreadState;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// What was found.
+/// Result of an inspection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inspection {
-    /// What the files take that have no name any more and are held in sight.
+    /// Disk usage of files without a name that are held in sight.
     pub(super) held: Measured,
-    /// Whether others may be held out of sight.
+    /// True if others may be held out of sight.
     pub(super) may_hide: bool,
 }
 
-/// It is not tried for longer than this.
+/// Maximum time for attempts.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 const PAUSE: Duration = Duration::from_millis(1);
@@ -36,7 +37,7 @@ pub(super) fn inspect(sandbox: &Handle) -> Inspection {
     Inspection { held, may_hide: !is_still || found.has_some_in_flight || !held.is_whole }
 }
 
-/// Everything in a sandbox goes on when this is dropped.
+/// A stopped sandbox. Everything in it continues when this is dropped.
 struct Stopped<'a>(&'a Handle);
 
 // === impl Stopped ===
@@ -61,13 +62,13 @@ impl Stopped<'_> {
 
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
-        // One that can't be told so is over.
+        // A sandbox that can't receive this is over.
         let _ = self.0.stop_all(false);
     }
 }
 
-/// Whether no thread of a process makes a system call any more. One that sleeps in the kernel without hearing signals stops
-/// when it is done with the one that it is in; such is one that waits for its child to become a program.
+/// Returns true if no thread of a process makes a system call any more. A thread that sleeps uninterruptibly in the kernel
+/// stops when its call is done, for example one that waits for its child to execute a program.
 fn is_stopped(pid: i32) -> bool {
     let place = format!("/proc/{pid}/task");
     let threads = numbers_in(&place).unwrap_or_default().into_iter();

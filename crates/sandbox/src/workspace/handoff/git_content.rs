@@ -1,10 +1,11 @@
-//! What Git would bring to the paths of a tree by its own data: an index and commits name contents, and `git checkout .`, `git stash` or
-//! `git reset --hard` write them. A content that no review of the files shows takes a yes where its path does.
+//! Contents that Git would write to the paths of a tree from its own data: an index and commits name contents, and
+//! `git checkout .`, `git stash` or `git reset --hard` write them. A content that no review of the files shows needs an approval
+//! where its path does.
 //!
 //! ```text
-//! index  ─► each entry ┐                    ┌► as the index had it before, or as the file is ─► nothing to say
-//! commit ─► its tree ──┴► path and content ─┼► of a path that gains trust                    ─► takes a yes
-//!           (new objects)                   └► anything else                                 ─► nothing to say
+//! index  ─► each entry ┐                    ┌► as the index had it before, or as the file is ─► no finding
+//! commit ─► its tree ──┴► path and content ─┼► of a path that gains trust                    ─► needs approval
+//!           (new objects)                   └► anything else                                 ─► no finding
 //! ```
 
 use super::index::{Index, IndexEntry, ObjectFormat, can_be};
@@ -51,7 +52,7 @@ struct Judge<'a> {
     references: References<'a>,
     /// Trees whose content the person has, or that was judged, by their paths.
     known_trees: Vec<BTreeMap<Vec<u8>, Vec<u8>>>,
-    /// Entries likewise: path, mode and object.
+    /// Known entries: path, mode and object.
     known_entries: BTreeSet<(Vec<u8>, u32, Vec<u8>)>,
     bytes_left: u64,
     entries_left: usize,
@@ -114,7 +115,7 @@ impl<'a> Judge<'a> {
         Self { ground, format, before, references, known_trees, known_entries, bytes_left, entries_left }
     }
 
-    /// Why an index takes a yes, if it does.
+    /// Returns why an index needs an approval, if it does.
     fn index(&mut self, path: &Path) -> Result<Option<String>, DirectoryError> {
         let unknown =
             || Some("git checkout writes what it says, and it can't be told what that is".to_owned());
@@ -150,7 +151,7 @@ impl<'a> Judge<'a> {
         Ok(None)
     }
 
-    /// Why a reference takes a yes, if it does.
+    /// Returns why a reference needs an approval, if it does.
     fn reference(&self, path: &Path) -> Option<String> {
         let is_directory = |state: State| state.kind == FileType::Directory;
         if self.ground.set.get(path).and_then(|changed| changed.after).is_some_and(is_directory) {
@@ -173,7 +174,7 @@ impl<'a> Judge<'a> {
         self.destination(name, text)
     }
 
-    /// Why a reference takes a yes by the commit that it leads to, if it does.
+    /// Returns why a reference needs an approval because of the commit that it leads to, if it does.
     fn destination(&self, name: &str, says: &str) -> Option<String> {
         let hash = match says.strip_prefix("ref: ") {
             // The other one is judged for itself, if it is changed.
@@ -191,7 +192,8 @@ impl<'a> Judge<'a> {
         is_new || self.references.led_to(name, hash)
     }
 
-    /// Why the log of a reference takes a yes, if it does: `HEAD@{1}`, `git checkout -` and `git stash` go by what it says.
+    /// Returns why the log of a reference needs an approval, if it does: `HEAD@{1}`, `git checkout -` and `git stash` read
+    /// it.
     fn log(&self, path: &Path) -> Option<String> {
         let is_directory = |state: State| state.kind == FileType::Directory;
         if self.ground.set.get(path).and_then(|changed| changed.after).is_some_and(is_directory) {
@@ -216,14 +218,14 @@ impl<'a> Judge<'a> {
         (!is_harmless).then(|| UNKNOWN_COMMIT.to_owned())
     }
 
-    /// Why a reference that is removed takes a yes, if it does: what is packed under its name counts then.
+    /// Returns why a reference that is removed needs an approval, if it does: what is packed under its name counts then.
     fn removed(&self, path: &Path) -> Option<String> {
         let name = path.strip_prefix(".git").ok()?.to_str()?;
         let packed = self.references.get_packed(name)?;
         self.destination(name, packed)
     }
 
-    /// Why a new object takes a yes, if it is a commit and does.
+    /// Returns why a new object needs an approval, if it is a commit and does.
     fn commit(&mut self, path: &Path) -> Result<Option<String>, DirectoryError> {
         let Some(name) = object_name(path) else { return Ok(None) };
         let Some(content) = self.ground.objects.commit(&name) else { return Ok(None) };
@@ -234,7 +236,7 @@ impl<'a> Judge<'a> {
         Ok(reason.map(|(path, reason)| format!("it is a commit with {}: {reason}", shown(&path))))
     }
 
-    /// A path in a tree that takes a yes, and why.
+    /// Returns a path in a tree that needs an approval, and the reason.
     fn tree(&mut self, root: &[u8]) -> Result<Option<(Vec<u8>, String)>, DirectoryError> {
         let mut pending = vec![(Vec::new(), root.to_vec())];
         while let Some((path, object)) = pending.pop() {
@@ -269,7 +271,7 @@ impl<'a> Judge<'a> {
         Ok(None)
     }
 
-    /// Why a content takes a yes where Git would write it, if it does.
+    /// Returns why a content needs an approval where Git would write it, if it does.
     fn content(&mut self, path: &[u8], mode: u32, object: &[u8]) -> Result<Option<String>, DirectoryError> {
         let text = String::from_utf8_lossy(path).into_owned();
         let is_bad =
@@ -324,14 +326,14 @@ fn known(index: &Index) -> BTreeSet<(Vec<u8>, u32, Vec<u8>)> {
     entries.map(|entry| (entry.path.clone(), entry.mode, entry.object.clone())).collect()
 }
 
-/// All of a file; nothing for one that can't be read or is larger.
+/// Reads a whole file; `None` for one that can't be read or is larger.
 pub(super) fn read(file: Result<std::fs::File, DirectoryError>, most: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     file.ok()?.take(most + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= most).then_some(bytes)
 }
 
-/// The format of the objects of a tree's own repository. Changes of what says so take a yes.
+/// Returns the format of the objects of a tree's own repository. Changes of the setting for it need an approval.
 fn format_of(tree: &Directory) -> ObjectFormat {
     let config = read(tree.open_file(Path::new(".git/config")), 1 << 20).unwrap_or_default();
     let config = String::from_utf8_lossy(&config).to_lowercase();

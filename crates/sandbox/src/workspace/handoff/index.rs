@@ -18,9 +18,10 @@ pub(super) enum ObjectFormat {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pub(super) entries: Vec<IndexEntry>,
-    /// It says which files and directories Git needs no look at: a cache of what is untracked, or of what a file monitor has seen.
+    /// True if it lists files and directories that Git needn't look at: a cache of what is untracked, or of what a file
+    /// monitor has seen.
     pub(super) saves_looks: bool,
-    /// The trees that Git takes for those of the entries, without computing them.
+    /// Cached trees, which Git takes for those of the entries without computing them.
     cached_trees: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct IndexEntry {
     pub(super) mode: u32,
     /// The hash of the content.
     pub(super) object: Vec<u8>,
-    /// Not zero for one of several versions of a path that conflicts.
+    /// Stage: not zero for one of several versions of a path that conflicts.
     pub(super) stage: u16,
     /// Git takes the file for unchanged without a look at it, or for one that needn't be there.
     pub(super) is_unwatched: bool,
@@ -130,7 +131,7 @@ impl Index {
         Some(index)
     }
 
-    /// Returns true if the trees that Git takes for those of the entries are. Otherwise the next commit has others in it.
+    /// Returns true if the cached trees match the entries. Otherwise the next commit has others in it.
     pub(super) fn has_right_trees(&self, format: ObjectFormat) -> bool {
         let trees = if self.cached_trees.is_empty() { BTreeMap::new() } else { self.trees(format) };
         self.cached_trees.iter().all(|(path, object)| trees.get(path) == Some(object))
@@ -206,7 +207,7 @@ impl<'a> Reader<'a> {
         Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
     }
 
-    /// What comes before the next such byte, which is passed over.
+    /// Returns the bytes before the next `end` byte, and skips that byte.
     fn until(&mut self, end: u8) -> Option<&'a [u8]> {
         let at = self.0.iter().position(|byte| *byte == end)?;
         let taken = self.take(at)?;

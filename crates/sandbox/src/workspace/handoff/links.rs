@@ -18,20 +18,20 @@ use super::Links;
 /// Maximum number of names that are looked at.
 const MOST_NAMES: usize = 2_000_000;
 
-/// What Git keeps of the past: there are many of them, and no links.
+/// Git's object store, which is left out: it has many files, and no links.
 const LEFT_OUT: &str = ".git/objects";
 
-/// What a tree is like before a change.
+/// State of a tree before a change.
 #[derive(Debug, Default)]
 struct Survey {
     links: TreeLinks,
-    /// By what they are, as paths from outside may lead to them by other names.
+    /// Directories by identity, because paths from outside may lead to them by other names.
     directories: BTreeMap<Identity, PathBuf>,
     context: TreeContext,
     repositories: Vec<PathBuf>,
 }
 
-/// What a change is reviewed beside.
+/// Surroundings that a change is reviewed with.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     pub(super) context: TreeContext,
@@ -40,7 +40,7 @@ pub(super) struct Surroundings {
     pub(super) ways: Ways,
 }
 
-/// By which ways paths of the host lead into a tree.
+/// Ways by which paths of the host lead into a tree.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
     /// The links of the tree as they will be, and as they are if they are changed.
@@ -48,14 +48,14 @@ pub(super) struct Ways {
     directories: BTreeMap<Identity, PathBuf>,
 }
 
-/// Where a path of the host leads.
+/// Places that a path of the host leads to.
 #[derive(Debug, Default)]
 pub(super) struct WayIn {
     /// The paths in the tree to which it leads, whether there is something or not; empty for the tree itself.
     pub(super) ends: BTreeSet<PathBuf>,
     /// The links of the tree on the way.
     pub(super) passed: BTreeSet<PathBuf>,
-    /// Whether it can't be told.
+    /// True if that can't be determined.
     pub(super) is_unknown: bool,
 }
 
@@ -95,8 +95,8 @@ pub(super) fn find(
     Ok(Some(Surroundings { context, repositories, ways: Ways { links: ways, directories } }))
 }
 
-/// Adds the programs to which new links lead, or that are below where they lead: as they are to be when the change is made. A directory
-/// that can't be looked through counts as one.
+/// Adds the programs that new links lead to, and those below the links' targets, in their state after the change. A
+/// directory that can't be looked through counts as one.
 pub(super) fn note_programs(
     context: &mut TreeContext,
     (set, new_links): (&ChangeSet, &Links),

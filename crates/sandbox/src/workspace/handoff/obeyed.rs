@@ -1,4 +1,4 @@
-//! What of a change set the host obeys, by identity: whatever the names are.
+//! Changed paths that the host obeys, recognised by identity, whatever their names are.
 
 use crate::directory::{Directory, DirectoryError};
 use crate::workspace::changes::{ChangeSet, Changed};
@@ -34,7 +34,7 @@ pub(super) fn find(set: &ChangeSet, target: &Directory) -> Result<Vec<Finding>, 
 struct Obeyed<'a> {
     by_identity: BTreeMap<Identity, Vec<Use>>,
     target: &'a Directory,
-    /// What was looked at already.
+    /// Directories that were looked at already.
     directories: HashMap<PathBuf, Option<Identity>>,
 }
 

@@ -1,4 +1,4 @@
-//! Where a tree is on the host: the names above it may be trusted as those in it are.
+//! Location of a tree on the host: the names above it may be trusted like those in it.
 
 use crate::directory::Directory;
 use rustix::fd::AsRawFd;

@@ -1,5 +1,5 @@
-//! Where the references of a repository led before a change. Commits that are there already are not looked at, so a reference may lead
-//! to a new commit, to the one that it led to, or to the one that the work tree is of.
+//! Targets of a repository's references before a change. Commits that exist already are not looked at. So a reference may
+//! lead to a new commit, to its previous commit, or to the one that the work tree is of.
 
 use super::git_content::read;
 use crate::directory::Directory;
@@ -10,7 +10,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub(super) struct References<'a> {
     tree: &'a Directory,
-    /// By their names: `refs/heads/main`.
+    /// Packed references by their names, such as `refs/heads/main`.
     packed: BTreeMap<String, String>,
 }
 
@@ -29,14 +29,14 @@ impl<'a> References<'a> {
         Self { tree, packed }
     }
 
-    /// What a reference says: a hash, or the name of another.
+    /// Returns the value of a reference: a hash, or the name of another.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         let loose = read(self.tree.open_file(&Path::new(".git").join(name)), LONGEST);
         let loose = loose.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
         loose.or_else(|| self.packed.get(name).cloned())
     }
 
-    /// What a reference says if only the packed ones are left.
+    /// Returns the value of a reference if only the packed ones are left.
     pub(super) fn get_packed(&self, name: &str) -> Option<&str> {
         self.packed.get(name).map(String::as_str)
     }

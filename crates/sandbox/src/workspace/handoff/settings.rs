@@ -1,5 +1,5 @@
-//! What settings of Git name in a tree: the directory that `core.hooksPath` names holds hooks, whatever it is called, and an alias runs
-//! scripts.
+//! Files that settings of Git name in a tree: the directory that `core.hooksPath` names holds hooks, whatever it is called,
+//! and an alias runs scripts.
 
 mod environment;
 mod hooks;
@@ -24,7 +24,7 @@ struct Settings<'a> {
     /// Files still to be read.
     pending: Vec<Source>,
     seen: BTreeSet<Source>,
-    /// Why it can't be told what settings name, if it can't.
+    /// Reason why the named files can't be determined, if they can't.
     untold: Option<String>,
 }
 
@@ -44,8 +44,8 @@ const MOST_FILES: usize = 10_000;
 /// Maximum length of a file with settings.
 const LONGEST_FILE: u64 = 1 << 20;
 
-/// Notes what settings name in a tree, which is at a place; `repositories` are the directories in it that have a `.git`. Returns why
-/// that can't be told, if it can't.
+/// Notes the files that settings name in a tree, which is at a place; `repositories` are the directories in it that have a
+/// `.git`. Returns the reason if that can't be determined.
 pub(super) fn note(
     (place, tree): (&Path, &Directory),
     (repositories, ways): (&[PathBuf], &Ways),
@@ -61,7 +61,8 @@ pub(super) fn note(
 // === impl Settings ===
 
 impl Settings<'_> {
-    /// Those of the repositories that the tree is in and of those in it, of the user, of the system and of the environment.
+    /// Reads the settings of the repositories that the tree is in and of those in it, of the user, of the system and of the
+    /// environment.
     fn read(mut self, repositories: &[PathBuf], variables: Variables<'_>) -> Option<String> {
         let place = self.place;
         let mut worktrees = vec![place.to_owned()];
@@ -173,7 +174,7 @@ impl Settings<'_> {
         }
     }
 
-    /// Where a path of a setting may lead.
+    /// Returns the places that a path of a setting may lead to.
     fn places(&self, word: &str, source: &Source) -> Vec<PathBuf> {
         let home = match word.strip_prefix('~').and_then(|rest| rest.split_once('/')) {
             Some(("", below)) => self.home.clone().map(|home| (home, below)),

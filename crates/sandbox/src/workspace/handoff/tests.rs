@@ -35,7 +35,7 @@ impl Trees {
         std::fs::write(path, content).unwrap();
     }
 
-    /// What takes a yes, as `PATH KIND`, besides all data of Git's together.
+    /// Returns the paths that need an approval, as `PATH KIND`, without Git's data.
     pub(super) fn asked(&self) -> Vec<String> {
         asked_in(self.folder.path())
     }
@@ -145,10 +145,10 @@ fn an_object_that_is_there_keeps_its_content_and_a_new_one_has_its_hash_as_name(
     trees.write("other/a.txt", "b\n");
     let other = object_of(&trees.git("other", &["hash-object", "-w", "a.txt"]));
     let bytes = std::fs::read(trees.path("other").join(&other)).unwrap();
-    // The control: it is what its name says.
+    // The control: its content matches its name.
     trees.write(&format!("layer/{other}"), &bytes);
     assert_eq!(trees.asked(), [""; 0]);
-    // Under another name, known or not yet known, it takes a yes; so does a pack, which may have any names in it.
+    // Under another name, known or not yet known, it needs an approval; so does a pack, which may have any names in it.
     trees.write(&format!("layer/{known}"), &bytes);
     assert_eq!(trees.asked(), [format!("{known} git")]);
     std::fs::remove_file(trees.path("layer").join(&known)).unwrap();
@@ -232,7 +232,7 @@ fn what_is_trusted_by_a_directory_above_the_tree_takes_a_yes() {
     }
 }
 
-/// Where the test that is started below finds its trees.
+/// Variable that names the trees for the test that is started below.
 const MOUNTED: &str = "BELLJAR_TEST_MOUNTED";
 
 #[test]
@@ -298,7 +298,7 @@ fn paths_that_are_not_utf_8_take_a_yes_each() {
     let kind = HandoffKind::Build;
     let of = |name: &str| format!("{name}/Makefile {kind}");
     assert_eq!(asked, BTreeSet::from([of("d\\x{fe}"), of("d\\x{ff}"), of("d\\u{5c}x{ff}")]));
-    // A yes to one is none to the others.
+    // An approval of one doesn't cover the others.
     let [tree, layer] = ["tree", "layer"].map(|name| Directory::open_host(&trees.path(name)).unwrap());
     let set = ChangeSet::read(&tree, &layer).unwrap();
     let findings = review(&set, &layer, &tree).unwrap().findings;

@@ -29,7 +29,7 @@ impl Ground {
         self
     }
 
-    /// Prepares what `wishes` says, and calls `then` with it.
+    /// Prepares the changes according to `wishes`, and calls `then` with them.
     fn prepare<T>(
         &self,
         wishes: &Wishes,
@@ -165,7 +165,7 @@ fn files_that_a_person_saves_while_changes_are_written_are_conflicts() {
 
 #[test]
 fn access_control_lists_are_carried_over_and_the_owning_group_gains_nothing() {
-    /// The list `u::rw u:1234:rw g::--- m::rw o::---`.
+    /// Returns the list `u::rw u:1234:rw g::--- m::rw o::---`.
     fn list() -> Vec<u8> {
         const NO_ID: u32 = u32::MAX;
         let entries = [(1, 6, NO_ID), (2, 6, 1234), (4, 0, NO_ID), (16, 6, NO_ID), (32, 0, NO_ID)];

@@ -5,7 +5,7 @@ use rustix::fs::{RenameFlags, renameat_with};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Who owns the target.
+/// Owner of the target.
 const OTHER: u32 = 4711;
 /// Minimum number of times that something of root's gets the temporary name.
 const ENOUGH: usize = 20;

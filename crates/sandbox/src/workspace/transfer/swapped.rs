@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Minimum number of attempts that write everything, that are disturbed, and of path-based writes that get out.
 const ENOUGH: usize = 20;
 
-/// Swaps `inner` with `outward`, a link that leads out of the target, until it is told to stop.
+/// Swaps `inner` with `outward`, a link that leads out of the target, until `stops` is set.
 fn swap(target: &Directory, stops: &AtomicBool) {
     while !stops.load(Ordering::Relaxed) {
         rustix::fs::renameat_with(target, "inner", target, "outward", rustix::fs::RenameFlags::EXCHANGE)
@@ -17,7 +17,7 @@ fn swap(target: &Directory, stops: &AtomicBool) {
     }
 }
 
-/// Everything in a directory that a write could change, by name.
+/// Returns everything in a directory that a write could change, by name.
 fn state_of(directory: &Path) -> BTreeMap<std::ffi::OsString, (u32, u32, u32, Vec<u8>)> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| {
         let entry = entry.unwrap();

@@ -1,7 +1,7 @@
-//! A bucket as an anchor: one object for each checkpoint, made once and never written over.
+//! A bucket as an anchor: one object for each checkpoint, created once and never overwritten.
 //!
-//! What keeps an attacker with the same credentials from removing it is the bucket's object lock with a default
-//! retention, which is set on the bucket and can't be seen from here.
+//! The bucket's object lock with a default retention keeps an attacker with the same credentials from deleting objects.
+//! It is set on the bucket and can't be checked from here.
 
 use super::AnchorError;
 use super::note::Checkpoint;
@@ -23,17 +23,17 @@ pub(super) struct Bucket {
     runtime: Runtime,
 }
 
-/// How long one request may take.
+/// Timeout for one request.
 const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Requests at once when notes are read.
 const CONCURRENT: usize = 16;
 
-/// More than a note has.
+/// Upper bound for the size of a note, in bytes.
 const LARGEST_NOTE: u64 = 4096;
 
-/// Notes in a bucket, `s3://BUCKET/PREFIX`, one after the other as a file would have them. Where it is and who asks is
-/// taken from the variables `AWS_…` of the environment.
+/// Reads all notes of a bucket, `s3://BUCKET/PREFIX`, concatenated as in a file. The endpoint and the credentials are
+/// taken from the environment variables `AWS_…`.
 ///
 /// # Errors
 /// [`AnchorError::Bucket`] when it can't be read.
@@ -79,7 +79,7 @@ impl Bucket {
 
     pub(super) fn put(&self, checkpoint: &Checkpoint, note: String) -> Result<(), AnchorError> {
         let Checkpoint { log, sequence, hash, .. } = checkpoint;
-        // Two processes may deliver the same head, at two times.
+        // Two processes may deliver the same head at different times.
         let digits = hash.to_string();
         let stamp: String = checkpoint.time.chars().filter(char::is_ascii_digit).collect();
         let name = format!("{sequence:020}-{}-{stamp}-{}", &digits[..16], std::process::id());

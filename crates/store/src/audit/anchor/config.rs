@@ -15,13 +15,13 @@ use belljar_contract::yaml::{Log, Members, Node, boolean, list, text, whole};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The maximum number of records between two checkpoints where the configuration doesn't say.
+/// Default maximum number of records between two checkpoints.
 const EVERY_RECORDS: u64 = 1_000;
 
-/// The maximum age of an undelivered record in seconds where the configuration doesn't say.
+/// Default maximum age of an undelivered record, in seconds.
 const EVERY_SECONDS: u64 = 60;
 
-/// What a place looks like.
+/// Description of the accepted syntax, for error messages.
 const PLACE: &str = "a place: `file:/PATH`, `syslog:/PATH` or `s3://BUCKET/PREFIX`";
 
 // === impl AnchorSettings ===

@@ -21,22 +21,22 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    /// Where the log ends.
+    /// End of the log.
     at: Position,
-    /// How far the anchor has it.
+    /// Sequence number up to which the anchor has it.
     delivered: u64,
     is_closing: bool,
     is_done: bool,
 }
 
-/// When to deliver next.
+/// Schedule of deliveries.
 struct Pace {
     last: Instant,
     /// Failed deliveries in a row.
     failures: u32,
 }
 
-/// How long the end of a process waits for its anchors.
+/// Maximum time that an ending process waits for its anchors.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
@@ -81,7 +81,7 @@ impl Shared {
         loop {
             let (work, is_closing) = self.next(&delivery, &pace);
             if let Some(at) = work {
-                // An S3 client that panics must not end the thread without a word.
+                // A panic of the S3 client must not end the thread silently.
                 let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| delivery.deliver(at)));
                 match outcome {
                     Ok(Ok(())) => {
@@ -127,7 +127,7 @@ impl Shared {
     }
 }
 
-/// However the thread ends, its end is not waited for afterwards.
+/// Marks the thread as ended when it ends, for whatever reason, so that no caller waits for it.
 struct Ending<'a>(&'a Shared);
 
 impl Drop for Ending<'_> {

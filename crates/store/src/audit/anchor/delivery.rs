@@ -1,5 +1,5 @@
-//! Delivers checkpoints to the anchors of one log: by the writer itself where an anchor is required, by a thread of its own
-//! for each other one.
+//! Delivery of checkpoints to the anchors of one log: by the writer itself for a required anchor, by a thread of its
+//! own for each other one.
 
 use super::courier::Courier;
 use super::file;
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The kinds of the records about anchors.
+/// Kinds of the audit records about anchors.
 const FAILED: &str = "audit_anchor_failed";
 const RECOVERED: &str = "audit_anchor_recovered";
 
@@ -25,7 +25,7 @@ pub(in crate::audit) struct Anchors {
     events: Events,
 }
 
-/// What is to be recorded of anchors. The thread that writes takes it.
+/// Events of anchors that are to be recorded. The writer thread takes them.
 pub(super) type Events = Arc<Mutex<Vec<Event>>>;
 
 /// Delivers to one anchor.
@@ -35,14 +35,14 @@ pub(super) struct Delivery {
     signer: Signer,
     status: StatusFile,
     events: Events,
-    /// Opened when it is needed first.
+    /// Opened at the first use.
     bucket: Option<Bucket>,
 }
 
 // === impl Anchors ===
 
 impl Anchors {
-    /// Starts a thread for each anchor that isn't required. `at` is where the log ends now.
+    /// Starts a thread for each anchor that isn't required. `at` is the present end of the log.
     pub(in crate::audit) fn start(
         folder: &Path,
         settings: &[AnchorSettings],
@@ -73,7 +73,7 @@ impl Anchors {
         Ok(anchors)
     }
 
-    /// Says how far the log goes now: what is there is on the disk, and not acknowledged yet.
+    /// Delivers the new end of the log: the records up to it are on disk, and not acknowledged yet.
     ///
     /// # Errors
     /// [`AuditError::Anchor`] when a required anchor hasn't accepted it.
@@ -85,12 +85,12 @@ impl Anchors {
         Ok(())
     }
 
-    /// What there is to record.
+    /// Takes the events that are to be recorded.
     pub(in crate::audit) fn take_events(&self) -> Vec<Event> {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Delivers what isn't yet, and waits for that, though not for long.
+    /// Makes the pending deliveries, and waits for them a limited time.
     pub(in crate::audit) fn finish(&mut self) {
         self.couriers.iter().for_each(Courier::close);
         self.couriers.drain(..).for_each(Courier::wait);
@@ -108,7 +108,7 @@ impl Delivery {
         &self.settings
     }
 
-    /// How far the anchor has the log already, which ends at `end`.
+    /// Returns the sequence number up to which the anchor has the log that ends at `end`.
     pub(super) fn delivered_to(&self, end: Position) -> u64 {
         self.status.delivered_to(&self.signer.log.to_string(), end)
     }

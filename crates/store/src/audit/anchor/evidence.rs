@@ -1,4 +1,4 @@
-//! What anchors hold, and whether a log agrees with it.
+//! Checkpoints that anchors hold, and their comparison with a log.
 
 use super::note::{Checkpoint, LINES, ORIGIN, SIGNATURE_LINE};
 use super::syslog::MARK;
@@ -18,12 +18,12 @@ pub struct Evidence {
     unreadable: u64,
 }
 
-/// How far the anchors vouch for a log.
+/// Part of a log that anchors confirm.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Vouched {
     /// The last record that a checkpoint covers; 0 where none does.
     pub sequence: u64,
-    /// When that checkpoint was signed.
+    /// Time at which that checkpoint was signed.
     pub time: Option<String>,
     /// The checkpoints of this log, all of which agree with it.
     pub checkpoints: u64,
@@ -88,12 +88,12 @@ impl Evidence {
         }
     }
 
-    /// Whether no anchor was read.
+    /// Returns true if no anchor was read.
     pub fn is_empty(&self) -> bool {
         self.anchors.is_empty()
     }
 
-    /// What a log that is signed with this key must agree with.
+    /// Returns the checkpoints that a log signed with this key must agree with.
     pub(in crate::audit) fn about(&self, key: PublicKey) -> Comparison {
         let mut comparison = Comparison::default();
         let mut anchors = BTreeSet::new();

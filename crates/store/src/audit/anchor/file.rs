@@ -33,10 +33,10 @@ pub fn notes_in_file(path: &Path) -> Result<Vec<u8>, AnchorError> {
     Ok(bytes)
 }
 
-/// Checks that the file is not among what an attacker of the log has in hand anyway.
+/// Checks that the file is not in a place that an attacker of the log can change anyway.
 pub(super) fn must_be_elsewhere(path: &Path, state: &Path) -> Result<(), AnchorError> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // A folder that can't be looked at yet is said to fail when something is delivered.
+    // A folder that can't be checked yet is reported when a delivery fails.
     let (Ok(folder), Ok(state)) = (folder.canonicalize(), state.canonicalize()) else { return Ok(()) };
     match folder.starts_with(state) {
         true => Err(AnchorError::BesideTheLog { path: path.to_owned() }),

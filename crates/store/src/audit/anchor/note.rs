@@ -23,10 +23,10 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 
-/// What every first line begins with.
+/// Prefix of every first line.
 pub(super) const ORIGIN: &str = "belljar-audit/";
 
-/// What the line of a signature begins with.
+/// Prefix of a signature's line.
 pub(super) const SIGNATURE_LINE: &str = "\u{2014} ";
 
 /// The lines of a note, with its signature.
@@ -35,7 +35,7 @@ pub(super) const LINES: usize = 7;
 /// The algorithm of the signature, as signed notes number them: Ed25519.
 const ED25519: u8 = 1;
 
-/// How many bytes of a key's id stand in front of a signature.
+/// Number of bytes of the key's id that precede a signature.
 const KEY_ID: usize = 4;
 
 /// The head of a log at one moment, as a note states it. The signature was checked when it was read.
@@ -47,7 +47,7 @@ pub struct Checkpoint {
     pub sequence: u64,
     /// The hash of that record.
     pub hash: Hash,
-    /// When it was signed (RFC 3339, UTC).
+    /// Time of the signature (RFC 3339, UTC).
     pub time: String,
     /// The key that signed it.
     pub key: PublicKey,

@@ -1,7 +1,7 @@
-//! What is known of each anchor, in `<state>/audit-anchors/`: a small file for each, written by every process that delivers.
+//! Status of each anchor, in `<state>/audit-anchors/`: a small file for each, written by every process that delivers.
 //!
-//! It is for people and monitoring. An attacker of the log can change it, too, so nothing is proved by it, and it doesn't decide
-//! whether a checkpoint is delivered: what it says is believed only as far as the log itself goes.
+//! It is for people and monitoring. An attacker who can change the log can change it, too, so it proves nothing. It is
+//! trusted for deliveries only as far as the log itself goes.
 
 use super::AnchorSettings;
 use super::note::Checkpoint;
@@ -13,18 +13,18 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What is known of an anchor.
+/// Status of an anchor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnchorStatus {
-    /// Where checkpoints go, such as `file:/mnt/other/audit.notes`.
+    /// Target that checkpoints are delivered to, for example `file:/mnt/other/audit.notes`.
     pub target: String,
-    /// Whether records are acknowledged only with a checkpoint there.
+    /// True if records are acknowledged only with a checkpoint there.
     pub is_required: bool,
-    /// Whether it is a file on the same file system as the log, and so lost with the same disk.
+    /// True if it is a file on the log's file system, and so lost with the same disk.
     pub is_on_same_file_system: bool,
     /// The last checkpoint that it has accepted.
     pub delivered: Option<Delivered>,
-    /// Since when it fails; `None` while it works.
+    /// Present failure; `None` while deliveries succeed.
     pub failing: Option<Failing>,
 }
 
@@ -37,14 +37,14 @@ pub struct Delivered {
     pub sequence: u64,
     /// The hash of that record.
     pub hash: String,
-    /// When it was signed.
+    /// Time of the signature.
     pub time: String,
 }
 
 /// A failure that lasts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failing {
-    /// When the first delivery failed.
+    /// Time of the first failed delivery.
     pub since: String,
     /// Why the last one failed.
     pub error: String,
@@ -59,7 +59,7 @@ pub(super) struct StatusFile {
 
 const FOLDER: &str = "audit-anchors";
 
-/// What is known of all anchors that the log in this folder has ever had, by their targets.
+/// Returns the statuses of all anchors that the log in this folder has ever had.
 pub fn statuses(audit_folder: &Path) -> Vec<AnchorStatus> {
     let Ok(entries) = std::fs::read_dir(folder_beside(audit_folder)) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -112,8 +112,8 @@ impl StatusFile {
         Self { path, known }
     }
 
-    /// How far that log, which ends at `end`, is delivered; 0 if the status contradicts the log. A status that names an earlier record
-    /// than the end delays a checkpoint by one interval at most, whatever it says.
+    /// Returns the sequence number up to which that log, which ends at `end`, is delivered; 0 if the status contradicts
+    /// the log. A status that names an earlier record than the end delays a checkpoint by one interval at most.
     pub(super) fn delivered_to(&self, log: &str, end: Position) -> u64 {
         let delivered = self.known.delivered.as_ref();
         delivered
@@ -146,7 +146,7 @@ impl StatusFile {
         is_first
     }
 
-    /// What can't be noted is missed by people who look; nothing depends on it.
+    /// Saves the status. A failure is ignored: only people read it, nothing depends on it.
     fn save(&self) {
         let _ = self.try_save();
     }

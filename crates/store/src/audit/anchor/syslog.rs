@@ -1,6 +1,6 @@
 //! The system's log as an anchor: one datagram for each checkpoint (RFC 5424), to the daemon's local socket.
 //!
-//! That the daemon's socket has accepted a datagram is all that is known here. What makes it an anchor is the daemon that
+//! This anchor only knows that the daemon's socket has accepted a datagram. The log is an anchor only if the daemon
 //! forwards it to another host.
 
 use super::AnchorError;
@@ -18,13 +18,13 @@ pub(super) const MARK: &str = "belljar-audit-checkpoint ";
 /// Facility 10 (security), severity 5 (notice).
 const PRIORITY: u8 = 10 * 8 + 5;
 
-/// How long a full socket is waited for.
+/// Timeout while the socket is full.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sends a note.
 pub(super) fn send(socket: &Path, note: &str) -> Result<(), AnchorError> {
     let failed = |action| move |error| AnchorError::io(action, socket, error);
-    // What a sandbox or another user takes is in no second place.
+    // A socket that a sandbox or another user controls is not an anchor.
     trusted_file::check_socket(socket).map_err(|error| AnchorError::io("use", socket, error.into()))?;
     let datagram = UnixDatagram::unbound().map_err(failed("make a socket for"))?;
     datagram.set_write_timeout(Some(TIMEOUT)).map_err(failed("make a socket for"))?;

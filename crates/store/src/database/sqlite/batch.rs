@@ -1,4 +1,4 @@
-//! Turns that are committed together.
+//! Batches of turns that are committed together.
 
 use rusqlite::{Connection, Error};
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use tokio::sync::oneshot;
 /// A connection that writes, and the transaction that is open on it.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// Nothing once it is closed.
+    /// `None` once it is closed.
     connection: Option<Connection>,
     stage: Stage,
     waiting: Vec<oneshot::Sender<Committed>>,
 }
 
-/// Whether a batch was kept.
+/// Result of a batch's commit.
 pub(super) type Committed = Result<(), Arc<Error>>;
 
-/// How far a batch is.
+/// Stage of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// There is no transaction.
     Idle,
-    /// There is one, and no turn is on.
+    /// A transaction is open, and no turn is in progress.
     Open,
-    /// A turn is on, or was and is to be undone.
+    /// A turn is in progress, or was dropped and must be undone.
     InTurn,
 }
 
@@ -45,7 +45,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Leaves what a turn has done to be committed, and somebody to be told of that.
+    /// Leaves the turn's changes to the next commit, which notifies the waiting caller.
     pub(super) fn end_turn(&mut self, waiting: oneshot::Sender<Committed>) -> Result<(), Error> {
         self.run("RELEASE turn")?;
         self.stage = Stage::Open;
@@ -53,7 +53,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Commits what is there, and waits for the disk.
+    /// Commits the batch, and waits for the disk.
     pub(super) fn settle(&mut self) {
         self.undo_left_over();
         if self.stage == Stage::Idle {
@@ -77,20 +77,20 @@ impl Batch {
         self.connection.as_ref().ok_or_else(closed)
     }
 
-    /// A turn that nobody has ended is undone; the others in the batch are not.
+    /// Undoes a turn that was dropped before its end. The other turns of the batch stay.
     fn undo_left_over(&mut self) {
         if self.stage == Stage::InTurn {
             match self.run("ROLLBACK TO turn; RELEASE turn") {
                 Ok(()) => self.stage = Stage::Open,
-                // The whole transaction may have gone with a disk that is full.
+                // A full disk may have ended the whole transaction.
                 Err(error) => self.abandon(error),
             }
         }
     }
 
-    /// Gives the transaction up, and whoever waits for it is told.
+    /// Rolls the transaction back and reports the error to all waiting callers.
     fn abandon(&mut self, why: Error) {
-        // There may be none any more.
+        // There may be no transaction any more.
         let _ = self.run("ROLLBACK");
         self.stage = Stage::Idle;
         self.tell(&Err(Arc::new(why)));
@@ -98,7 +98,7 @@ impl Batch {
 
     fn tell(&mut self, committed: &Committed) {
         for waiting in self.waiting.drain(..) {
-            // Who doesn't wait any more doesn't hear of it.
+            // A caller that has stopped waiting is not notified.
             let _ = waiting.send(committed.clone());
         }
     }
@@ -108,7 +108,7 @@ impl Batch {
     }
 }
 
-/// What is said of a database that is closed.
+/// Error of a closed database.
 pub(super) fn closed() -> Error {
     let misuse = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
     Error::SqliteFailure(misuse, Some("the database is closed".to_owned()))

@@ -1,8 +1,8 @@
-//! Carries what is in the write-ahead log over into the file, beside those who write: that takes the disk longer than a commit
-//! does, and nobody waits for it.
+//! Copies the write-ahead log into the database file in a thread of its own. Checkpoints take the disk longer than a
+//! commit, and no caller waits for them.
 //!
 //! ```text
-//! the log is long ─► a thread carries over what is in it ─► who commits carries over what has come meanwhile ─► it begins anew
+//! the log is long ─► a thread copies what is in it ─► the committer copies what has come meanwhile ─► it begins anew
 //! ```
 
 use super::batch::Batch;
@@ -14,32 +14,32 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// The thread's other end. It ends when this is dropped.
+/// Handle to the checkpoint thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Checkpointer {
     wake: SyncSender<()>,
     stage: Arc<AtomicU8>,
 }
 
-/// Nothing is asked of the thread; it is at it; it has done what it could.
+/// Checkpoint thread is idle, at work, or done with all that it could copy.
 const IDLE: u8 = 0;
 const AT_WORK: u8 = 1;
 const DONE: u8 = 2;
 
-/// A log of so many pages is carried over.
+/// Number of pages from which on the checkpoint thread is started.
 const LONG: i32 = 2_000;
 
-/// One of so many is carried over while nobody writes, or it would grow without end.
+/// Number of pages from which a checkpoint runs while writers wait. Otherwise the log could grow without end.
 const TOO_LONG: i32 = 16_000;
 
 const CARRY_OVER: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 
 thread_local! {
-    /// The pages in the log after the last commit of this thread.
+    /// Number of pages in the log after the last commit of this thread.
     static PAGES: Cell<i32> = const { Cell::new(0) };
 }
 
-/// Has each thread that commits know how long the log is. It replaces what SQLite does by itself.
+/// Records the log's length for each thread that commits. This hook replaces SQLite's automatic checkpoints.
 pub(super) fn watch(connection: &Connection) {
     connection.wal_hook(Some(|_, pages| {
         PAGES.set(pages);
@@ -60,16 +60,16 @@ impl Checkpointer {
         Ok(Self { wake, stage })
     }
 
-    /// Has the log carried over if it is long, after a commit of this thread.
+    /// Starts a checkpoint if the log is long, after a commit of this thread.
     pub(super) fn consider(&self, batch: &Batch) {
         let pages = PAGES.get();
         match self.stage.load(Ordering::Acquire) {
             IDLE if pages >= LONG => {
                 self.stage.store(AT_WORK, Ordering::Release);
-                // Its thread takes one word at a time, and there is none.
+                // The channel has one place, and it is empty here.
                 let _ = self.wake.try_send(());
             }
-            // What is left is little, and with it the log may begin anew.
+            // Little is left, and copying it lets the log begin anew.
             DONE => {
                 self.stage.store(IDLE, Ordering::Release);
                 finish(batch);
@@ -94,7 +94,7 @@ fn carry_over(log: &Connection, woken: &Receiver<()>, stage: &AtomicU8) {
     }
 }
 
-/// What could not be carried over is, the next time.
+/// Runs a checkpoint. The next one copies what this one can't.
 fn checkpoint(log: &Connection) {
     let _ = log.query_row(CARRY_OVER, (), |_| Ok(()));
 }

@@ -1,4 +1,4 @@
-//! The thread that commits what turns have left to be committed.
+//! The thread that commits finished turns.
 
 use super::batch::Batch;
 use super::checkpoint::Checkpointer;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use tokio::sync::Mutex;
 
-/// The thread's other end. It ends when nobody holds this any more.
+/// Handle to the committer thread. The thread ends when all handles are dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Committer(SyncSender<()>);
 
@@ -17,7 +17,8 @@ pub(super) struct Committer(SyncSender<()>);
 
 impl Committer {
     pub(super) fn start(batch: &Arc<Mutex<Batch>>, log: Connection) -> io::Result<Self> {
-        // Whoever wakes it while it is about to look need not wait: it sees what they have left.
+        // With one place in the channel, a wake-up that finds it full can be skipped: the thread is about to look
+        // anyway.
         let (wake, woken) = sync_channel(1);
         let (batch, checkpointer) = (Arc::downgrade(batch), Checkpointer::start(log)?);
         thread::Builder::new()
@@ -26,9 +27,9 @@ impl Committer {
             .map(|_| Self(wake))
     }
 
-    /// Says that there is something to commit, or to undo.
+    /// Wakes the thread, because there is something to commit or to undo.
     pub(super) fn wake(&self) {
-        // Somebody has said so already, or it is all over.
+        // The thread was woken already, or has ended.
         let _ = self.0.try_send(());
     }
 }
@@ -36,7 +37,7 @@ impl Committer {
 fn commit(batch: &Weak<Mutex<Batch>>, woken: &Receiver<()>, checkpointer: &Checkpointer) {
     while woken.recv().is_ok() {
         let Some(batch) = batch.upgrade() else { return };
-        // Who has asked for a turn meanwhile has it first: the lock is given out in order.
+        // Callers that wait for a turn are served first: the lock is fair.
         let mut batch = batch.blocking_lock();
         batch.settle();
         checkpointer.consider(&batch);

@@ -1,4 +1,4 @@
-//! Connections that read, and how statements are carried out on any of them.
+//! Connections for reading, and execution of statements on any connection.
 
 use super::batch::closed;
 use super::{BUSY, PREPARED};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
-/// Some of them, which are opened when they are needed.
+/// A pool of connections, which are opened when they are needed.
 #[derive(Debug, Clone)]
 pub(super) struct Readers {
     path: Arc<PathBuf>,
@@ -35,7 +35,7 @@ impl Readers {
         let room = Arc::clone(&self.room).acquire_owned().await;
         let room = room.map_err(|_| DatabaseError::of(DOING, closed()))?;
         let readers = self.clone();
-        // It goes on also when nobody waits for it any more.
+        // The read goes on even if its caller has stopped waiting.
         let fetched = tokio::task::spawn_blocking(move || {
             let connection = readers.idle().pop().map_or_else(|| readers.connect(), Ok)?;
             let rows = fetch(&connection, sql, &values);

@@ -1,4 +1,4 @@
-//! Processes that use approvals and are killed at any moment: each approved call is made at most once.
+//! Processes that use approvals are killed at any moment: each approved call is made at most once.
 
 use super::{answer, call, now, question};
 use crate::jobs::on_both_engines;
@@ -16,18 +16,18 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a child is told: where the database is, and its folder.
+/// Variables for the child process: location of the database, and its folder.
 const DATABASE: &str = "BELLJAR_TEST_APPROVALS_DATABASE";
 const FOLDER: &str = "BELLJAR_TEST_APPROVALS_FOLDER";
 
-/// So many calls are approved.
+/// Number of approved calls.
 const CALLS: usize = 150;
 
 fn numbered(number: usize) -> CallKey {
     CallKey { tool: ToolName::parse(&format!("tell_{number}")).unwrap(), ..call('a') }
 }
 
-/// Started as a child it makes every call that is approved, until it is killed; as a test it is told of no database, and makes none.
+/// Child process that makes every approved call until it is killed. As a test, it gets no database and makes none.
 #[test]
 fn a_process_makes_the_calls_that_it_has_an_approval_for() {
     let (Ok(database), Ok(folder)) = (std::env::var(DATABASE), std::env::var(FOLDER)) else { return };
@@ -45,7 +45,7 @@ fn a_process_makes_the_calls_that_it_has_an_approval_for() {
     std::fs::write(Path::new(&folder).join("finished"), "").unwrap();
 }
 
-/// What the call does: a line, on the disk.
+/// Effect of the call: appends a line to a file and syncs it.
 fn make(folder: &Path, number: usize) {
     let mut made = OpenOptions::new().create(true).append(true).open(folder.join("made")).unwrap();
     made.write_all(format!("{number}\n").as_bytes()).unwrap();
@@ -103,7 +103,7 @@ on_both_engines! {
         }
         let times = made(folder);
         assert!(times.values().all(|times| *times == 1), "{times:?}");
-        // The control: calls were made, and some of those who made them were killed.
+        // The control: calls were made, and some of the processes that made them were killed.
         assert!(killed > 0 && times.len() > CALLS / 2, "{killed} killed, {} calls", times.len());
         let used = approvals.list(Some(ApprovalStatus::Used), (None, 500), now()).await.unwrap().entries.len();
         assert!(used >= times.len() && used == CALLS, "{used} used, {} made", times.len());

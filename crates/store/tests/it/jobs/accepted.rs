@@ -1,4 +1,4 @@
-//! A job is accepted durably, once, and not beyond what may wait.
+//! A job is accepted durably, once, and only up to the maximum number of waiting jobs.
 
 use super::on_both_engines;
 use super::world::{MOST_WAITING, World, assignment, now, submission};
@@ -25,7 +25,7 @@ on_both_engines! {
         let wanted = assignment();
         let first = world.accepted(&wanted).await;
         assert_eq!(world.submit(&wanted).await.unwrap(), Submitted::Known(first.clone()));
-        // An id is a number, however it is written.
+        // The case of an id doesn't matter.
         let upper = JobId::parse(&wanted.job_id.as_str().to_uppercase()).unwrap();
         assert_eq!(world.jobs.find(&upper).await.unwrap(), Some(first.clone()));
         let upper = Assignment { job_id: upper, ..wanted };
@@ -49,7 +49,7 @@ on_both_engines! {
         let refused = world.jobs.submit(with_key(&other)).await;
         assert!(matches!(refused, Err(SubmitError::OtherRequest)));
         assert_eq!(world.jobs.find(&other.job_id).await.unwrap(), None);
-        // The control: without the key it is as good as any.
+        // The control: without the key it is accepted.
         world.accepted(&other).await;
     }
 
@@ -94,11 +94,12 @@ on_both_engines! {
         let other = Assignment { max_attempts: 2, ..wanted.clone() };
         assert!(matches!(world.jobs.submit(hiring(&other, 1)).await, Err(SubmitError::OtherJob { .. })));
         let full = Submission { most_waiting: 1, ..hiring(&assignment(), 1) };
-        // Without a count of its own it counts those that wait.
+        // Another process without a cached count counts the waiting jobs.
         let elsewhere = world.elsewhere().await;
         assert!(matches!(elsewhere.submit(full).await, Err(SubmitError::Full { .. })));
         assert_eq!(recorded().await, []);
-        // Controls: an accepted job hires, and the next one, which didn't know of that, hires nobody a second time.
+        // Controls: an accepted job hires its agent. The next one was submitted without knowing that, and hires no
+        // second time.
         for digit in [1, 2] {
             assert!(matches!(world.jobs.submit(hiring(&assignment(), digit)).await, Ok(Submitted::New(_))));
             assert_eq!(recorded().await, [hired(1)]);

@@ -1,4 +1,4 @@
-//! What the owner of a job tells of it.
+//! Progress reports of a job's owner.
 
 use super::on_both_engines;
 use super::world::{World, assignment, now, started, starting};
@@ -26,7 +26,7 @@ on_both_engines! {
         let job = world.job(&wanted.job_id).await;
         assert_eq!(job.life.state, JobState::InProgress);
         assert_eq!((job.run_id, job.started_at, job.deadline), (Some(begun.run_id), Some(at), Some(deadline)));
-        // Once more is no more.
+        // A repeated report changes nothing.
         world.jobs.tell(&wanted.job_id, claimed.fence(), starting(started())).await.unwrap();
         assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "in_progress 1"]);
     }

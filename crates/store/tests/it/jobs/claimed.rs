@@ -36,7 +36,7 @@ on_both_engines! {
             owners.push(tokio::spawn(async move {
                 let mut taken = Vec::new();
                 let mut in_vain = 0;
-                // One that is locked by somebody else is passed over, and may be the last.
+                // A job whose row is locked by another transaction is skipped, and may be the last one.
                 while in_vain < 3 {
                     match jobs.claim(&instance, now()).await.unwrap() {
                         Some(claimed) => taken.push(claimed.job.job_id),
@@ -99,7 +99,7 @@ on_both_engines! {
     }
 
     async fn a_job_that_does_not_fit_waits_for_an_instance_that_it_fits(world: World) {
-        // More than are looked at at once.
+        // More jobs than are examined at once.
         let unfit: Vec<_> = (0..40).map(|_| assignment()).collect();
         for job in &unfit {
             world.accepted(job).await;
@@ -112,7 +112,7 @@ on_both_engines! {
         for _ in 0..2 {
             assert!(world.jobs.claim_fitting(OWNER, only(&fit), now()).await.unwrap().is_none());
         }
-        // The control: another instance takes what this one has passed over.
+        // The control: another instance claims the jobs that this one has skipped.
         world.register("other").await;
         let elsewhere = world.elsewhere().await;
         let claimed = elsewhere.claim_fitting("other", only(&unfit[7]), now()).await.unwrap().unwrap();

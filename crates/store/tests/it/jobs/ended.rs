@@ -1,4 +1,4 @@
-//! A job ends once, whoever ends it.
+//! A job ends once, whether its owner, a client or another node ends it.
 
 use super::on_both_engines;
 use super::world::{OWNER, World, assignment, now, outcome, report, started};
@@ -38,7 +38,7 @@ on_both_engines! {
         world.jobs.end(&wanted.job_id, claimed.fence(), report.clone(), now()).await.unwrap();
         let story = ["accepted 0", "in_progress 1", "log", "completed 1"];
         assert_eq!(world.story(&wanted.job_id).await, story);
-        // Whoever doesn't know whether that was heard says it again.
+        // An owner that got no answer repeats its report.
         world.jobs.end(&wanted.job_id, claimed.fence(), report, now()).await.unwrap();
         assert_eq!(world.story(&wanted.job_id).await, story);
     }
@@ -61,11 +61,11 @@ on_both_engines! {
         let events = TrustEvents::new(world.database.clone());
         jobs.end(id, fence, ends(Ending::Failed, at), at).await.unwrap();
         assert_eq!(events.of(&agent).await.unwrap(), [event(at)]);
-        // Whoever doesn't know whether that was heard says it again, later, or wrongly.
+        // An owner that got no answer repeats its report, later, or with another end.
         jobs.end(id, fence, ends(Ending::Failed, later), later).await.unwrap();
         jobs.end(id, fence, ends(Ending::Completed, later), later).await.unwrap_err();
         assert_eq!(events.of(&agent).await.unwrap(), [event(at)]);
-        // Of an event that is there already the end of another job makes no second one, and is an end all the same.
+        // If the trust event exists already, the end of another job adds no second one, and is recorded nevertheless.
         let other = assignment();
         let claimed = world.started(&other).await;
         jobs.end(&other.job_id, claimed.fence(), ends(Ending::Failed, later), later).await.unwrap();
@@ -115,7 +115,7 @@ on_both_engines! {
         assert_eq!(kept.unwrap().failure_code, Some(FailureCode::Canceled));
         assert!(world.jobs.claim(OWNER, now()).await.unwrap().is_none());
         assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "cancel_requested", "canceled 0"]);
-        // Once more is no more.
+        // A repeated request changes nothing.
         assert_eq!(world.jobs.cancel(&wanted.job_id, now()).await.unwrap(), canceled);
     }
 
@@ -146,7 +146,7 @@ on_both_engines! {
         assert_eq!((left.life.state, left.started_at), (JobState::Accepted, None));
         let second = world.jobs.claim(OWNER, now()).await.unwrap().unwrap();
         assert_eq!((second.job.job_id.clone(), second.job.life.attempt), (twice.job_id.clone(), 2));
-        // Who had it first, and was only asleep.
+        // The previous owner was only paused.
         let told = report(Ending::Completed, outcome("late"));
         let late = world.jobs.end(&twice.job_id, first.fence(), told, now()).await;
         assert!(matches!(late, Err(ChangeError::Refused(Refused::Fenced))));
@@ -179,7 +179,7 @@ on_both_engines! {
         let at = now();
         let known = jobs.acknowledge(id, digest, at).await.unwrap();
         assert_eq!(known.acknowledged_at, Some(at));
-        // The first time counts.
+        // The first acknowledgement counts.
         assert_eq!(jobs.acknowledge(id, None, now()).await.unwrap(), known);
     }
 

@@ -1,4 +1,4 @@
-//! What is kept, and what may go.
+//! Retention: what is kept and what is removed.
 
 use super::on_both_engines;
 use super::world::{OWNER, World, assignment, now, outcome, report};
@@ -34,7 +34,7 @@ on_both_engines! {
         assert_eq!(world.jobs.expire(retention).await.unwrap(), 1);
         assert_eq!(world.jobs.find(&had).await.unwrap(), None);
         assert_eq!(world.jobs.events_after(&had, 0, 10).await.unwrap(), []);
-        // The content is another job's, too.
+        // Another job refers to the content, too.
         assert!(world.jobs.is_referenced("aa").await.unwrap());
         assert_eq!(world.jobs.artifact_size(&not_had, "aa").await.unwrap(), Some(7));
         let retention = Retention { ended_before: in_an_hour(), ..retention };

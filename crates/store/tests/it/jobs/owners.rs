@@ -1,4 +1,4 @@
-//! Instances are known to live by their beat, and are forgotten when they have nothing any more.
+//! Instances show by a heartbeat that they are alive, and are deleted when they own nothing any more.
 
 use super::on_both_engines;
 use super::world::{OWNER, World, assignment, now};

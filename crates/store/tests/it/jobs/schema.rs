@@ -1,4 +1,4 @@
-//! The schema: what migrations make of an empty database, the same on each engine, and that they may be carried out again.
+//! The schema: migrations of an empty database have the same result on each engine, and may be executed twice.
 
 use super::on_both_engines;
 use super::world::{World, assignment};

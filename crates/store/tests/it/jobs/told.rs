@@ -1,4 +1,4 @@
-//! Somebody is told of jobs, in order and until they have the result, whoever does the telling.
+//! Callbacks are delivered in order until the receiver has the result, whichever instance delivers them.
 
 use super::on_both_engines;
 use super::world::{OWNER, World, assignment, now, outcome, report, submission};
@@ -46,7 +46,7 @@ on_both_engines! {
         world.jobs.forget(OWNER).await.unwrap();
         let taken = world.jobs.take_callbacks("another").await.unwrap();
         assert_eq!(taken, [Callback { job_id: wanted.job_id.clone(), url: URL.to_owned(), told: 1 }]);
-        // Who was only asleep has no say any more.
+        // The previous owner was only paused; its report is rejected.
         let late = world.jobs.note_callback_heard(&wanted.job_id, OWNER, (2, Heard::Result), now()).await;
         assert!(!late.unwrap());
         assert_eq!(world.job(&wanted.job_id).await.acknowledged_at, None);

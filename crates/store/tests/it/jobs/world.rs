@@ -1,4 +1,4 @@
-//! A database for one test, and what is put into it.
+//! A database for one test, and its contents.
 
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::{JobId, RunId, TaskId};
@@ -27,7 +27,7 @@ pub(crate) struct World {
     pub(crate) postgres: Option<(Postgres, String)>,
 }
 
-/// The instance that has the jobs of most cases.
+/// Instance that owns the jobs of most cases.
 pub(crate) const OWNER: &str = "instance-1";
 
 pub(crate) const MOST_WAITING: u64 = 1_000;
@@ -72,12 +72,12 @@ impl World {
         self.jobs.register(&owner, now()).await.unwrap();
     }
 
-    /// The same database, opened by somebody else.
+    /// Opens the same database a second time, as another process would.
     pub(crate) async fn elsewhere(&self) -> Jobs {
         Jobs::new(Database::open(&self.location).await.unwrap())
     }
 
-    /// Has so many do something at once, each with the database opened by themselves; what came of it.
+    /// Runs an operation several times concurrently, each on a database that it has opened itself; returns the results.
     pub(crate) async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
         &self,
         many: usize,
@@ -128,7 +128,7 @@ impl World {
         self.jobs.find(job_id).await.unwrap().unwrap()
     }
 
-    /// The kinds of a job's events, with the state for those that tell of one; their ids are checked.
+    /// Returns the kinds of a job's events, with the state if they have one; checks their ids.
     pub(crate) async fn story(&self, job_id: &JobId) -> Vec<String> {
         let events = self.jobs.events_after(job_id, 0, 1_000).await.unwrap();
         let ids: Vec<_> = events.iter().map(|event| event.id).collect();
@@ -172,7 +172,7 @@ pub(crate) fn task_id() -> TaskId {
     TaskId::from_uuid(uuid::Uuid::new_v4())
 }
 
-/// To the millisecond, as it is kept.
+/// Returns the present time in milliseconds, as it is stored.
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_millisecond(Timestamp::now().as_millisecond()).unwrap()
 }

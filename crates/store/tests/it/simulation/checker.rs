@@ -1,11 +1,11 @@
-//! What must hold of jobs, whatever happens.
+//! Invariants of jobs that hold under all faults.
 
 use belljar_contract::id::JobId;
 use belljar_contract::worker::event::{Happening, JobEvent};
 use belljar_store::jobs::JobRecord;
 use std::collections::BTreeMap;
 
-/// What has been seen of jobs.
+/// Observations about jobs.
 #[derive(Default)]
 pub(super) struct Checker {
     jobs: BTreeMap<String, Seen>,
@@ -13,13 +13,13 @@ pub(super) struct Checker {
 
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
-    /// How far it was, and with what, when it was over.
+    /// State and outcome of the job at its end.
     end: Option<String>,
     attempt: u32,
     fence: u64,
-    /// How often it was told that it has begun, and taken down.
+    /// Number of recorded reports that it has begun.
     begun: u32,
-    /// How often it was told that it is over, and that was new.
+    /// Number of reports of its end that were new.
     ended: u32,
 }
 
@@ -31,20 +31,20 @@ impl Checker {
         self.of(job_id).begun += 1;
     }
 
-    /// A node was believed that a job is over, and nobody had said so before.
+    /// Notes that the database accepted a node's first report of a job's end.
     pub(super) fn ended_now(&mut self, job_id: &JobId) {
         let seen = self.of(job_id);
         seen.ended += 1;
         assert_eq!(seen.ended, 1, "{job_id} has ended twice");
     }
 
-    /// What is kept of a job that was accepted, after anything has happened.
+    /// Checks the stored state of an accepted job after any step.
     pub(super) fn check(&mut self, job_id: &JobId, found: Option<&JobRecord>) {
         let job = found.unwrap_or_else(|| panic!("{job_id} was accepted, and is lost"));
         let seen = self.of(job_id);
         let life = &job.life;
         assert!(life.attempt <= life.max_attempts, "{job_id} was begun too often: {life:?}");
-        // The number of attempts goes back where one was not begun; that of claims never does.
+        // The number of attempts decreases if an attempt was not begun; the fencing token never does.
         assert!(life.fence.0 >= seen.fence, "{job_id} goes back: {life:?}");
         assert_eq!(life.is_owned, job.owner.is_some(), "{job_id}");
         assert!(!(life.is_owned && life.state.is_final()), "{job_id} is over, and somebody's: {life:?}");
@@ -60,7 +60,7 @@ impl Checker {
         }
     }
 
-    /// All that was told of a job that is over.
+    /// Checks all reported states of a job that is over.
     pub(super) fn check_story(&mut self, job_id: &JobId, states: &[JobEvent]) {
         let seen = self.of(job_id);
         let told: Vec<_> = states
@@ -88,7 +88,7 @@ impl Checker {
         self.jobs.values().filter(|seen| seen.begun > 1).count()
     }
 
-    /// What became of each job.
+    /// Returns the course of each job.
     pub(super) fn story(&self) -> Vec<String> {
         self.jobs.iter().map(|(job_id, seen)| format!("{job_id} {seen:?}")).collect()
     }

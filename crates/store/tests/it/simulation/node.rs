@@ -1,4 +1,5 @@
-//! A node: it takes jobs, works on them, dies under them, sleeps over them, and is told that they are another's.
+//! A simulated node: it claims jobs, works on them, dies or pauses during them, and learns that they have another
+//! owner.
 
 use super::checker::Checker;
 use super::orchestrator::Orchestrator;
@@ -10,7 +11,7 @@ use belljar_store::jobs::{ChangeError, Ended, Heard, Jobs, Left, Owner, Report, 
 use belljar_testkit::random::Random;
 use jiff::Timestamp;
 
-/// A node, with the instance that it is now.
+/// A node, with its present instance.
 pub(super) struct Node {
     number: usize,
     instance: String,
@@ -21,9 +22,9 @@ pub(super) struct Node {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Awake,
-    /// It does nothing, and will go on as if nothing had been.
+    /// The node is paused, and will go on as if no time had passed.
     Asleep,
-    /// It has lost all it knew.
+    /// The node was killed, and has lost its memory.
     Dead,
 }
 
@@ -33,7 +34,7 @@ struct Held {
     fence: Fence,
     started: Option<Started>,
     is_begun: bool,
-    /// What it came to, if it did: told until it is known to have arrived.
+    /// Final report, if there is one. It is repeated until its arrival is confirmed.
     came: Option<Report>,
 }
 
@@ -51,12 +52,12 @@ impl Node {
         self.instance.clone()
     }
 
-    /// Whether nobody has heard of that instance for longer than a lease.
+    /// Returns true if no heartbeat of that instance was seen for longer than a lease.
     pub(super) fn is_silent_as(&self, instance: &str) -> bool {
         self.instance == instance && self.state != State::Awake
     }
 
-    /// Something goes wrong, or is over.
+    /// Causes or ends a random fault.
     pub(super) async fn fault(&mut self, jobs: &Jobs, chance: &mut Random, now: Timestamp) {
         match (self.state, chance.below(3)) {
             (State::Awake, 0) => self.state = State::Asleep,
@@ -65,19 +66,19 @@ impl Node {
                 self.held.clear();
             }
             (State::Awake, _) => {
-                // It beats; and if it was given up meanwhile, it has nothing any more.
+                // It sends a heartbeat. If it was given up meanwhile, it has lost its jobs.
                 if !jobs.beat(&self.instance).await.unwrap() {
                     self.held.clear();
                     self.register(jobs, now).await;
                 }
             }
-            // It wakes, and does not know that it slept.
+            // It resumes, and doesn't know that it was paused.
             (State::Asleep, _) => self.state = State::Awake,
             (State::Dead, _) => self.revive(jobs, chance, now).await,
         }
     }
 
-    /// Lives, whatever was: a dead one is another instance, which clears away what the former has left.
+    /// Revives the node in any state: a dead node becomes another instance, which cleans up after the former one.
     pub(super) async fn revive(&mut self, jobs: &Jobs, chance: &mut Random, now: Timestamp) {
         if self.state == State::Dead {
             let former = std::mem::replace(&mut self.instance, chance.uuid().to_string());
@@ -92,14 +93,14 @@ impl Node {
         }
     }
 
-    /// Gives up those who are silent, if it is awake to notice.
+    /// Gives up silent instances, if it is awake to notice them.
     pub(super) async fn give_up(&mut self, jobs: &Jobs, silent: &[String], now: Timestamp) {
         for instance in silent.iter().filter(|instance| **instance != self.instance) {
             if self.state != State::Awake {
                 return;
             }
             for job in jobs.owned_by(instance).await.unwrap() {
-                // Another may have done it meanwhile.
+                // Another node may have done it meanwhile.
                 let _ = jobs.leave(&job.job_id, job.life.fence, Left::Gone, now).await;
             }
             jobs.forget(instance).await.unwrap();
@@ -109,7 +110,7 @@ impl Node {
         }
     }
 
-    /// Does one thing for one of its jobs, or takes another.
+    /// Does one thing for one of its jobs, or claims another.
     pub(super) async fn work(
         &mut self,
         jobs: &Jobs,
@@ -136,7 +137,7 @@ impl Node {
         }
     }
 
-    /// The same for all of its jobs, and to their ends.
+    /// Works on all of its jobs until they end.
     pub(super) async fn work_reliably(
         &mut self,
         jobs: &Jobs,
@@ -144,7 +145,7 @@ impl Node {
         chance: &mut Random,
         now: Timestamp,
     ) {
-        // What it has without knowing, it gives up.
+        // It gives up jobs that it owns without knowing.
         for job in jobs.owned_by(&self.instance).await.unwrap() {
             let knows = |held: &Held| held.job_id == job.job_id && held.fence == job.life.fence;
             if !self.held.iter().any(knows) {
@@ -159,7 +160,7 @@ impl Node {
         }
     }
 
-    /// Tells the orchestrator of one thing, or of it again; its answer may be lost.
+    /// Delivers one event to the orchestrator, perhaps again; the answer may be lost.
     pub(super) async fn deliver(
         &self,
         jobs: &Jobs,
@@ -181,7 +182,7 @@ impl Node {
         }
     }
 
-    /// Tells it of everything.
+    /// Delivers all events.
     pub(super) async fn deliver_reliably(
         &self,
         jobs: &Jobs,
@@ -217,9 +218,9 @@ impl Node {
     }
 
     async fn claim(&mut self, jobs: &Jobs, chance: &mut Random, now: Timestamp) {
-        // One that was given up, and does not know it yet, gets none.
+        // An instance that was given up without knowing it gets no job.
         let Ok(Some(claimed)) = jobs.claim(&self.instance, now).await else { return };
-        // What it was given may get lost on the way: then it has a job without knowing.
+        // The answer may get lost: then it owns a job without knowing.
         if chance.once_in(10) {
             return;
         }
@@ -227,7 +228,7 @@ impl Node {
         self.held.push(Held { job_id, fence, started: None, is_begun: false, came: None });
     }
 
-    /// Goes on with a job; whether it has done with it.
+    /// Advances a job; returns true if it is done.
     async fn advance(
         &mut self,
         which: usize,
@@ -262,7 +263,7 @@ impl Node {
             Ok(Ended::Now(job)) => {
                 assert_eq!(job.life.fence, held.fence, "somebody without the job was believed");
                 checker.ended_now(&held.job_id);
-                // Without an answer it says so again.
+                // Without an answer the report is repeated.
                 !loses_answer
             }
             Ok(Ended::Before(_)) | Err(ChangeError::Refused(_) | ChangeError::OtherOutcome) => true,

@@ -1,4 +1,4 @@
-//! Whoever wants jobs done, and hears of them.
+//! A simulated orchestrator that submits jobs and receives callbacks.
 
 use super::node::Node;
 use belljar_contract::id::JobId;
@@ -9,12 +9,12 @@ use belljar_testkit::random::Random;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// Whoever wants jobs done.
+/// A simulated client that submits jobs.
 #[derive(Default)]
 pub(super) struct Orchestrator {
     accepted: Vec<JobId>,
     assignments: Vec<Assignment>,
-    /// The events of each job that have come, in that order; some may have come twice.
+    /// Received events of each job, in order of arrival; some may have come twice.
     heard: BTreeMap<String, Vec<u64>>,
 }
 
@@ -23,12 +23,12 @@ const TASKS: usize = 3;
 // === impl Orchestrator ===
 
 impl Orchestrator {
-    /// Those that it was told are accepted.
+    /// Returns the jobs whose acceptance was reported to it.
     pub(super) fn accepted(&self) -> &[JobId] {
         &self.accepted
     }
 
-    /// Asks for a job, perhaps for one that it has asked for before.
+    /// Submits a job, perhaps one that it has submitted before.
     pub(super) async fn submit(&mut self, jobs: &Jobs, nodes: &[Node], chance: &mut Random, now: Timestamp) {
         let again = chance.once_in(4).then(|| chance.pick_any(&self.assignments).cloned()).flatten();
         let is_known = again.is_some();
@@ -51,29 +51,29 @@ impl Orchestrator {
         }
     }
 
-    /// Changes its mind about a job, or says that it has what it may have or not.
+    /// Cancels a job, or acknowledges a result that it may not even have.
     pub(super) async fn bother(&self, jobs: &Jobs, chance: &mut Random, now: Timestamp) {
         let Some(job_id) = chance.pick_any(&self.accepted) else { return };
         if chance.once_in(2) {
             jobs.cancel(job_id, now).await.unwrap();
         } else {
-            // Of one that isn't over that is refused.
+            // For a job that isn't over, this is rejected.
             let _ = jobs.acknowledge(job_id, None, now).await;
         }
     }
 
-    /// Is told of an event.
+    /// Receives an event.
     pub(super) fn hear(&mut self, job_id: &JobId, event: &JobEvent) {
         self.heard.entry(job_id.key()).or_default().push(event.id);
     }
 
-    /// That it has heard of each state, in order, and of nothing else.
+    /// Checks that it has received each state, in order, and nothing else.
     pub(super) fn check_told(&self, job_id: &JobId, states: &[JobEvent]) {
         let heard = self.heard.get(&job_id.key()).cloned().unwrap_or_default();
         let mut in_order: Vec<u64> = Vec::new();
         for id in heard {
             match in_order.last() {
-                // Once more, since nobody knew that it had come.
+                // Delivered again, because the acknowledgement was lost.
                 Some(last) if id <= *last => {
                     assert!(in_order.contains(&id), "{job_id}: {id} is no event of it");
                 }

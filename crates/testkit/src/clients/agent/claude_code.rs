@@ -21,7 +21,7 @@ fn start(task: &Task<'_>) -> Start {
         environment: vec![
             ("ANTHROPIC_BASE_URL", task.base_url.to_owned()),
             ("ANTHROPIC_API_KEY", task.key.to_owned()),
-            // No updates, no reports, no questions about them.
+            // Disables updates, telemetry, and questions about them.
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
             ("DISABLE_AUTOUPDATER", "1".to_owned()),
         ],
@@ -43,11 +43,11 @@ fn register(start: &mut Start, server: &McpServer<'_>) {
     start
         .arguments
         .splice(0..0, ["--mcp-config".to_owned(), config.to_string(), "--strict-mcp-config".to_owned()]);
-    // All of its tools are told at once, and not looked for.
+    // All of its tools are sent at once, without tool search.
     start.environment.push(("ENABLE_TOOL_SEARCH", "false".to_owned()));
 }
 
-/// It edits no file that it hasn't read.
+/// Returns the calls that edit a file. It must read the file first.
 fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {
     vec![
         ToolCall::new("Read", json!({ "file_path": edit.file })),

@@ -1,5 +1,5 @@
-//! Codex: OpenAI's responses. `OPENAI_BASE_URL` is nothing to it; and with the built-in provider it first tries a
-//! WebSocket, so that it gets one of its own.
+//! Codex: OpenAI's responses. It ignores `OPENAI_BASE_URL`. With the built-in provider it first tries a WebSocket, so
+//! it gets a provider of its own.
 
 use super::{Agent, Edit, McpServer, Start, Task, texts};
 use crate::models::{Dialect, ToolCall};
@@ -22,7 +22,7 @@ fn start(task: &Task<'_>) -> Start {
          wire_api = \"responses\"\nrequest_max_retries = 0\nstream_max_retries = 0\n",
         task.model, task.base_url
     );
-    // It would put up walls of its own, which can't stand within others.
+    // Its own sandbox can't be nested within another one.
     let unsealed = "--dangerously-bypass-approvals-and-sandbox";
     Start {
         arguments: texts(["exec", "--skip-git-repo-check", unsealed, "--", task.prompt]),

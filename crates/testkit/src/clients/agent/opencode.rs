@@ -1,4 +1,4 @@
-//! opencode: OpenAI's chat. It asks besides for a title.
+//! opencode: OpenAI's chat. It also requests a title.
 
 use super::{Agent, Edit, McpServer, Start, Task, texts};
 use crate::models::{Dialect, ToolCall};
@@ -24,7 +24,7 @@ fn start(task: &Task<'_>) -> Start {
         "formatter": false,
         "permission": { "edit": "allow", "bash": "allow", "webfetch": "deny" },
         "provider": { "belljar": {
-            // One of those that are in its program; another would be installed from npm.
+            // A provider that is built into its program; another one would be installed from npm.
             "npm": "@ai-sdk/openai-compatible",
             "name": "belljar",
             "options": { "baseURL": format!("{}/v1", task.base_url), "apiKey": task.key },
@@ -57,7 +57,7 @@ fn register(start: &mut Start, server: &McpServer<'_>) {
     }
 }
 
-/// It edits no file that it hasn't read.
+/// Returns the calls that edit a file. It must read the file first.
 fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {
     vec![
         ToolCall::new("read", json!({ "filePath": edit.file })),

@@ -1,4 +1,4 @@
-//! A transport, watched: what a server says unasked is counted, and one that says too much is not listened to any more.
+//! A guarded transport: counts messages that the server sends unrequested, and ends a connection with too many.
 
 use rmcp::model::{ClientRequest, ErrorCode, ErrorData, RequestId, ServerNotification, ServerRequest};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Such a transport.
+/// The guarded transport.
 pub(super) struct Guarded<T> {
     inner: T,
     watched: Arc<Watched>,
@@ -20,62 +20,62 @@ pub(super) struct Guarded<T> {
     under_way: Arc<AtomicUsize>,
 }
 
-/// What is known of it from outside.
+/// State of a connection for observers.
 #[derive(Debug, Default)]
 pub(in crate::bridge) struct Watched {
     why: OnceLock<Why>,
     over: CancellationToken,
     changed: Notify,
-    /// What was listed as a tool and is none, since it was last asked for.
+    /// Number of list entries that are not valid tools, since the last query.
     passed_over: AtomicUsize,
 }
 
-/// Why a connection is over.
+/// Reasons why a connection has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::bridge) enum Why {
-    /// The other end has ended it.
+    /// The server has closed it.
     HungUp,
-    /// We have.
+    /// The client has closed it.
     Closed,
-    /// A message was larger than is taken.
+    /// A message was too large.
     TooLarge,
-    /// There was more said unasked than is taken.
+    /// The server sent too many unrequested messages.
     Flood,
-    /// What was said was no MCP, again and again.
+    /// The server repeatedly sent text that is not MCP.
     Nonsense,
-    /// It takes nothing of what it is told.
+    /// The server doesn't read its input.
     Stuck,
-    /// It has repeated a credential of ours.
+    /// The server has repeated one of the host's credentials.
     Repeats,
 }
 
-/// The question by which a server without a handshake is known. Some of the others don't answer what they don't know.
+/// The request that detects servers without a handshake. Some other servers don't answer unknown requests.
 #[derive(Debug)]
 struct Probe {
     patience: Duration,
     waits: Option<(RequestId, Instant)>,
-    /// What is answered all the same, later, is not listened to.
+    /// Id of a timed-out request: its late answer is ignored.
     given_up: Option<RequestId>,
 }
 
-/// Counts what is said unasked.
+/// Limit of unrequested messages.
 #[derive(Debug)]
 struct Unasked {
     left: u32,
     since: Instant,
 }
 
-/// As much may be said unasked in each of these spans.
+/// Maximum number of unrequested messages per [`SPAN`].
 const MOST_UNASKED: u32 = 500;
 const SPAN: Duration = Duration::from_secs(10);
 
-/// As many messages may be on their way at a time.
+/// Maximum number of messages that are being sent.
 const MOST_UNDER_WAY: usize = 256;
 
-/// So long one may be.
+/// Maximum time for sending a message.
 const LONGEST_SENDING: Duration = Duration::from_secs(30);
 
-/// A message can't be sent.
+/// Reasons why a message can't be sent.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SendError<E: std::error::Error + 'static> {
     #[error("the server takes nothing")]
@@ -87,7 +87,7 @@ pub(super) enum SendError<E: std::error::Error + 'static> {
 // === impl Watched ===
 
 impl Watched {
-    /// The first reason counts.
+    /// Ends the connection. The first reason is kept.
     pub(in crate::bridge) fn end(&self, why: Why) {
         let _ = self.why.set(why);
         self.over.cancel();
@@ -118,7 +118,7 @@ impl Watched {
 // === impl Guarded ===
 
 impl<T> Guarded<T> {
-    /// A server has so long to answer whether it is one without a handshake.
+    /// Returns a guarded transport; `patience` is the time limit of the detection request.
     pub(super) fn new(inner: T, watched: Arc<Watched>, patience: Duration) -> Self {
         let unasked = Unasked { left: MOST_UNASKED, since: Instant::now() };
         let probe = Probe { patience, waits: None, given_up: None };
@@ -182,7 +182,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
                     if let ServerNotification::ToolListChangedNotification(_) = note.notification {
                         self.watched.changed.notify_one();
                     }
-                    // Whoever hears of other things has asked for them, and nobody has.
+                    // Other notifications need a subscription, and there are none.
                     matches!(
                         note.notification,
                         ServerNotification::ToolListChangedNotification(_)
@@ -202,7 +202,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
             if let Some(id) = refused {
                 tracing::debug!("an MCP server asks for something, and is refused");
                 let error = unknown("nothing can be asked for here");
-                // There is only so much room for what is on its way.
+                // The number of messages being sent is limited.
                 tokio::spawn(self.send(TxJsonRpcMessage::<RoleClient>::error(error, Some(id))));
             }
             if is_passed_on {
@@ -232,14 +232,14 @@ impl Probe {
         }
     }
 
-    /// Back when it has been waited for long enough; never where nothing is waited for.
+    /// Returns when the detection request has timed out; never if there is none.
     async fn out_of_time(&self) -> RequestId {
         let Some((id, until)) = self.waits.clone() else { return std::future::pending().await };
         tokio::time::sleep_until(until).await;
         id
     }
 
-    /// Whether that is an answer to one that is not waited for any more.
+    /// Returns true for a late answer to the timed-out request.
     fn is_late(&mut self, id: Option<&RequestId>) -> bool {
         self.waits.take_if(|(waits, _)| id == Some(waits));
         id.is_some() && id == self.given_up.as_ref()
@@ -249,7 +249,7 @@ impl Probe {
 // === impl Unasked ===
 
 impl Unasked {
-    /// Whether one more may be.
+    /// Counts a message; returns false if the limit is exceeded.
     fn take(&mut self) -> bool {
         if self.since.elapsed() >= SPAN {
             *self = Self { left: MOST_UNASKED, since: Instant::now() };
@@ -262,7 +262,7 @@ impl Unasked {
 // === impl Why ===
 
 impl Why {
-    /// For whoever called.
+    /// Returns the reason as a text for the caller.
     pub(in crate::bridge) const fn in_words(self) -> &'static str {
         match self {
             Self::HungUp => "it has hung up",
@@ -276,12 +276,12 @@ impl Why {
     }
 }
 
-/// A place among what is on its way.
+/// A slot among the messages being sent.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
     fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
-        // Counted first: one that finds no room gives its place back at once.
+        // Counted first: a message beyond the limit releases its slot at once.
         let place = Self(Arc::clone(taken));
         (taken.fetch_add(1, Ordering::SeqCst) < MOST_UNDER_WAY).then_some(place)
     }

@@ -1,6 +1,7 @@
-//! Messages over HTTP: the library says what to send and what an answer means, and the host's one dialer carries it.
+//! MCP over HTTP: the library makes and interprets messages, and the host's HTTP client transmits them.
 //!
-//! Each answer is read whole, events, too. No stream is kept open besides, so what a server says while nobody asks is not heard.
+//! Each response is read completely, also event streams. No additional stream is opened, so messages outside of responses are not
+//! received.
 
 use super::guarded::{Watched, Why};
 use super::message;
@@ -22,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is asked over HTTP.
+/// The HTTP client of a server.
 #[derive(Clone)]
 struct Asker {
     remote: Remote,
@@ -40,7 +41,7 @@ const CONTENT_TYPE: &str = "content-type";
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-/// A transport to that server. It asks by `exchanger`, and waits no longer than `patience` for each answer.
+/// Returns a transport to that server. `patience` is the time limit of each response.
 pub(in crate::bridge) fn over_http(
     (remote, exchanger): (Remote, Arc<Exchanger>),
     watched: Arc<Watched>,
@@ -48,7 +49,7 @@ pub(in crate::bridge) fn over_http(
     patience: Duration,
 ) -> impl Transport<RoleClient> + 'static {
     let asker = Asker { remote, exchanger, watched, most_bytes, patience };
-    // Where it goes only the dialer knows.
+    // The URL is unused: the HTTP client knows the address.
     let config = StreamableHttpClientTransportConfig::with_uri("");
     StreamableHttpClientTransport::with_client(asker, config)
 }
@@ -125,7 +126,7 @@ impl StreamableHttpClient for Asker {
                 Err(StreamableHttpError::UnexpectedContentType(Some(kind.chars().take(80).collect())))
             }
             404 if had_session => Err(StreamableHttpError::SessionExpired),
-            // What is refused may say why, in its own words.
+            // An error response may contain an MCP error.
             status => match read(&incoming.body, &self.watched) {
                 Ok(message @ ServerJsonRpcMessage::Error(_)) => {
                     Ok(StreamableHttpPostResponse::Json(message, session))
@@ -157,7 +158,7 @@ impl StreamableHttpClient for Asker {
     }
 }
 
-/// What is sent back in a header.
+/// Returns true if a session id may be sent back in a header.
 fn is_session(text: &str) -> bool {
     (1..=1_024).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -167,7 +168,7 @@ fn read(body: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, Failed> 
         .map_err(|_| StreamableHttpError::UnexpectedServerResponse("it is no message".into()))
 }
 
-/// The messages of a whole stream of events, each as it is understood here.
+/// Parses the messages of a complete event stream.
 fn events(body: &[u8], watched: &Watched) -> Result<Vec<Result<Sse, SseError>>, Failed> {
     let text = String::from_utf8_lossy(body).replace("\r\n", "\n").replace('\r', "\n");
     let data_of = |event: &str| {

@@ -1,4 +1,4 @@
-//! A message a line, over two pipes.
+//! MCP over two pipes, one message per line.
 
 use super::guarded::{Watched, Why};
 use super::message::{self, NoMessage};
@@ -11,37 +11,37 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-/// Such a transport.
+/// A transport over two pipes.
 pub(in crate::bridge) struct Lines<R, W> {
     output: R,
-    /// What has been read and not been used yet.
+    /// Bytes that were read and not processed yet.
     inbox: Vec<u8>,
-    /// Up to here there is no line end in it.
+    /// The position up to which it has no line break.
     looked_at: usize,
     input: Arc<Mutex<Option<W>>>,
     most_bytes: usize,
     nonsense_left: u32,
-    /// A long line that is being read on a thread that may wait: others need the threads of the runtime.
+    /// A long line that is being parsed on a blocking thread, so that the runtime's threads stay free.
     reading: Option<JoinHandle<Read>>,
     watched: Arc<Watched>,
 }
 
-/// What comes of a line; nothing of a blank one.
+/// Result of parsing a line; `None` for a blank one.
 type Read = Result<Option<RxJsonRpcMessage<RoleClient>>, NoMessage>;
 
-/// A longer line takes a thread of its own, in bytes.
+/// Maximum length of a line that is parsed without a blocking thread, in bytes.
 const LARGEST_SHORT_BYTES: usize = 64 << 10;
 
-/// What is read at a time.
+/// Number of bytes that are read at once.
 const PORTION: usize = 64 << 10;
 
-/// Some programs greet whoever starts them. So many lines that are no messages are passed over.
+/// Maximum number of lines that are not messages: some programs print a greeting.
 const MOST_NONSENSE: u32 = 64;
 
 // === impl Lines ===
 
 impl<R, W> Lines<R, W> {
-    /// One that reads the output of a program and writes to its input.
+    /// Returns a transport that reads a program's output and writes to its input.
     pub(in crate::bridge) fn new(output: R, input: W, most_bytes: usize, watched: Arc<Watched>) -> Self {
         Self {
             output,
@@ -55,7 +55,7 @@ impl<R, W> Lines<R, W> {
         }
     }
 
-    /// Takes the next whole line.
+    /// Takes the next complete line.
     fn line(&mut self) -> Option<Vec<u8>> {
         let end = memchr::memchr(b'\n', &self.inbox[self.looked_at..]);
         let Some(end) = end.map(|end| end + self.looked_at) else {
@@ -67,18 +67,18 @@ impl<R, W> Lines<R, W> {
         Some(line)
     }
 
-    /// Takes the next line that is a message. Given up half way, nothing is lost.
+    /// Takes the next message. Dropping the future loses nothing.
     async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             let read = match &mut self.reading {
                 Some(reading) => {
                     let read = reading.await;
                     self.reading = None;
-                    // A thread that has failed has read no message.
+                    // A panic of the thread counts as no message.
                     read.unwrap_or(Ok(None))
                 }
                 None => match self.line()? {
-                    // A portion that was read may hold it whole.
+                    // A chunk may contain a too long line completely.
                     line if line.trim_ascii().len() > self.most_bytes => {
                         self.watched.end(Why::TooLarge);
                         return None;
@@ -130,7 +130,7 @@ where
             let mut line = serde_json::to_vec(&item)?;
             line.push(b'\n');
             let mut held = input.lock().await;
-            // A line that is given up half way would be a part of the next one: whoever comes then finds nothing to write to.
+            // If the future is dropped, the pipe stays taken: a partial line must not be followed by another message.
             let mut pipe = held.take().ok_or(io::ErrorKind::BrokenPipe)?;
             pipe.write_all(&line).await?;
             pipe.flush().await?;
@@ -151,7 +151,7 @@ where
                 return None;
             }
             self.inbox.reserve(PORTION);
-            // Given up between two reads, nothing is lost: what was read is kept here.
+            // Dropping the future between two reads loses nothing: read bytes are kept here.
             match self.output.read_buf(&mut self.inbox).await {
                 Ok(0) | Err(_) => return None,
                 Ok(_) => {}
@@ -160,7 +160,7 @@ where
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // A program whose input ends knows that it is to go.
+        // The end of its input tells the program to exit.
         if let Ok(mut input) = self.input.try_lock() {
             input.take();
         }

@@ -1,4 +1,4 @@
-//! One message of a server, read so that a part which nobody understands doesn't take the rest with it.
+//! Parses messages of a server leniently: an unknown part doesn't invalidate the rest.
 
 use super::guarded::Watched;
 use belljar_contract::json::Node;
@@ -8,18 +8,18 @@ use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
 use serde_json::{Value, json};
 
-/// The bytes are no message.
+/// The bytes are not a message.
 #[derive(Debug, thiserror::Error)]
 #[error("no message of MCP")]
 pub(super) struct NoMessage(#[source] serde_json::Error);
 
-/// What of a tool is looked at; the rest may be large.
+/// Members of a tool that are used; others may be large, and are dropped.
 const KEPT_OF_TOOL: [&str; 5] = ["name", "title", "description", "inputSchema", "annotations"];
 
-/// What a message may have. One tool with a deep schema doesn't take the others with it, so all levels are read that can be.
+/// Limits of a message. The maximum depth is generous, so that one tool with a deep schema doesn't invalidate the others.
 const WITHIN: Bounds = Bounds { values: MAX_MESSAGE_VALUES, depth: 128 };
 
-/// What a message that can't be read may still say: which request it answers.
+/// Envelope of an unreadable answer, which identifies the request.
 #[derive(Deserialize)]
 struct Envelope {
     jsonrpc: String,
@@ -27,8 +27,8 @@ struct Envelope {
     method: Option<IgnoredAny>,
 }
 
-/// Reads a message of a bounded number of values. Tools that are none are counted there. An answer that can't be read is the answer
-/// that it can't: its caller would wait for another one in vain.
+/// Parses a message of a limited number of values. Invalid tools are counted. An unreadable answer is converted to an error
+/// answer, as its caller would wait in vain otherwise.
 pub(super) fn read(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, NoMessage> {
     read_whole(bytes, watched).or_else(|error| {
         let envelope = serde_json::from_slice::<Envelope>(bytes).ok();
@@ -61,7 +61,7 @@ fn read_whole(bytes: &[u8], watched: &Watched) -> Result<ServerJsonRpcMessage, N
     ServerJsonRpcMessage::deserialize(value).map_err(NoMessage)
 }
 
-/// Leaves out the tools that say something twice, and counts them: they don't take the others with them.
+/// Removes tools with a duplicate member, and counts them, so that they don't invalidate the others.
 fn without_ambiguous_tools(message: &mut Node) -> usize {
     fn member<'n>(node: &'n mut Node, wanted: &str) -> Option<&'n mut Node> {
         let Node::Object(members) = node else { return None };
@@ -74,7 +74,7 @@ fn without_ambiguous_tools(message: &mut Node) -> usize {
     listed - tools.len()
 }
 
-/// Whether it is one. What is not looked at goes.
+/// Returns true for a valid tool. Unused members are removed.
 fn is_tool(tool: &mut Value) -> bool {
     if let Some(members) = tool.as_object_mut() {
         members.retain(|name, _| KEPT_OF_TOOL.contains(&name.as_str()));
@@ -149,7 +149,7 @@ mod tests {
         };
         let watched = Watched::default();
         assert!(read_whole(of(MAX_MESSAGE_VALUES).as_bytes(), &watched).is_err());
-        // The control: a few less.
+        // Control: slightly fewer.
         assert!(read_whole(of(MAX_MESSAGE_VALUES - 12).as_bytes(), &watched).is_ok());
     }
 
@@ -173,14 +173,14 @@ mod tests {
                 (&json!(7), &json!("what it answers can't be read"))
             );
         }
-        // Whose answer it is has to be said once, and a request is no answer.
+        // An answer must have one unambiguous id, and a request is not an answer.
         for text in [
             r#"{"jsonrpc":"2.0","id":7,"id":8,"result":{"content":[]}}"#,
             r#"{"jsonrpc":"2.0","id":7,"method":"ping","method":"ping"}"#,
         ] {
             assert!(read(text.as_bytes(), &Watched::default()).is_err(), "{text}");
         }
-        // The control: an answer that can be read, and a list in which one tool can't.
+        // Control: a readable answer, and a list with one unreadable tool.
         let one = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"A"}]}}"#;
         assert_eq!(answered(one)["result"]["content"][0]["text"], "A");
         let listed = answered(

@@ -1,4 +1,4 @@
-//! A server whose program is started: what, and what it gets to see.
+//! Configuration of a server whose program is started.
 
 use belljar_contract::yaml::{
     Log, Members, Node, Value, below, boolean, list, one_of, place, quoted, size, text, text_or_number, whole,
@@ -7,58 +7,58 @@ use belljar_sandbox::limits::Limits;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Such a server.
+/// A server whose program is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StdioConfig {
-    /// Its program: a name that is looked for, or an absolute path.
+    /// Its program: a name that is looked up in `PATH`, or an absolute path.
     pub command: String,
-    /// What it is started with.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Its variables, and no others.
+    /// Its environment, without any other variables.
     pub env: BTreeMap<String, String>,
-    /// What of the host is lent to it, read-only and at the same place.
+    /// Host paths that are mounted read-only, at the same place.
     pub lend: Vec<PathBuf>,
-    /// What is at its `/workspace`.
+    /// Host folder at its `/workspace`.
     pub workspace: Option<Folder>,
-    /// As much memory it may use, in bytes.
+    /// Memory limit, in bytes. Default: 1 GiB.
     pub memory_bytes: u64,
-    /// As many processes and threads.
+    /// Maximum number of processes and threads. Default: 128.
     pub processes: u64,
-    /// Whether it runs on the host itself.
+    /// True to run it on the host, without a sandbox.
     pub is_unsealed: bool,
 }
 
 /// A folder of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What becomes of what is written there.
+    /// Treatment of writes.
     pub mode: FolderMode,
 }
 
-/// What becomes of what is written to a folder.
+/// Treatment of writes to a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FolderMode {
-    /// It goes to a layer of its own, and is gone with the sandbox.
+    /// Writes go to an overlay, which is removed with the sandbox.
     Copy,
-    /// It is written to the folder itself.
+    /// Writes go to the folder itself.
     Direct,
 }
 
-/// What is read here.
+/// Members that are read here.
 pub(super) const MEMBERS: [&str; 8] =
     ["command", "args", "env", "lend", "workspace", "memory_limit", "pids_limit", "unsealed"];
 
 // === impl StdioConfig ===
 
 impl StdioConfig {
-    /// What its sandbox may use.
+    /// Returns the resource limits of its sandbox.
     pub fn limits(&self) -> Limits {
         Limits { memory_bytes: Some(self.memory_bytes), processes: self.processes, ..Limits::default() }
     }
 
-    /// Reads its members, which stand beside those that every server has; nothing where there is no `command`.
+    /// Reads its members, which are on the same level as the common ones; `None` without `command`.
     pub(super) fn read(members: &mut Members<'_, '_>) -> Option<Self> {
         let command = members.optional("command", |node, log| {
             text(node, log, "a name without slashes, or the absolute path of a program", |text| {
@@ -81,7 +81,7 @@ impl StdioConfig {
         let is_unsealed = members.or("unsealed", false, boolean);
         for name in ["workspace", "memory_limit", "pids_limit"].into_iter().filter(|_| is_unsealed) {
             let Some(node) = members.node(name) else { continue };
-            // What was written to hold must not be passed over.
+            // Limits that would have no effect are rejected.
             let found = format!("`{name}` beside `unsealed: true`");
             members.log.note(node.position, &node.path, found, "a sandbox, or neither of its limits");
         }
@@ -120,7 +120,7 @@ fn read_env(node: &Node, log: &mut Log) -> BTreeMap<String, String> {
         let path = below(&node.path, &key.name);
         let is_name =
             !key.name.is_empty() && key.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        // Where programs are looked for follows from where this one was found.
+        // `PATH` is derived from the program's location.
         if !is_name || key.name == "PATH" {
             log.note(key.position, &path, quoted(&key.name), "the name of a variable other than PATH");
         }

@@ -1,4 +1,4 @@
-//! What the section means, and every mistake in it.
+//! Tests of the section, and of every mistake in it.
 
 use super::*;
 use belljar_contract::yaml::{self, Mistakes};

@@ -1,4 +1,4 @@
-//! What is to be drawn, as numbers: read once, with a clear word where something is none.
+//! Figures as numbers: parsed once, with clear errors.
 
 use super::scale::{Range, number};
 use super::time::moment;
@@ -8,49 +8,49 @@ use crate::page::{one_line, without_invisible};
 use jiff::Timestamp;
 use std::collections::HashMap;
 
-/// What is to be drawn.
+/// Figures of a chart.
 #[derive(Debug, PartialEq)]
 pub(super) struct Data {
     pub(super) x: Places,
     pub(super) series: Vec<Line>,
-    /// How many points come to nothing that could be drawn.
+    /// Number of points that can't be drawn.
     pub(super) left_out: usize,
 }
 
-/// What the horizontal axis is made of.
+/// Positions on the horizontal axis.
 #[derive(Debug, PartialEq)]
 pub(super) enum Places {
     Numbers,
     /// Seconds since 1970.
     Moments,
-    /// Names, which stand side by side; points have their numbers.
+    /// Names side by side; points have their indices.
     Names(Vec<String>),
 }
 
-/// One series.
+/// A series.
 #[derive(Debug, PartialEq)]
 pub(super) struct Line {
     pub(super) name: String,
-    /// From left to right. One that comes to nothing interrupts a line.
+    /// From left to right. A point without a value interrupts a line.
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
 const MOST_SERIES: usize = 200;
 const MOST_POINTS: usize = 20_000;
 
-/// What is further from zero isn't drawn: between two such numbers there would be no number for how far.
+/// Larger absolute values aren't drawn: the distance of two of them may overflow.
 const LARGEST: f64 = 1e300;
 
-/// So many labels make a name.
+/// Maximum number of labels in a name.
 const MOST_LABELS: usize = 8;
 
 // === impl Data ===
 
 impl Data {
-    /// Reads what was given.
+    /// Parses the arguments.
     ///
     /// # Errors
-    /// What isn't as it should be, with its place.
+    /// A description of the first invalid value, with its path.
     pub(super) fn read(arguments: &Arguments) -> Result<Self, Failure> {
         let Arguments { kind, x_axis, series, .. } = arguments;
         let count: usize = series.iter().map(|one| one.points.len()).sum();
@@ -87,14 +87,14 @@ impl Data {
             XAxis::Number => Places::Numbers,
             XAxis::Time => Places::Moments,
         };
-        // Bars and slices stand side by side, whatever they are named after.
+        // Bars and slices are placed by name, in any case.
         if matches!(kind, Kind::Bar | Kind::Pie) {
             data.by_name();
         }
         Ok(data)
     }
 
-    /// How many points are drawn.
+    /// Returns the number of points that are drawn.
     pub(super) fn points(&self) -> usize {
         self.drawn().count()
     }
@@ -111,7 +111,7 @@ impl Data {
         Range::of(self.drawn().map(|(_, y)| y))
     }
 
-    /// What somebody is told who doesn't see it.
+    /// Returns a description for readers who can't see the chart.
     pub(super) fn told(&self, kind: Kind) -> String {
         let (series, points) = (self.series.len(), self.points());
         let begin = format!("A {} chart of {points} points in {series} series", kind.as_str());
@@ -132,7 +132,7 @@ impl Data {
         points.filter_map(|(x, y)| Some((*x, (*y)?)))
     }
 
-    /// Has places be names, from left to right.
+    /// Converts positions to names, from left to right.
     fn by_name(&mut self) {
         let said: fn(f64) -> String = match self.x {
             Places::Names(_) => return,
@@ -144,7 +144,7 @@ impl Data {
         places.sort_by(f64::total_cmp);
         places.dedup();
         for (x, _) in self.series.iter_mut().flat_map(|line| &mut line.points) {
-            // Where it isn't found it would be one that is none.
+            // Every position is in the list, so the error case doesn't occur.
             let (Ok(found) | Err(found)) = places.binary_search_by(|place| place.total_cmp(x));
             *x = found as f64;
         }
@@ -152,7 +152,7 @@ impl Data {
     }
 }
 
-/// Names, and where each stands.
+/// Names, with their positions.
 #[derive(Default)]
 struct Names {
     all: Vec<String>,
@@ -175,7 +175,7 @@ impl Names {
     }
 }
 
-/// What points are placed by, where nobody says.
+/// Infers the type of the horizontal axis from the points.
 fn inferred(series: &[Series]) -> XAxis {
     let places = || series.iter().flat_map(|one| one.points.iter().map(|(x, _)| x));
     let is_of_metrics = series.iter().any(|one| one.labels.is_some());
@@ -186,12 +186,12 @@ fn inferred(series: &[Series]) -> XAxis {
     if places().all(|x| is_moment(x) || *x == Cell::Nothing(())) { XAxis::Time } else { XAxis::Category }
 }
 
-/// A number that can be drawn, or nothing.
+/// Parses a number; `None` if it can't be drawn.
 fn figure(cell: &Cell, place: impl Fn() -> String) -> Result<Option<f64>, Failure> {
     let value = match cell {
         Cell::Nothing(()) => return Ok(None),
         Cell::Number(value) => *value,
-        // As Prometheus writes them, `+Inf` and `NaN` are numbers.
+        // `+Inf` and `NaN`, as Prometheus writes them, are parsed as numbers.
         Cell::Text(text) => text.trim().parse().map_err(|_| {
             Failure::argument(format!("{}: it is neither a number nor a text that is one", place()))
         })?,
@@ -216,7 +216,7 @@ fn instant(cell: &Cell, place: impl Fn() -> String) -> Result<Option<f64>, Failu
     }
 }
 
-/// What a series is called.
+/// Returns the name of a series.
 fn name(series: &Series, number: usize) -> String {
     let said = match (&series.name, &series.labels) {
         (Some(name), _) => name.clone(),

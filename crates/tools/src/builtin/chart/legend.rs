@@ -1,8 +1,8 @@
-//! Which colour is whose: colours that people can tell apart who see few, and dashes where they begin again.
+//! The legend: colours that people with colour-blindness can distinguish, and dashes when the colours repeat.
 
 use super::svg::{Anchor, INK, Look, Svg};
 
-/// What a series, or a slice, looks like.
+/// Style of a series or a slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Style {
     pub(super) colour: &'static str,
@@ -10,7 +10,7 @@ pub(super) struct Style {
     pub(super) opacity: f64,
 }
 
-/// Those of Okabe and Ito, but yellow, which nobody sees on white.
+/// The colours of Okabe and Ito, without yellow, which is invisible on white.
 const COLOURS: [&str; 7] = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#000000"];
 
 const DASHES: [&str; 4] = ["", "6 4", "1 4", "10 4 1 4"];
@@ -19,21 +19,21 @@ const OPACITIES: [f64; 4] = [1.0, 0.65, 0.4, 0.2];
 const ROW: f64 = 18.0;
 const SWATCH: f64 = 18.0;
 
-/// What stands between a drawing and its legend, and between a colour and its name.
+/// Distance between a drawing and its legend, and between a colour and its name.
 const GAP: f64 = 8.0;
 
-/// How wide a legend is in a drawing of that width.
+/// Returns the width of the legend in a drawing of that width.
 pub(super) fn width_in(width: f64) -> f64 {
     (width / 3.0).min(240.0)
 }
 
-/// The look of that one.
+/// Returns the style of the series with that index.
 pub(super) fn style(number: usize) -> Style {
     let round = number / COLOURS.len() % DASHES.len();
     Style { colour: COLOURS[number % COLOURS.len()], dashes: DASHES[round], opacity: OPACITIES[round] }
 }
 
-/// Names and looks below each other, as many as have room between these heights.
+/// Draws names and styles in a column, as many as fit between these heights.
 pub(super) fn draw<'n>(
     svg: &mut Svg,
     (left, width): (f64, f64),
@@ -58,6 +58,6 @@ pub(super) fn draw<'n>(
     }
 }
 
-/// Lines that lead the eye.
+/// Styles of grid lines and axes.
 pub(super) const GRID: Look = Look::line("#dddddd", 1.0, "");
 pub(super) const AXIS: Look = Look::line(INK, 1.0, "");

@@ -1,4 +1,4 @@
-//! What is a share of a whole.
+//! Pie charts.
 
 use super::Size;
 use super::data::{Data, Places};
@@ -6,25 +6,25 @@ use super::legend::{self, Style};
 use super::svg::{Look, Svg};
 use std::f64::consts::{FRAC_PI_2, TAU};
 
-/// A share.
+/// A slice.
 struct Slice {
     name: String,
     value: f64,
 }
 
-/// As many slices can be told apart; the smallest of more are one.
+/// Maximum number of slices; the smallest ones of more are combined.
 const MOST_SLICES: usize = 12;
 
 const TOP: f64 = 44.0;
 const MARGIN: f64 = 16.0;
 
-/// A share that is all but the whole is drawn as the whole: an arc that ends where it begins is none.
+/// Share from which on a slice is drawn as a full circle: an arc with equal ends draws nothing.
 const WHOLE: f64 = 0.999_9;
 
-/// Draws it.
+/// Draws the chart.
 pub(super) fn draw(svg: &mut Svg, size: Size, data: &Data) {
     let slices = most(slices(data));
-    // Each is scaled first: the sum of some is more than there are numbers.
+    // Scaled first, as the sum of the values may overflow.
     let largest = slices.iter().map(|slice| slice.value).fold(f64::MIN_POSITIVE, f64::max);
     let sum: f64 = slices.iter().map(|slice| slice.value / largest).sum();
     let legend = legend::width_in(size.width);
@@ -45,7 +45,7 @@ pub(super) fn draw(svg: &mut Svg, size: Size, data: &Data) {
     legend::draw(svg, (right, legend), heights, names.iter().map(String::as_str));
 }
 
-/// Of one series its points, and of several the last of each.
+/// Returns the points of one series, or the last points of several.
 fn slices(data: &Data) -> Vec<Slice> {
     let named = |x: f64| match &data.x {
         Places::Names(names) => names.get(x as usize).cloned().unwrap_or_default(),

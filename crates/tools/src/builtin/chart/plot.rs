@@ -1,4 +1,4 @@
-//! What has two axes: lines, areas, bars and dots.
+//! Charts with two axes: lines, areas, bars and dots.
 
 use super::data::{Data, Line, Places};
 use super::legend::{self, AXIS, GRID, Style};
@@ -7,7 +7,7 @@ use super::svg::{Anchor, LETTERS, Look, Svg, width_of};
 use super::{Arguments, Kind, Size, time};
 use std::fmt::Write;
 
-/// Where the figures are, between the axes.
+/// The drawing area, between the axes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Frame {
     left: f64,
@@ -23,30 +23,30 @@ struct Axes {
     y: Scale,
     x_ticks: Vec<Tick>,
     y_ticks: Vec<Tick>,
-    /// Of moments, from which to which: what is written beside them is short.
+    /// Range of a time axis as a text, as its tick labels are short.
     x_said: Option<String>,
 }
 
 const TOP: f64 = 44.0;
 const MARGIN: f64 = 16.0;
 
-/// What a line of text takes.
+/// Height of a text line.
 const LINE: f64 = 20.0;
 
-/// Beside an axis there is something written about so often, in pixels.
+/// Approximate distance of tick labels, in pixels.
 const APART_UP: f64 = 32.0;
 const APART_ACROSS: f64 = 90.0;
 const APART_NAMES: f64 = 60.0;
 
-/// As much of the width of a place is that of its bars.
+/// Share of a position's width that its bars take.
 const FULL: f64 = 0.8;
 
-/// Draws them.
+/// Draws the chart.
 pub(super) fn draw(svg: &mut Svg, size: Size, data: &Data, (kind, arguments): (Kind, &Arguments)) {
     let axes = Axes::of(size, data, (kind, arguments));
     axes.draw(svg, arguments);
     if kind == Kind::Area {
-        // All below all lines, which keep their colours so.
+        // All areas are drawn before the lines, which keep their colours so.
         for (number, line) in data.series.iter().enumerate() {
             svg.path(&axes.areas(line), Look::filled(legend::style(number).colour, 0.2));
         }
@@ -68,7 +68,7 @@ impl Axes {
         let x_label = if arguments.x_label.is_some() || data.x == Places::Moments { LINE } else { 0.0 };
         let (top, bottom) = (TOP, size.height - MARGIN - LINE - x_label);
         let y_range = match kind {
-            // What is filled is seen by how far it is from zero.
+            // Bars and areas need zero on the axis to be read correctly.
             Kind::Bar | Kind::Area => data.y_range().with_zero().widened(),
             _ => data.y_range().widened(),
         };
@@ -139,7 +139,7 @@ impl Axes {
         (self.x.place(x), self.y.place(y))
     }
 
-    /// The stretches of a line that nothing interrupts.
+    /// Splits a line at points without a value.
     fn stretches<'l>(&'l self, line: &'l Line) -> impl Iterator<Item = Vec<(f64, f64)>> + 'l {
         let parts = line.points.split(|(_, y)| y.is_none()).filter(|part| !part.is_empty());
         parts.map(|part| part.iter().filter_map(|(x, y)| Some(self.place(*x, (*y)?))).collect())
@@ -152,7 +152,7 @@ impl Axes {
                 let pen = if number == 0 { 'M' } else { 'L' };
                 put(&mut moves, format_args!("{pen}{x:.1} {y:.1}"));
             }
-            // One that stands alone is a dot.
+            // A single point is drawn as a dot.
             if stretch.len() == 1 {
                 moves.push_str("h0");
             }
@@ -192,7 +192,7 @@ impl Axes {
     }
 }
 
-/// Names, as many as have room.
+/// Returns as many names as fit.
 fn of_names(names: &[String], about: usize) -> Vec<Tick> {
     let every = names.len().div_ceil(about.max(1)).max(1);
     let shown = names.iter().enumerate().step_by(every);
@@ -200,6 +200,6 @@ fn of_names(names: &[String], about: usize) -> Vec<Tick> {
 }
 
 fn put(moves: &mut String, what: std::fmt::Arguments<'_>) {
-    // A text takes whatever is written to it.
+    // Writing to a string can't fail.
     let _ = moves.write_fmt(what);
 }

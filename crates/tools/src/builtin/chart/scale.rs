@@ -1,41 +1,41 @@
-//! Where numbers stand on an axis, and which of them are written beside it.
+//! Axis scales and ticks.
 
-/// The least and the most of some numbers.
+/// Minimum and maximum of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Range {
     pub(super) least: f64,
     pub(super) most: f64,
 }
 
-/// How numbers become pixels.
+/// Maps numbers to pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
     pub(super) range: Range,
-    /// Where the least stands, and where the most does.
+    /// Positions of the minimum and of the maximum.
     pub(super) from: f64,
     pub(super) to: f64,
 }
 
-/// A number that is written beside an axis, and how.
+/// A tick with its label.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tick {
     pub(super) at: f64,
     pub(super) text: String,
 }
 
-/// Numbers that lie closer together, by what they are themselves, are one: there is nothing between them to be drawn.
+/// Relative distance below which numbers count as equal: nothing could be drawn between them.
 const CLOSEST: f64 = 1e-12;
 
-/// The smallest distance on an axis.
+/// Minimum length of an axis.
 const SMALLEST: f64 = 1e-300;
 
-/// Numbers are written out between these, and by powers of ten beyond.
+/// Range of numbers that are written without an exponent.
 const WRITTEN_OUT: std::ops::Range<f64> = 1e-4..1e7;
 
 // === impl Range ===
 
 impl Range {
-    /// That of numbers; of none, from zero to zero.
+    /// Returns the range of numbers; zero to zero without any.
     pub(super) fn of(numbers: impl Iterator<Item = f64>) -> Self {
         let both = numbers.fold(None, |range: Option<(f64, f64)>, number| match range {
             None => Some((number, number)),
@@ -45,12 +45,12 @@ impl Range {
         Self { least, most }
     }
 
-    /// The same with zero in it.
+    /// Extends the range to zero.
     pub(super) fn with_zero(self) -> Self {
         Self { least: self.least.min(0.0), most: self.most.max(0.0) }
     }
 
-    /// The same, with some room where all of its numbers are one.
+    /// Extends the range if all of its numbers are equal.
     pub(super) fn widened(self) -> Self {
         let largest = self.least.abs().max(self.most.abs());
         let span = self.most - self.least;
@@ -74,7 +74,7 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
-    /// Round numbers, about so many.
+    /// Returns about that many ticks at round numbers.
     pub(super) fn ticks(&self, about: usize) -> Vec<Tick> {
         let Range { least, most } = self.range;
         let step = round_up(self.range.span() / about.max(1) as f64);
@@ -88,16 +88,16 @@ impl Scale {
     }
 }
 
-/// The next of 1, 2, 5, 10, … times a power of ten.
+/// Rounds up to 1, 2, 5 or 10 times a power of ten.
 fn round_up(number: f64) -> f64 {
     let power = 10_f64.powf(number.log10().floor());
     let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| number <= factor * power * 1.000_001);
     factor.unwrap_or(10.0) * power
 }
 
-/// A number with as many digits as its distance from the next one takes.
+/// Formats a number with the digits that distinguish it from the next tick.
 fn written(number: f64, step: f64, largest: f64) -> String {
-    // A distance of 0.05 that comes out as 0.0500001 takes no more digits for it.
+    // Tolerates rounding errors: 0.0500001 needs no more digits than 0.05.
     let digits = |number: f64| (number * 1.000_01).log10().floor();
     let number = if number.abs() < step * 1e-6 { 0.0 } else { number };
     match WRITTEN_OUT.contains(&largest) {
@@ -107,7 +107,7 @@ fn written(number: f64, step: f64, largest: f64) -> String {
     }
 }
 
-/// A number by itself, with six digits that count at most.
+/// Formats a single number, with at most six significant digits.
 pub(super) fn number(number: f64) -> String {
     if number == 0.0 {
         return "0".to_owned();
@@ -119,7 +119,7 @@ pub(super) fn number(number: f64) -> String {
     trimmed(&format!("{number:.decimals$}"))
 }
 
-/// Without zeros that say nothing.
+/// Removes trailing zeros.
 fn trimmed(text: &str) -> String {
     let (digits, power) = text.split_once('e').map_or((text, None), |(digits, power)| (digits, Some(power)));
     let digits = match digits.contains('.') {

@@ -1,26 +1,26 @@
-//! A drawing, written piece by piece. The one place where text and numbers become markup.
+//! Writes an SVG. Only here do texts and numbers become markup.
 
 use super::Size;
 use crate::page::{one_line, without_invisible};
 use std::fmt::Write;
 
-/// A drawing that is not finished.
+/// An unfinished drawing.
 pub(super) struct Svg {
     text: String,
     size: Size,
 }
 
-/// How a text stands at its place.
+/// Alignment of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
     Middle,
     End,
-    /// Turned, from below to above.
+    /// Rotated, from bottom to top.
     Upwards,
 }
 
-/// How what is drawn looks.
+/// Style of a shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Look {
     pub(super) stroke: &'static str,
@@ -33,24 +33,24 @@ pub(super) struct Look {
 pub(super) const NONE: &str = "none";
 pub(super) const INK: &str = "#333333";
 
-/// How high letters are, in pixels.
+/// Font sizes, in pixels.
 pub(super) const LETTERS: f64 = 12.0;
 const LETTERS_OF_TITLE: f64 = 16.0;
 
-/// How wide letters are, by how high they are: about, since it is another who has the font.
+/// Approximate width of characters, relative to the font size: the viewer chooses the font.
 const WIDTH: f64 = 0.58;
 const WIDTH_OF_WIDE: f64 = 1.05;
 
-/// From here on come scripts whose letters are as wide as they are high.
+/// First character of the scripts with wide characters.
 const FIRST_WIDE: char = '\u{1100}';
 
-/// Where a line of what is above a drawing stands.
+/// Position of the title.
 const TITLE_AT: f64 = 26.0;
 
 // === impl Svg ===
 
 impl Svg {
-    /// Begins one, with what it is called and what those are told who don't see it.
+    /// Begins a drawing, with its title and its description for screen readers.
     pub(super) fn begin(size: Size, title: &str, told: &str) -> Self {
         let mut svg = Self { text: String::new(), size };
         let Size { width, height } = size;
@@ -70,13 +70,13 @@ impl Svg {
         svg
     }
 
-    /// Ends it.
+    /// Ends the drawing.
     pub(super) fn end(mut self) -> String {
         self.text.push_str("</svg>\n");
         self.text
     }
 
-    /// A text of at most that width.
+    /// Draws a text of at most that width.
     pub(super) fn text(&mut self, (x, y): (f64, f64), text: &str, (anchor, width): (Anchor, f64)) {
         let shown = escaped(&fitting(text, width, LETTERS));
         let (place, anchor) = match anchor {
@@ -88,13 +88,13 @@ impl Svg {
         self.put(format_args!("<text {place} text-anchor=\"{anchor}\" fill=\"{INK}\">{shown}</text>\n"));
     }
 
-    /// A text in the middle of all.
+    /// Draws a text in the centre.
     pub(super) fn centred(&mut self, text: &str) {
         let Size { width, height } = self.size;
         self.text((width / 2.0, height / 2.0), text, (Anchor::Middle, width));
     }
 
-    /// What a pen draws that moves so.
+    /// Draws a path.
     pub(super) fn path(&mut self, moves: &str, look: Look) {
         if moves.is_empty() {
             return;
@@ -114,7 +114,7 @@ impl Svg {
     }
 
     fn put(&mut self, what: std::fmt::Arguments<'_>) {
-        // A text takes whatever is written to it.
+        // Writing to a string can't fail.
         let _ = self.text.write_fmt(what);
     }
 }
@@ -122,24 +122,24 @@ impl Svg {
 // === impl Look ===
 
 impl Look {
-    /// A line.
+    /// Returns the style of a line.
     pub(super) const fn line(stroke: &'static str, stroke_width: f64, dashes: &'static str) -> Self {
         Self { stroke, stroke_width, dashes, fill: NONE, opacity: 1.0 }
     }
 
-    /// What is filled.
+    /// Returns the style of a filled shape.
     pub(super) const fn filled(fill: &'static str, opacity: f64) -> Self {
         Self { stroke: NONE, stroke_width: 0.0, dashes: "", fill, opacity }
     }
 }
 
-/// How wide a text is, about.
+/// Returns the approximate width of a text.
 pub(super) fn width_of(text: &str, letters: f64) -> f64 {
     let widths = text.chars().map(|one| if one < FIRST_WIDE { WIDTH } else { WIDTH_OF_WIDE });
     widths.sum::<f64>() * letters
 }
 
-/// As much of a text as has room.
+/// Truncates a text to that width.
 fn fitting(text: &str, width: f64, letters: f64) -> String {
     let text = one_line(text);
     if width_of(&text, letters) <= width {
@@ -158,7 +158,7 @@ fn fitting(text: &str, width: f64, letters: f64) -> String {
     fitting
 }
 
-/// A text that is nothing but text, wherever it stands.
+/// Escapes a text for any place in the markup.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for one in without_invisible(text).chars() {
@@ -168,7 +168,7 @@ fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // No document has these.
+            // XML doesn't allow these characters.
             '\u{fffe}' | '\u{ffff}' => {}
             _ => escaped.push(one),
         }

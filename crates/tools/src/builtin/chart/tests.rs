@@ -1,4 +1,4 @@
-//! What is drawn, and that it is a drawing whatever was given.
+//! Tests of charts, and that every input gives a valid drawing.
 
 use super::*;
 use crate::answer::Failure;
@@ -23,7 +23,7 @@ fn drawn(arguments: &Value) -> String {
     svg
 }
 
-/// Holds a drawing to what it may be: well-formed, of few elements and attributes, with nothing that runs or refers to anything.
+/// Checks a drawing: well-formed, few elements and attributes, no scripts or references.
 fn checked(svg: &str) {
     let mut reader = quick_xml::Reader::from_str(svg);
     let mut depth = 0;
@@ -141,7 +141,7 @@ fn a_pie_has_a_slice_for_each_share() {
     <text x="218.0" y="75.0" text-anchor="start" fill="#333333">25.0 % b</text>
     </svg>
     "##);
-    // All of it is one slice, and of many the smallest are.
+    // A single slice is a full circle; the smallest of many slices are combined.
     let whole = drawn(&json!({ "kind": "pie", "title": "T", "series": [{ "points": [["a", 3]] }] }));
     assert!(whole.contains("100.0 % a"), "{whole}");
     let points: Vec<_> = (1..=40).map(|number| json!([format!("n{number}"), number])).collect();
@@ -168,7 +168,7 @@ fn what_metrics_are_told_as_is_drawn_over_time() {
     ] {
         assert!(svg.contains(part), "{part}: {svg}");
     }
-    // One figure of each, as a query of now gives them, is a share of each.
+    // An instant query has one value per series; each is a slice.
     let now = json!([
         { "labels": { "job": "house" }, "points": [[1_769_860_800, "3"]] },
         { "labels": { "job": "barn" }, "points": [[1_769_860_800, "1"]] },

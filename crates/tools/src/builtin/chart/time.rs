@@ -1,11 +1,11 @@
-//! What is written beside an axis of moments: round ones, in UTC.
+//! Ticks of a time axis: round times, in UTC.
 
 use super::scale::{Range, Tick};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// Distances in seconds that a clock makes round.
+/// Round distances in seconds.
 const STEPS: [f64; 33] = [
     0.001,
     0.002,
@@ -42,31 +42,31 @@ const STEPS: [f64; 33] = [
     14.0 * DAY,
 ];
 
-/// Distances in months that a calendar makes round.
+/// Round distances in months.
 const MONTHS: [i32; 13] = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1_200, 2_400, 6_000];
 
 const DAY: f64 = 86_400.0;
 const MONTH: f64 = 30.44 * DAY;
 
-/// Of months there may be some more, since they aren't of one length.
+/// Additional ticks, as months differ in length.
 const MORE: usize = 8;
 
-/// What is before and after a moment that is alone, in seconds.
+/// Seconds before and after a single time.
 const AROUND: f64 = 60.0;
 
-/// The moment, if there is one.
+/// Converts seconds since 1970, if in range.
 pub(super) fn timestamp(seconds: f64) -> Option<Timestamp> {
     let since = SignedDuration::try_from_secs_f64(seconds).ok()?;
     Timestamp::from_duration(since).ok()
 }
 
-/// A moment by itself.
+/// Formats a single time.
 pub(super) fn moment(seconds: f64) -> String {
     let is_whole = seconds.fract() == 0.0;
     written(seconds, if is_whole { "%Y-%m-%d %H:%M:%S" } else { "%Y-%m-%d %H:%M:%S%.3f" })
 }
 
-/// The same moments, with some time around them where all are one.
+/// Extends the range if all of its times are equal.
 pub(super) fn widened(range: Range) -> Range {
     match range.span() < STEPS[0] {
         true => Range { least: range.least - AROUND, most: range.most + AROUND },
@@ -74,7 +74,7 @@ pub(super) fn widened(range: Range) -> Range {
     }
 }
 
-/// Round moments, so many at most.
+/// Returns at most that many ticks at round times.
 pub(super) fn ticks(range: Range, most: usize) -> Vec<Tick> {
     let most = most.max(1);
     let least_step = range.span() / most as f64;
@@ -92,7 +92,7 @@ pub(super) fn ticks(range: Range, most: usize) -> Vec<Tick> {
     let moments = moments.take_while(|at| *at <= range.most);
     moments
         .map(|at| {
-            // A day that begins is more than an hour of it.
+            // Midnight is labelled with its date.
             let format = if (60.0..DAY).contains(&step) && at % DAY == 0.0 { "%m-%d" } else { format };
             Tick { at, text: written(at, format) }
         })

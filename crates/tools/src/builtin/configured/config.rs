@@ -1,4 +1,4 @@
-//! `tools` in the configuration file: what the host's own tools may ask and tell besides.
+//! `tools` in the configuration file: resources of the host's own tools.
 //!
 //! ```yaml
 //! tools:
@@ -23,21 +23,21 @@ pub use metrics::MetricsConfig;
 use belljar_contract::yaml::{Log, Members, Node, list, quoted};
 use std::collections::BTreeSet;
 
-/// All of them. Nothing is there that isn't named.
+/// The resources. Only those that are named exist.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolsConfig {
-    /// Databases that may be asked.
+    /// Databases that may be queried.
     pub databases: Vec<DatabaseConfig>,
-    /// Where messages may go.
+    /// Message channels.
     pub channels: Vec<ChannelConfig>,
-    /// Servers of metrics.
+    /// Metrics servers.
     pub metrics: Vec<MetricsConfig>,
 }
 
 // === impl ToolsConfig ===
 
 impl ToolsConfig {
-    /// Reads the section; what is wrong with it is noted.
+    /// Reads the section; mistakes are logged.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let read = Self {
@@ -51,12 +51,12 @@ impl ToolsConfig {
     }
 }
 
-/// What has a name.
+/// A resource with a name.
 trait Named {
     fn name(&self) -> &str;
 }
 
-/// Reads a list of what has names, each of which is there once.
+/// Reads a list of named resources; duplicates are logged.
 fn named<T: Named>(node: &Node, log: &mut Log, mut read: impl FnMut(&Node, &mut Log) -> Option<T>) -> Vec<T> {
     let all = list(node, log, |node, log| Some((read(node, log)?, node.position, node.path.clone())));
     let all = all.unwrap_or_default();
@@ -68,11 +68,11 @@ fn named<T: Named>(node: &Node, log: &mut Log, mut read: impl FnMut(&Node, &mut 
     all.into_iter().map(|(one, ..)| one).collect()
 }
 
-/// Notes names that two lists have, and puts the lists together.
+/// Joins several lists; names that two of them have are logged.
 fn together<T: Named>(node: &Node, log: &mut Log, lists: impl IntoIterator<Item = Vec<T>>) -> Vec<T> {
     let mut all = Vec::<T>::new();
     for list in lists {
-        // Within a list it has been noted.
+        // Duplicates within a list were logged before.
         let names: BTreeSet<&str> = list.iter().map(Named::name).collect();
         for name in names.into_iter().filter(|name| all.iter().any(|other| other.name() == *name)) {
             log.note(node.position, &node.path, format!("{} of two kinds", quoted(name)), "each name once");

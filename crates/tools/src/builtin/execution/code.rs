@@ -1,4 +1,4 @@
-//! `code_runner`: a text in a language, by that language's interpreter.
+//! `code_runner`: runs code by its language's interpreter.
 
 use super::{check_argument, told, within};
 use crate::answer::{Answer, Failure};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 
-/// A language that code can be in.
+/// A language of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each is what it is called")]
@@ -22,20 +22,20 @@ pub enum Language {
     Bash,
 }
 
-/// The languages that sandboxes have.
+/// The languages of the sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Languages(Vec<Language>);
 
-/// What is run, and in which language.
+/// The code and its language.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// The code.
     #[schemars(length(min = 1))]
     code: String,
-    /// What it is written in.
+    /// Its language.
     language: Language,
-    /// So many seconds it may run; 30 if nothing is said.
+    /// Time limit, in seconds. Default: 30.
     #[schemars(range(min = 1, max = 600))]
     timeout: Option<f64>,
 }
@@ -85,10 +85,10 @@ impl TypedTool for Code {
 // === impl Language ===
 
 impl Language {
-    /// All of them.
+    /// All languages.
     pub const ALL: [Self; 3] = [Self::Python, Self::Javascript, Self::Bash];
 
-    /// Its name on the wire.
+    /// Returns its name on the wire.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Python => "python",
@@ -97,7 +97,7 @@ impl Language {
         }
     }
 
-    /// What runs it, and by which of its flags.
+    /// Returns its interpreter, and the flag for code as an argument.
     const fn interpreter(self) -> (&'static str, &'static str) {
         match self {
             Self::Python => ("python3", "-c"),
@@ -110,12 +110,12 @@ impl Language {
 // === impl Languages ===
 
 impl Languages {
-    /// All of them, whether or not they are there: who asks for one that isn't is told so then.
+    /// Returns all languages, whether or not they are installed: a missing one is reported on use.
     pub fn all() -> Self {
         Self(Language::ALL.to_vec())
     }
 
-    /// Those that are in the sandboxes of that caller.
+    /// Returns the languages that the caller's sandboxes have.
     ///
     /// # Errors
     /// [`Failure`] when there is no sandbox to look in.
@@ -130,12 +130,12 @@ impl Languages {
         Ok(Self(found))
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Their names.
+    /// Returns their names.
     pub fn names(&self) -> Vec<&'static str> {
         self.0.iter().map(|language| language.name()).collect()
     }

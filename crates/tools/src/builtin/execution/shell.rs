@@ -1,4 +1,4 @@
-//! `shell_command`: a command, by a shell of the sandbox.
+//! `shell_command`: runs a command by a shell of the sandbox.
 
 use super::{check_argument, told, within};
 use crate::answer::{Answer, Failure};
@@ -18,10 +18,10 @@ pub(super) const DESCRIPTION: &str = "Runs a command in the sandbox by `bash -c`
     ended), `timed_out`; of an output that is longer than 64 KiB the beginning and the end, with what was left out. It reads nothing. \
     When it is over, nothing that it has started runs any more, in the background or not; files stay.";
 
-/// The shells, the first of which is wanted.
+/// The shells, in order of preference.
 const SHELLS: [&str; 2] = ["bash", "sh"];
 
-/// What is run, and where.
+/// The command and its directory.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     /// The directory, relative to the workspace's root.
     #[schemars(length(min = 1, max = 4095))]
     working_directory: Option<String>,
-    /// So many seconds it may run; 30 if nothing is said.
+    /// Time limit, in seconds. Default: 30.
     #[schemars(range(min = 1, max = 600))]
     timeout: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! `delete_file`: a file, removed.
+//! `delete_file`: removes a file.
 
 use super::{relative, strange};
 use crate::answer::{Answer, Success};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) const DESCRIPTION: &str = "Removes a file of the workspace; of a symbolic link the link, and not what it leads to. Answers with \
     `path` and `size_bytes`. Directories are not removed, nor what a `.git` holds, and nothing is reached through a symbolic link.";
 
-/// Which file.
+/// The file.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {

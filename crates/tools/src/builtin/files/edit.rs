@@ -1,4 +1,4 @@
-//! `edit_file`: a text in a file, replaced.
+//! `edit_file`: replaces a text in a file.
 
 use super::{relative, strange};
 use crate::answer::{Answer, Success};
@@ -17,20 +17,20 @@ pub(super) const DESCRIPTION: &str = "Replaces a text in a file of the workspace
     `all: true` has it replaced everywhere. A text that is not there is `not_found`. Answers with `path`, `replacements` and `size_bytes`; \
     where both texts are the same, nothing is done. Files of 1 MiB at most; no `.git`, and nothing through a symbolic link.";
 
-/// Which file, and what becomes what.
+/// The file and the replacement.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// Its path, relative to the workspace's root.
     #[schemars(length(min = 1, max = 4095))]
     path: String,
-    /// What is there.
+    /// The existing text.
     #[schemars(length(min = 1, max = 1_048_576))]
     old_text: String,
-    /// What is to be there instead; nothing to have it gone.
+    /// The new text; empty to remove the old one.
     #[schemars(length(max = 1_048_576))]
     new_text: String,
-    /// Whether it is replaced wherever it is.
+    /// True to replace every occurrence.
     #[serde(default)]
     all: bool,
 }

@@ -1,4 +1,4 @@
-//! `list_directory`: what a directory holds, a line for each.
+//! `list_directory`: lists a directory, one entry per line.
 
 use super::{fits, relative, strange};
 use crate::answer::{Answer, Failure, Success};
@@ -18,18 +18,18 @@ pub(super) const DESCRIPTION: &str = "Lists what a directory of the workspace ho
     directories, but not into a `.git`. `pattern` is a glob: `*` stays within a name, `**` takes `recursive`. 1000 entries at most; \
     `truncated` says that there are more. Characters that no reader sees are escaped (`\\u{a}`, `\\xff`).";
 
-/// Which directory, and what of it.
+/// The directory and a filter.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Its path, relative to the workspace's root, which is `.`.
+    /// Its path, relative to the workspace's root. Default: `.`.
     #[schemars(length(min = 1, max = 4095))]
     #[serde(default = "root")]
     path: String,
-    /// What paths below it must match.
+    /// Glob that paths below it must match.
     #[schemars(length(min = 1, max = 1024))]
     pattern: Option<String>,
-    /// Whether the directories in it are listed, too.
+    /// True to list subdirectories, too.
     #[serde(default)]
     recursive: bool,
 }
@@ -72,14 +72,14 @@ fn check(pattern: &str, recursive: bool) -> Result<(), Failure> {
     }
 }
 
-/// A line for each entry, and how many these are.
+/// Returns one line per entry, and the number of entries.
 fn text(listed: &Listed) -> (String, usize) {
     let all: Vec<String> = listed.entries.iter().map(line).collect();
     let whole = all.join("\n");
     let kept = fits(&whole);
     let mut lines: Vec<&str> = whole[..kept].lines().collect();
     if kept < whole.len() {
-        // The last one is cut through, or seems to be.
+        // The last line is, or may be, incomplete.
         lines.pop();
     }
     let entries = lines.len();

@@ -1,4 +1,4 @@
-//! `read_file`: a file's text, or some lines of it.
+//! `read_file`: reads a file's text, or some lines of it.
 
 use super::{fits, relative, strange};
 use crate::answer::{Answer, Failure, Success};
@@ -16,17 +16,17 @@ pub(super) const DESCRIPTION: &str = "Reads a file of the workspace as text: `co
     it is `truncated`. `start_line` and `end_line`, counted from 1 and both included, ask for some of its lines. Of what doesn't \
     fit into an answer (about 1 MiB) the beginning comes, with a `notice`; of a file that is larger than 1 MiB no lines can be asked for. What is no text in UTF-8 is `not_supported`.";
 
-/// Which file, and which lines of it.
+/// The file and the range of lines.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// Its path, relative to the workspace's root.
     #[schemars(length(min = 1, max = 4095))]
     path: String,
-    /// The first line that is wanted.
+    /// The first line to return.
     #[schemars(range(min = 1))]
     start_line: Option<u64>,
-    /// The last line that is wanted.
+    /// The last line to return.
     #[schemars(range(min = 1))]
     end_line: Option<u64>,
 }

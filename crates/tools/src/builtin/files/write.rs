@@ -1,4 +1,4 @@
-//! `write_file`: a file's content, all of it.
+//! `write_file`: writes a file's complete content.
 
 use super::{relative, strange};
 use crate::answer::{Answer, Failure, Success};
@@ -18,16 +18,16 @@ pub(super) const DESCRIPTION: &str = "Gives a file of the workspace this content
     Whoever looks sees the old content or the new, never a part. What a `.git` holds is not written, nothing is written through a \
     symbolic link, and no more than 10 MiB.";
 
-/// Which file, and what it is to hold.
+/// The file and its new content.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// Its path, relative to the workspace's root.
     #[schemars(length(min = 1, max = 4095))]
     path: String,
-    /// All that it is to hold.
+    /// The complete content.
     content: String,
-    /// Whether the directories that it lies in are made.
+    /// True to create missing parent directories.
     #[serde(default)]
     create_directories: bool,
 }

@@ -1,4 +1,4 @@
-//! `git_branch`: branches, listed, created, switched to, removed.
+//! `git_branch`: lists, creates, switches to and deletes branches.
 
 use super::repository::{Git, word};
 use crate::answer::{Answer, Failure, Success};
@@ -13,22 +13,22 @@ pub(super) const DESCRIPTION: &str = "Works with branches: `action` is `list`, `
     `switch`, or `delete` (what is merged; anything with `force: true`). All but `list` take a `name`. `force: true` has a branch that is \
     there already be moved by `create`, and local changes be thrown away by `switch`. Answers with `output`.";
 
-/// What is done, and with which branch.
+/// The action and the branch.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// What is done.
+    /// The action.
     action: Action,
     /// The branch.
     #[schemars(length(min = 1, max = 200))]
     name: Option<String>,
-    /// Where it begins.
+    /// Commit or branch that a new branch starts at.
     #[schemars(length(min = 1, max = 1024))]
     start_point: Option<String>,
-    /// Whether it is done although something is lost by it.
+    /// True to proceed even if work is lost.
     #[serde(default)]
     force: bool,
-    /// Where the repository is.
+    /// The repository's directory.
     #[schemars(length(min = 1, max = 4095))]
     directory: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `git_clone`: a repository that the host fetches, and lays out in the caller's workspace.
+//! `git_clone`: the host fetches a repository, and lays it out in the caller's workspace.
 
 use super::hatch::{CloneRequest, GitHatch};
 use crate::answer::{Answer, Failure, Success};
@@ -17,20 +17,20 @@ pub(super) const DESCRIPTION: &str = "Clones a repository into a directory of th
     so many commits of the history. Answers with `commit`, `branch` (on which it stands in the workspace), `directory`, `files` and \
     `size_bytes`. `git_push` pushes what becomes of it.";
 
-/// What is cloned, and where to.
+/// The repository and its destination.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// `https://…`, `ssh://…` or `user@host:path`, without a password.
     #[schemars(length(min = 1, max = 2048))]
     url: String,
-    /// Where to, below the workspace's root.
+    /// Destination, relative to the workspace's root.
     #[schemars(length(min = 1, max = 4095))]
     directory: Option<String>,
     /// The branch, tag or commit.
     #[schemars(length(min = 1, max = 256))]
     branch: Option<String>,
-    /// So many commits of its history.
+    /// Maximum number of commits of history.
     #[schemars(range(min = 1, max = 1_000_000))]
     depth: Option<u32>,
 }
@@ -42,7 +42,7 @@ impl TypedTool for Clone {
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let Arguments { url, directory, branch: reference, depth } = arguments;
-        // The address may have a password in it, and is not repeated.
+        // The URL may contain a password, so it is not repeated.
         let remote =
             Remote::parse(&url, false).map_err(|error| Failure::argument(format!("/url: it {error}")))?;
         let directory = directory.unwrap_or_else(|| name_of(&remote).to_owned());
@@ -61,7 +61,7 @@ impl TypedTool for Clone {
     }
 }
 
-/// What a repository is called: the last name of its path.
+/// Returns the name of a repository: the last part of its path.
 fn name_of(remote: &Remote) -> &str {
     let name = remote.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     name.strip_suffix(".git").filter(|name| !name.is_empty()).unwrap_or(name)

@@ -1,7 +1,6 @@
-//! `git_commit`: what is staged, or is to be, as a commit.
+//! `git_commit`: stages files, and makes a commit.
 //!
-//! Files are staged by the index alone (`update-index`): `git add` and `git commit --all` look into repositories in the
-//! repository, with settings of theirs.
+//! Files are staged only by `update-index`: `git add` and `git commit --all` read nested repositories, with their settings.
 
 use super::repository::{Git, Repository, paths};
 use crate::answer::{Answer, Failure, Success};
@@ -16,21 +15,21 @@ pub(super) const DESCRIPTION: &str = "Makes a commit of what is staged. `paths` 
     change of files that git knows. Where nothing is to be committed it is a `conflict`. Answers with `commit`, `summary` and \
     `files_changed`. No hook runs, and nothing is signed.";
 
-/// What is committed, and why.
+/// The message and the files to stage.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// What it is, and why.
+    /// The commit message.
     #[schemars(length(min = 1, max = 65_536), regex(pattern = r"\S"), extend("x-belljar-expected" = NOT_BLANK))]
     message: String,
-    /// What is staged first.
+    /// Files to stage first.
     #[serde(default)]
     #[schemars(length(max = 100))]
     paths: Vec<String>,
-    /// Whether every change of files that git knows is staged first.
+    /// True to stage every change of tracked files first.
     #[serde(default)]
     all: bool,
-    /// Where the repository is.
+    /// The repository's directory.
     #[schemars(length(min = 1, max = 4095))]
     directory: Option<String>,
 }
@@ -60,7 +59,7 @@ impl TypedTool for Commit {
             stage(&repository, &changed).await?;
         }
         for path in &named {
-            // By name and not by pattern; a file that has been removed is one that git knows.
+            // By name, not by pattern; a deleted file is listed as a cached one.
             let listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", path];
             let listed = repository.read(&listed, &[]).await?;
             if listed.is_empty() {
@@ -104,7 +103,7 @@ impl TypedTool for Commit {
     }
 }
 
-/// Has the index hold these paths as they are now.
+/// Updates the index with the current state of these paths.
 async fn stage(repository: &Repository<'_>, paths: &[u8]) -> Result<(), Failure> {
     if paths.is_empty() {
         return Ok(());

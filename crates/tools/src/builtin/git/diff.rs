@@ -1,4 +1,4 @@
-//! `git_diff`: what differs, as a patch.
+//! `git_diff`: shows differences as a patch.
 
 use super::repository::{Git, paths, word};
 use crate::answer::{Answer, Failure, Success};
@@ -12,27 +12,27 @@ pub(super) const DESCRIPTION: &str = "Shows what differs, as a patch: `output`, 
     was staged; `staged: true` is what is staged since the last commit. `ref1` compares with a commit, `ref1` and `ref2` compare two. \
     `stat: true` counts lines instead. `paths` says of what. Submodules are not looked into.";
 
-/// What is compared.
+/// The states to compare.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// What is staged.
+    /// True for staged changes.
     #[serde(default)]
     staged: bool,
     /// The commit, branch or tag to compare with.
     #[schemars(length(min = 1, max = 1024))]
     ref1: Option<String>,
-    /// A second one, to compare the first with.
+    /// A second one, to compare with the first.
     #[schemars(length(min = 1, max = 1024))]
     ref2: Option<String>,
-    /// Counts instead of a patch.
+    /// True for statistics in place of a patch.
     #[serde(default)]
     stat: bool,
-    /// Of what.
+    /// Only these paths.
     #[serde(default)]
     #[schemars(length(max = 100))]
     paths: Vec<String>,
-    /// Where the repository is.
+    /// The repository's directory.
     #[schemars(length(min = 1, max = 4095))]
     directory: Option<String>,
 }

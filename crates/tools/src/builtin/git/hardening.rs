@@ -1,16 +1,16 @@
-//! What git is told so that nothing of a repository makes it run a program, go to a server, or ask somebody.
+//! Hardens git so that a repository can't make it run a program, connect to a server, or prompt.
 //!
-//! Some settings run programs under a name that the repository chooses (`filter.NAME.clean`), so its settings are listed first:
-//! to list them runs nothing. Whatever may run something is then overruled, by the name that it has. What is written here is
-//! passed by variables, in which any name can stand.
+//! Some settings run programs under a name that the repository chooses (`filter.NAME.clean`). So the settings' names are listed
+//! first, which runs nothing, and every setting that may run a program is overridden by its name. The overrides are passed in
+//! environment variables, which can express any name.
 
 use crate::answer::Failure;
 use belljar_contract::tool::DomainCode;
 use std::collections::BTreeMap;
 
-/// Settings that are overruled whatever the repository says.
+/// Settings that are overridden in every repository.
 const ALWAYS: [(&str, &str); 35] = [
-    // Programs.
+    // Settings that run programs.
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),
@@ -30,7 +30,7 @@ const ALWAYS: [(&str, &str); 35] = [
     ("interactive.diffFilter", ""),
     ("uploadpack.packObjectsHook", ""),
     ("gc.recentObjectsHook", ""),
-    // What would begin one of its own.
+    // Settings that make git start other processes.
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("commit.gpgSign", "false"),
@@ -39,19 +39,19 @@ const ALWAYS: [(&str, &str); 35] = [
     ("column.ui", "never"),
     ("color.ui", "false"),
     ("rerere.enabled", "false"),
-    // A repository in the repository has settings that nobody has looked at.
+    // A nested repository has settings of its own, which were not checked.
     ("submodule.recurse", "false"),
     ("diff.ignoreSubmodules", "all"),
     ("status.submoduleSummary", "false"),
     ("diff.submodule", "short"),
-    // Attributes of other places than the repository.
+    // Attribute and ignore files outside of the repository.
     ("core.attributesFile", "/dev/null"),
     ("core.excludesFile", "/dev/null"),
     ("protocol.allow", "never"),
     ("advice.graftFileDeprecated", "false"),
 ];
 
-/// Variables of git's own.
+/// Environment variables of git.
 const VARIABLES: [(&str, &str); 18] = [
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
@@ -59,7 +59,7 @@ const VARIABLES: [(&str, &str); 18] = [
     ("GIT_ATTR_NOSYSTEM", "1"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_PROTOCOL_FROM_USER", "0"),
-    // No name of a protocol: what is on the list may be spoken, whatever a setting says.
+    // The list of allowed protocols has no real protocol, and overrides every setting.
     ("GIT_ALLOW_PROTOCOL", "none"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_SSH_COMMAND", "false"),
@@ -70,12 +70,12 @@ const VARIABLES: [(&str, &str); 18] = [
     ("GIT_LITERAL_PATHSPECS", "1"),
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("LC_ALL", "C.UTF-8"),
-    // The repository is where it is said to be: nobody looks for one in the directories above.
+    // The repository's place is given, so git doesn't search parent directories.
     ("GIT_DIR", ".git"),
     ("GIT_WORK_TREE", "."),
 ];
 
-/// What the last part of a setting's name is if its value is something to run, wherever it stands.
+/// Last parts of names of settings whose values are run, in any section.
 const RUN: [&str; 17] = [
     "askpass",
     "clean",
@@ -96,10 +96,10 @@ const RUN: [&str; 17] = [
     "vcs",
 ];
 
-/// More settings than these are in no repository that somebody works in.
+/// Maximum number of overridden settings. No real repository has more.
 const MOST_SETTINGS: usize = 10_000;
 
-/// Git's environment before anything is known of the repository.
+/// Returns git's environment before the repository's settings are known.
 pub(super) fn environment() -> BTreeMap<String, String> {
     let mut env: BTreeMap<String, String> =
         VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -107,10 +107,10 @@ pub(super) fn environment() -> BTreeMap<String, String> {
     env
 }
 
-/// The same, with what these names of settings take besides: as `git config --list --name-only -z` prints them.
+/// Returns the environment for a repository with these settings, named as `git config --list --name-only -z` prints them.
 ///
 /// # Errors
-/// [`Failure`] for a repository with settings that can't be overruled by name.
+/// [`Failure`] for a repository with settings that can't be overridden by name.
 pub(super) fn environment_for(names: &[u8]) -> Result<BTreeMap<String, String>, Failure> {
     let mut overruled: BTreeMap<String, String> =
         ALWAYS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -126,7 +126,7 @@ pub(super) fn environment_for(names: &[u8]) -> Result<BTreeMap<String, String>, 
     Ok(env)
 }
 
-/// What is said in place of that setting, if it may run something.
+/// Returns the overrides of a setting, if it may run a program.
 fn instead(name: &str) -> Vec<(String, String)> {
     let Some((section, rest)) = name.split_once('.') else { return Vec::new() };
     let (subsection, last) =
@@ -138,7 +138,7 @@ fn instead(name: &str) -> Vec<(String, String)> {
     }
     if let Some(subsection) = subsection {
         match section.to_ascii_lowercase().as_str() {
-            // A filter that is required and does nothing fails.
+            // A required filter that does nothing would fail.
             "filter" => said.push((format!("{section}.{subsection}.required"), "false".to_owned())),
             "hook" => said.push((format!("{section}.{subsection}.enabled"), "false".to_owned())),
             "submodule" => said.push((format!("{section}.{subsection}.ignore"), "all".to_owned())),

@@ -1,4 +1,4 @@
-//! The host's git, as tools have it: it alone goes to servers, and has credentials. The sandbox has neither.
+//! The interface to the host's git: only it connects to servers and has credentials; the sandbox has neither.
 
 use crate::answer::Failure;
 use crate::caller::Caller;
@@ -7,7 +7,7 @@ use belljar_policy::git::{BranchName, Remote};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-/// What the host's git does for callers.
+/// Operations of the host's git for callers.
 pub trait GitHatch: Send + Sync {
     /// Clones into the caller's workspace.
     fn clone_in<'a>(
@@ -16,14 +16,14 @@ pub trait GitHatch: Send + Sync {
         wanted: CloneRequest,
     ) -> BoxFuture<'a, Result<Cloned, Failure>>;
 
-    /// Pushes what is in such a clone: as one commit on top of what was cloned, to a branch that isn't there yet.
+    /// Pushes the files of such a clone: as one commit on top of the cloned one, to a new branch.
     fn push_out<'a>(
         &'a self,
         caller: &'a Caller,
         wanted: PushRequest,
     ) -> BoxFuture<'a, Result<Pushed, Failure>>;
 
-    /// Says what a push would write, and writes nothing.
+    /// Returns what a push would write, without writing.
     fn planned_push<'a>(
         &'a self,
         caller: &'a Caller,
@@ -31,83 +31,83 @@ pub trait GitHatch: Send + Sync {
     ) -> BoxFuture<'a, Result<PlannedPush, Failure>>;
 }
 
-/// So many paths of a push are told one by one.
+/// Maximum number of paths of a push that are listed.
 pub const MOST_TOLD: usize = 500;
 
-/// A clone that is wanted.
+/// A request to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloneRequest {
-    /// Of what.
+    /// The repository.
     pub remote: Remote,
-    /// Where to, in the workspace. It isn't there yet, or is empty.
+    /// Destination in the workspace: a new or empty directory.
     pub directory: StepPath,
-    /// The branch, tag or commit; the server's default if nothing is said.
+    /// The branch, tag or commit; `None` for the server's default.
     pub reference: Option<String>,
-    /// So many commits of its history; all if nothing is said.
+    /// Maximum number of commits of history; `None` for all.
     pub depth: Option<u32>,
 }
 
-/// A clone that is there.
+/// A completed clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cloned {
-    /// The commit that was wanted.
+    /// The requested commit.
     pub commit: String,
-    /// The branch on which it stands in the workspace.
+    /// The branch that is checked out in the workspace.
     pub branch: String,
-    /// How many files it has, those of git among them.
+    /// Number of files, including git's own.
     pub files: u64,
-    /// How large they are together.
+    /// Total size of the files, in bytes.
     pub size_bytes: u64,
 }
 
-/// A push that is wanted.
+/// A request to push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushRequest {
-    /// Where the clone is, in the workspace; its root if nothing is said.
+    /// Directory of the clone in the workspace; `None` for the workspace's root.
     pub directory: Option<StepPath>,
     /// The branch.
     pub branch: BranchName,
-    /// What the commit says.
+    /// The commit message.
     pub message: String,
-    /// What a person has approved: nothing else is pushed.
+    /// The approved plan: nothing else is pushed.
     pub approved: Option<PlannedPush>,
 }
 
-/// What a push would write. Two pushes with equal plans write equal files to one branch of one server.
+/// Plan of a push. Pushes with equal plans write equal files to the same branch of the same server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedPush {
-    /// The URL of the server's repository, without credentials.
+    /// URL of the server's repository, without credentials.
     pub remote: String,
-    /// The ref.
+    /// The reference.
     #[serde(rename = "ref")]
     pub reference: String,
-    /// The commit below it, which was cloned.
+    /// The parent commit, which was cloned.
     pub base: String,
-    /// The id of the tree, which all files follow from.
+    /// Id of the tree, which determines all files.
     pub tree: String,
-    /// The first paths that differ from what was cloned, each behind what has become of it.
+    /// The first paths that differ from the cloned commit, each behind its kind of change.
     pub files: Vec<String>,
-    /// How many differ.
+    /// Number of paths that differ.
     pub file_count: usize,
 }
 
-/// What is at the server now.
+/// Result of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pushed {
-    /// At which.
+    /// The server's repository.
     pub remote: String,
     /// The branch's commit.
     pub commit: String,
-    /// The commit below it, which was cloned.
+    /// The parent commit, which was cloned.
     pub base: String,
-    /// Whether it was there already.
+    /// True if the branch existed already with that commit.
     pub was_there: bool,
-    /// The first [`MOST_TOLD`] of the paths that differ, each with what has become of it.
+    /// The first [`MOST_TOLD`] of the paths that differ, each with its kind of change.
     pub files: Vec<(String, String)>,
-    /// How many differ.
+    /// Number of paths that differ.
     pub file_count: usize,
-    /// The first [`MOST_TOLD`] of what was passed over: repositories, pipes and the like, and what is ignored.
+    /// The first [`MOST_TOLD`] of the skipped paths: repositories, pipes and the like, and ignored files.
     pub left_out: Vec<String>,
-    /// How many that are.
+    /// Number of skipped paths.
     pub left_out_count: usize,
 }

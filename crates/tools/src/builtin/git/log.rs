@@ -1,4 +1,4 @@
-//! `git_log`: commits, the latest first.
+//! `git_log`: lists commits, the latest first.
 
 use super::repository::{Git, paths, word};
 use crate::answer::{Answer, Success};
@@ -11,34 +11,34 @@ use serde_json::json;
 pub(super) const DESCRIPTION: &str = "Lists commits, the latest first: `output`, and whether it is `truncated`. `max_count` is how many (10, and 100 at \
     most); `oneline` a line for each. `ref` is where to begin; `author`, `since`, `until` and `paths` say which.";
 
-/// Which commits.
+/// Filter and format of the list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// So many at most.
+    /// Maximum number of commits.
     #[schemars(range(min = 1))]
     max_count: Option<u64>,
-    /// A line for each.
+    /// True for one line per commit.
     #[serde(default)]
     oneline: bool,
     /// The commit, branch or tag to begin at.
     #[serde(rename = "ref")]
     #[schemars(length(min = 1, max = 1024))]
     reference: Option<String>,
-    /// Whose.
+    /// Only commits of this author.
     #[schemars(length(min = 1, max = 1024))]
     author: Option<String>,
-    /// Not before.
+    /// Only commits since this time.
     #[schemars(length(min = 1, max = 128))]
     since: Option<String>,
-    /// Not after.
+    /// Only commits until this time.
     #[schemars(length(min = 1, max = 128))]
     until: Option<String>,
-    /// What they have changed.
+    /// Only commits that change these paths.
     #[serde(default)]
     #[schemars(length(max = 100))]
     paths: Vec<String>,
-    /// Where the repository is.
+    /// The repository's directory.
     #[schemars(length(min = 1, max = 4095))]
     directory: Option<String>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Log(pub(super) Git);
 const USUAL: u64 = 10;
 const MOST: u64 = 100;
 
-/// Without what a setting could put there: some placeholders have a signature checked, by a program.
+/// Fixed formats, as some placeholders verify signatures, which runs a program.
 const WHOLE: &str = "--format=commit %H%d%nAuthor: %an <%ae>%nDate:   %aI%n%n%w(0,4,4)%B";
 const ONE_LINE: &str = "--format=%h%d %s";
 
@@ -81,7 +81,7 @@ impl TypedTool for Log {
         asked.push("--".to_owned());
         asked.extend(paths("paths", &arguments.paths)?);
         let repository = self.0.open(caller, arguments.directory.as_deref()).await?;
-        // Who asks for what a repository begins with has not made a mistake.
+        // An empty log of a new repository is not an error.
         let is_empty = arguments.reference.is_none()
             && !repository.is(&["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
         if is_empty {

@@ -1,4 +1,4 @@
-//! `git_push`: what has become of a clone, as a branch of the server that it is from.
+//! `git_push`: the host pushes the files of a clone as a branch of its origin.
 
 use super::hatch::{GitHatch, MOST_TOLD, PushRequest};
 use crate::answer::{Answer, Failure, Success};
@@ -18,22 +18,22 @@ pub(super) const DESCRIPTION: &str = "Pushes what has become of a repository tha
     Your own commits, ignored files and what is in `.git` stay in the workspace. Answers with `outcome` (`pushed` or `already_there`), \
     `remote`, `ref`, `commit`, `base`, `files` and `left_out`, with their counts. The same again pushes nothing twice, so after `unavailable` do it again.";
 
-/// What is pushed, and as what.
+/// The branch and the commit message.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// The new branch.
     #[schemars(length(min = 1, max = 200))]
     branch: String,
-    /// What the commit says.
+    /// The commit message.
     #[schemars(length(min = 1, max = 65_536), regex(pattern = r"\S"), extend("x-belljar-expected" = NOT_BLANK))]
     message: String,
-    /// Where the clone is, below the workspace's root.
+    /// Directory of the clone, relative to the workspace's root.
     #[schemars(length(min = 1, max = 4095))]
     directory: Option<String>,
 }
 
-/// The member of a scope that says what is pushed.
+/// Member of a scope with the plan of the push.
 const MEMBER: &str = "push";
 
 pub(super) struct Push(pub(super) Arc<dyn GitHatch>);

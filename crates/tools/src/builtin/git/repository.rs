@@ -1,4 +1,4 @@
-//! A repository of a caller's, and how git is had to do something there.
+//! Runs git in a caller's repository.
 
 use super::Signature;
 use super::hardening::{environment, environment_for};
@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Git, on a workbench.
+/// Git on a workbench.
 pub(super) struct Git {
     workbench: Arc<dyn Workbench>,
     signature: Signature,
 }
 
-/// A repository, about whose settings it is known what they would run.
+/// A repository whose settings were checked and overridden.
 pub(super) struct Repository<'g> {
     git: &'g Git,
     caller: &'g Caller,
@@ -28,16 +28,16 @@ pub(super) struct Repository<'g> {
     env: BTreeMap<String, String>,
 }
 
-/// So long one step may take.
+/// Time limit of one step.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// As much of an answer is passed on, in bytes.
+/// Maximum size of an output that is shown, in bytes.
 const MOST_SHOWN_BYTES: usize = 64 << 10;
 
-/// And of what git works on further.
+/// Maximum size of an output that is processed further, in bytes.
 const MOST_READ_BYTES: usize = 1 << 20;
 
-/// As much of what git complains of is told, in characters.
+/// Maximum length of git's error messages, in characters.
 const LONGEST_COMPLAINT: usize = 500;
 
 // === impl Git ===
@@ -47,7 +47,7 @@ impl Git {
         Self { workbench, signature }
     }
 
-    /// The repository whose root is there.
+    /// Opens the repository with that root.
     pub(super) async fn open<'g>(
         &'g self,
         caller: &'g Caller,
@@ -73,7 +73,7 @@ impl Git {
 // === impl Repository ===
 
 impl Repository<'_> {
-    /// Has git do something, which must go well, and gives what is to be shown of it, and whether there is more.
+    /// Runs a subcommand, which must succeed. Returns the output to show, and true if it is truncated.
     pub(super) async fn shown(&self, arguments: &[&str]) -> Result<(String, bool), Failure> {
         let ended = self.ran(arguments, (&[], MOST_SHOWN_BYTES)).await?;
         match ended.is_well() {
@@ -82,7 +82,7 @@ impl Repository<'_> {
         }
     }
 
-    /// Has git do something, which must go well, with that as its input, and gives all of what it prints.
+    /// Runs a subcommand with that input, which must succeed. Returns its whole output.
     pub(super) async fn read(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, Failure> {
         let ended = self.ran(arguments, (input, MOST_READ_BYTES)).await?;
         match ended.is_well() {
@@ -91,7 +91,7 @@ impl Repository<'_> {
         }
     }
 
-    /// Whether something is so, by how git ends.
+    /// Runs a subcommand that answers by its exit code: 0 for true, 1 for false.
     pub(super) async fn is(&self, arguments: &[&str]) -> Result<bool, Failure> {
         let ended = self.ran(arguments, (&[], MOST_SHOWN_BYTES)).await?;
         match ended.by {
@@ -119,7 +119,7 @@ impl Repository<'_> {
         })
     }
 
-    /// What git says when it has not done what it was to do.
+    /// Returns the failure for an unsuccessful subcommand.
     fn complaint(&self, ended: &Ended) -> Failure {
         if ended.by == Ending::OutOfTime {
             let said = format!("git took longer than {} s and was ended", WITHIN.as_secs());
@@ -140,7 +140,7 @@ fn too_much(of_what: &str) -> Failure {
     Failure::new(DomainCode::LimitExceeded, format!("the repository has too many {of_what} for this"))
 }
 
-/// A word that git takes for what it is meant as, and for no flag.
+/// Checks that git won't read a word as an option.
 pub(super) fn word<'t>(name: &str, text: &'t str) -> Result<&'t str, Failure> {
     let wrong = |what: &str| Err(Failure::argument(format!("/{name}: {what}")));
     match text {
@@ -151,7 +151,7 @@ pub(super) fn word<'t>(name: &str, text: &'t str) -> Result<&'t str, Failure> {
     }
 }
 
-/// Paths in the workspace, as git gets them.
+/// Converts paths in the workspace to git's form.
 pub(super) fn paths(name: &str, texts: &[String]) -> Result<Vec<String>, Failure> {
     let path = |text: &String| {
         word(name, text)?;

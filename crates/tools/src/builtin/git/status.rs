@@ -1,4 +1,4 @@
-//! `git_status`: what has changed, and what is new.
+//! `git_status`: shows changed and new files.
 
 use super::repository::Git;
 use crate::answer::{Answer, Success};
@@ -11,17 +11,17 @@ use serde_json::json;
 pub(super) const DESCRIPTION: &str = "Tells what git knows of the workspace: `output`, and whether it is `truncated`. `short` is a line for each file, \
     `porcelain` the same in a form that programs read. Submodules are not looked into.";
 
-/// In which form.
+/// Format of the output.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// A line for each file.
+    /// True for one line per file.
     #[serde(default)]
     short: bool,
-    /// The same in a form that programs read.
+    /// True for a machine-readable format.
     #[serde(default)]
     porcelain: bool,
-    /// Where the repository is.
+    /// The repository's directory.
     #[schemars(length(min = 1, max = 4095))]
     directory: Option<String>,
 }

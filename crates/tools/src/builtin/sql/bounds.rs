@@ -1,14 +1,14 @@
-//! How much of what is read is given: so many rows, and so many bytes of them.
+//! Limits of query results: number of rows, and their size.
 
 use serde_json::{Map, Value, json};
 
-/// How much is given.
+/// Limits of a result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) rows: usize,
 }
 
-/// What was read, as far as it is given.
+/// Rows of a result, up to its limits.
 #[derive(Debug)]
 pub(super) struct Rows {
     columns: Vec<String>,
@@ -21,10 +21,10 @@ pub(super) struct Rows {
 const USUAL_ROWS: usize = 100;
 const MOST_ROWS: usize = 1_000;
 
-/// Of all rows, as JSON.
+/// Maximum size of all rows, as JSON, in bytes.
 const MOST_BYTES: usize = 512 << 10;
 
-/// The largest row, as JSON, in bytes.
+/// Maximum size of a row, as JSON, in bytes.
 pub(super) const LARGEST_ROW: usize = 64 << 10;
 
 const MANY: &str = "there are more rows: ask for some of them, or for others, by WHERE, LIMIT and OFFSET";
@@ -46,7 +46,7 @@ impl Rows {
         Self { columns, rows: Vec::new(), bytes: 0, bounds, left_out: None }
     }
 
-    /// Takes a row, of so many bytes; whether there is room for another one. Without a row it is one that is too large.
+    /// Adds a row of that size; `None` stands for one that is too large. Returns true if there is room for another one.
     pub(super) fn take(&mut self, row: Option<Map<String, Value>>, bytes: usize) -> bool {
         let row = row.filter(|_| bytes <= LARGEST_ROW);
         if self.rows.len() >= self.bounds.rows {

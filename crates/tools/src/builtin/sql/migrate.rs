@@ -1,4 +1,4 @@
-//! `sql_migrate`: what there is in a database, changed by several statements at once and written down there by a name.
+//! `sql_migrate`: applies several statements in one transaction, and records them in the database under a name.
 
 use super::sqlite::Migration;
 use super::statement::{self, Kind};
@@ -18,24 +18,24 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// What is applied.
+/// The migration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The database, by its name.
+    /// Name of the database.
     #[schemars(length(min = 1, max = 32))]
     database: String,
-    /// The name of the migration: under it is written down that it was applied, and it is not applied again.
+    /// Name of the migration: it is recorded under it, and not applied again.
     #[schemars(length(min = 1, max = 100), regex(pattern = r"^[A-Za-z0-9._-]+$"), extend("x-belljar-expected" = NAME_FORM))]
     name: String,
-    /// The statements, in their order; each is one.
+    /// The statements, in order; one per element.
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 65_536)))]
     statements: Vec<String>,
 }
 
 struct Migrate(Databases);
 
-/// What the name of a migration is made of.
+/// Description of valid names.
 const NAME_FORM: &str = "letters, digits, `.`, `_` and `-`";
 
 const DESCRIPTION: &str = "Applies a migration to a database that this host's configuration says may be changed: all of its statements in \
@@ -43,7 +43,7 @@ const DESCRIPTION: &str = "Applies a migration to a database that this host's co
     `applied: false`, and another one of the same name is a `conflict`. Statements that are transactions themselves, settings and other \
     files are refused.";
 
-/// The tool.
+/// Returns the tool.
 pub(super) fn migrate(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
     let said = ("sql_migrate", "Applies a migration to a database.");
     let definition = databases.define_change(said, schema_of::<Arguments>(), Leaf::DbAdmin)?;
@@ -76,7 +76,7 @@ impl TypedTool for Migrate {
     }
 }
 
-/// What becomes of a migration whose name is known: nothing, if it is the same.
+/// Compares a migration with the recorded one of that name: an equal one needs no work, another one is a conflict.
 pub(super) fn applied_before(there: &str, sha256: &str) -> Result<bool, Failure> {
     match there == sha256 {
         true => Ok(false),
@@ -86,7 +86,7 @@ pub(super) fn applied_before(there: &str, sha256: &str) -> Result<bool, Failure>
     }
 }
 
-/// Of all of them, each with its end.
+/// Returns the hash of all statements, each with a terminator.
 fn hash(statements: &[String]) -> String {
     let mut hash = Sha256::new();
     for statement in statements {
@@ -95,7 +95,7 @@ fn hash(statements: &[String]) -> String {
     }
     let mut text = String::new();
     for byte in hash.finalize() {
-        // Writing to a text doesn't fail.
+        // Writing to a string can't fail.
         let _ = write!(text, "{byte:02x}");
     }
     text

@@ -1,8 +1,8 @@
-//! PostgreSQL: a server that the configuration names, by a connection for one call.
+//! PostgreSQL: a configured server, with one connection per call.
 //!
-//! What only reads stands inside of a statement of ours, where nothing that changes rows may stand, in a transaction that can't be made
-//! one that writes any more; a statement goes by the extended protocol, which takes one at a time. What comes back is made JSON by the
-//! server, and cut there. Roles that reach the server's own files or programs are asked nothing.
+//! A reading statement is put inside an outer query, where no statement that changes rows is allowed, in a read-only transaction
+//! that can't be made writable any more. Statements use the extended protocol, which accepts one at a time. The server converts
+//! rows to JSON, and truncates them. Roles that can access the server's files or programs are refused.
 
 use super::bounds::{Bounds, LARGEST_ROW, Rows};
 use super::sqlite::Migration;
@@ -18,16 +18,16 @@ use sqlx::{Arguments, AssertSqlSafe, Column, Connection, Executor, Row, SqlSafeS
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// A value of no type: what it stands for says which it has.
+/// A value without a type: the server infers it from the context.
 struct Untyped;
 
-/// So long a server may take to be there.
+/// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 
 const READ_ONLY: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const READ_WRITE: &str = "BEGIN READ WRITE";
 
-/// It is also the first that is read in a transaction: from there on that can't be made one that writes.
+/// It is also the first query of a transaction: after it, a read-only transaction can't be made writable.
 const REACHES_THE_SERVER: &str = "SELECT pg_has_role(current_user, 'pg_execute_server_program', 'MEMBER') \
     OR pg_has_role(current_user, 'pg_read_server_files', 'MEMBER') OR pg_has_role(current_user, 'pg_write_server_files', 'MEMBER')";
 
@@ -40,7 +40,7 @@ const COLUMNS: &str = "SELECT c.table_schema AS schema, c.table_name AS \"table\
     WHERE c.table_schema NOT IN ('pg_catalog', 'information_schema') AND ($1::text IS NULL OR c.table_name = $1::text) \
     ORDER BY c.table_schema, c.table_name, c.ordinal_position";
 
-/// Unknown, as the server has it: found out from where it stands.
+/// Oid of the type `unknown`, which the server infers.
 const UNKNOWN_OID: u32 = 705;
 
 /// Reads rows.
@@ -53,20 +53,20 @@ pub(super) async fn query(
     within(async {
         let mut connection = begun(server, READ_ONLY).await?;
         let rows = read(&mut connection, sql, parameters, bounds).await?;
-        // There is nothing to keep, and nobody needs to hear of the end.
+        // There is nothing to commit, so the connection is closed without an orderly end.
         drop(connection);
         Ok(rows)
     })
     .await
 }
 
-/// What tables have.
+/// Returns the columns of tables.
 pub(super) async fn look(server: &PostgresConfig, table: Option<String>) -> Result<Rows, Failure> {
     let table = table.map_or(Parameter::Null(()), Parameter::Text);
     query(server, COLUMNS, &[table], Bounds::of(Some(usize::MAX))).await
 }
 
-/// Changes rows; how many.
+/// Changes rows; returns their number.
 pub(super) async fn execute(
     server: &PostgresConfig,
     sql: &str,
@@ -85,14 +85,14 @@ pub(super) async fn execute(
     .await
 }
 
-/// Applies a migration, unless it has been; whether it was now.
+/// Applies a migration, unless it was applied before; returns true if it was applied now.
 pub(super) async fn migrate(server: &PostgresConfig, migration: &Migration) -> Result<bool, Failure> {
     let failed = |error: sqlx::Error| failure(&error);
     within(async {
         let Migration { name, sha256, statements } = migration;
         let mut connection = begun(server, READ_WRITE).await?;
         connection.execute(LEDGER).await.map_err(failed)?;
-        // One at a time, whoever else applies any.
+        // Serializes concurrent migrations of all clients.
         connection.execute("LOCK TABLE belljar_migrations").await.map_err(failed)?;
         let known = sqlx::query("SELECT sha256 FROM belljar_migrations WHERE name = $1").bind(name);
         if let Some(row) = known.fetch_optional(&mut connection).await.map_err(failed)? {
@@ -115,7 +115,7 @@ async fn within<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, 
     timeout(CONNECT + PATIENCE, work).await.map_err(late)?
 }
 
-/// A connection in a transaction, by a role that reaches nothing but databases.
+/// Opens a connection in a transaction, with a role that can access only databases.
 async fn begun(server: &PostgresConfig, begin: &'static str) -> Result<PgConnection, Failure> {
     let mut connection = connected(server).await?;
     sqlx::raw_sql(begin).execute(&mut connection).await.map_err(|error| failure(&error))?;
@@ -145,7 +145,7 @@ async fn connected(server: &PostgresConfig) -> Result<PgConnection, Failure> {
         .port(server.port)
         .database(&server.database)
         .username(&server.user)
-        // Without one, none is taken from the environment: that is for another database.
+        // Without a password, none is taken from the environment: that one is for another database.
         .password(password.as_ref().map_or("", |password| password.as_str()))
         .application_name("belljar tools")
         .ssl_mode(if server.has_tls { PgSslMode::VerifyFull } else { PgSslMode::Disable })
@@ -193,7 +193,7 @@ async fn read(
     Ok(rows)
 }
 
-/// A row as the server has written it; nothing where it is too large.
+/// Returns a row as JSON from the server; `None` if it is too large.
 fn told(row: &PgRow) -> Result<(Option<serde_json::Map<String, Value>>, usize), Failure> {
     let text: Option<String> = row.try_get(0).map_err(|error| failure(&error))?;
     let Some(text) = text else { return Ok((None, 0)) };
@@ -201,7 +201,7 @@ fn told(row: &PgRow) -> Result<(Option<serde_json::Map<String, Value>>, usize), 
     Ok((Some(row), text.len()))
 }
 
-/// The names of what a statement gives, by its preparation alone.
+/// Returns the column names of a statement, by preparing it.
 async fn columns(
     connection: &mut PgConnection,
     sql: &str,
@@ -213,8 +213,8 @@ async fn columns(
     Ok(prepared.columns().iter().map(|column| column.name().to_owned()).collect())
 }
 
-/// A statement with its parameters, by the extended protocol. It is whoever asks that writes it, and what it may do is not decided by
-/// what it says.
+/// Binds a statement's parameters, for the extended protocol. The agent writes the statement; its permissions don't depend on its
+/// text.
 fn bound(
     sql: String,
     parameters: &[Parameter],

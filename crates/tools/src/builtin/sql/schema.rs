@@ -1,4 +1,4 @@
-//! `schema_inspect`: which databases there are, and what is in one.
+//! `schema_inspect`: lists databases, and the columns of one.
 
 use super::{Databases, Engine, postgres, sqlite};
 use crate::Tool;
@@ -13,14 +13,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What is looked at.
+/// The database and table to inspect.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The database, by its name; without it, all databases are listed.
+    /// Name of the database; without it, all databases are listed.
     #[schemars(length(min = 1, max = 32))]
     database: Option<String>,
-    /// Of that database this table alone.
+    /// Only this table of that database.
     #[schemars(length(min = 1, max = 200))]
     table: Option<String>,
 }
@@ -36,7 +36,7 @@ const SQLITE: &str = "SELECT tables.name AS \"table\", tables.type AS kind, colu
     WHERE tables.type IN ('table', 'view') AND tables.name NOT LIKE 'sqlite~_%' ESCAPE '~' AND (?1 IS NULL OR tables.name = ?1) \
     ORDER BY tables.name, columns.cid";
 
-/// The tool.
+/// Returns the tool.
 pub(super) fn inspect(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
     let summary = "Lists databases, and what is in one.";
     let definition = databases.define("schema_inspect", summary, schema_of::<Arguments>())?;

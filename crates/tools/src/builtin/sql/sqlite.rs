@@ -1,5 +1,5 @@
-//! SQLite: a file of this host, opened for one call. What a call may do is decided by SQLite itself, statement by statement, when it
-//! reads them; and a call that only reads has a file that is open for reading.
+//! SQLite: a file of this host, opened for one call. SQLite's authorizer decides about each statement when it is compiled, and a
+//! reading call opens the file read-only.
 
 mod allowed;
 
@@ -23,20 +23,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// A migration: its name, what it says by a hash, and its statements.
+/// A migration: its name, the hash of its statements, and the statements.
 pub(super) struct Migration {
     pub(super) name: String,
     pub(super) sha256: String,
     pub(super) statements: Vec<String>,
 }
 
-/// Gives a call up when it is dropped.
+/// Cancels a call when it is dropped.
 struct GivenUp(Arc<AtomicBool>);
 
-/// As large as any value may be that is worked on, in bytes.
+/// Maximum size of a value, in bytes.
 const LARGEST_VALUE: i32 = 16 << 20;
 
-/// So many steps of its machine lie between two looks at the time.
+/// Number of virtual machine steps between two checks of the time limit.
 const BETWEEN_LOOKS: i32 = 10_000;
 
 const LEDGER: &str = "CREATE TABLE IF NOT EXISTS belljar_migrations (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, applied_at TEXT NOT NULL)";
@@ -55,7 +55,7 @@ pub(super) async fn query(
     .await
 }
 
-/// Changes rows; how many.
+/// Changes rows; returns their number.
 pub(super) async fn execute(path: &Path, sql: String, parameters: Vec<Parameter>) -> Result<u64, Failure> {
     with(path, Access::Change, move |connection| {
         guard(connection, Access::Change)?;
@@ -65,7 +65,7 @@ pub(super) async fn execute(path: &Path, sql: String, parameters: Vec<Parameter>
     .await
 }
 
-/// Applies a migration, unless it has been; whether it was now.
+/// Applies a migration, unless it was applied before; returns true if it was applied now.
 pub(super) async fn migrate(path: &Path, migration: Migration) -> Result<bool, Failure> {
     with(path, Access::Define, move |connection| {
         let failed = |error: rusqlite::Error| failure(&error);
@@ -90,7 +90,7 @@ pub(super) async fn migrate(path: &Path, migration: Migration) -> Result<bool, F
     .await
 }
 
-/// Reads what the database itself says of its tables: by statements of ours, which nobody guards.
+/// Reads the schema with a fixed statement, without the authorizer.
 pub(super) async fn look(path: &Path, sql: &'static str, table: Option<String>) -> Result<Rows, Failure> {
     with(path, Access::Read, move |connection| {
         let table = table.map_or(Parameter::Null(()), Parameter::Text);
@@ -99,13 +99,13 @@ pub(super) async fn look(path: &Path, sql: &'static str, table: Option<String>) 
     .await
 }
 
-/// Whether there is a database.
+/// Checks that the file is a database.
 pub(crate) fn check(path: &Path) -> rusqlite::Result<()> {
     let connection = opened(path, Access::Read)?;
     connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))
 }
 
-/// Works with a connection on a thread of its own, and has it stop when nobody waits any more.
+/// Works with a connection on a blocking thread, and stops when the caller gives up.
 async fn with<T: Send + 'static>(
     path: &Path,
     access: Access,
@@ -128,18 +128,18 @@ fn opened(path: &Path, access: Access) -> rusqlite::Result<Connection> {
         Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         Access::Change | Access::Define => OpenFlags::SQLITE_OPEN_READ_WRITE,
     };
-    // A sandbox that writes there could put a link to another database in its place, or a pipe, whose opening waits. One that has ended
-    // may have left a link.
+    // A sandbox that can write the directory could replace the file by a link to another database, or by a pipe, whose opening
+    // would block. An ended sandbox may have left a link.
     let refused = |error: io::Error| {
         let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
         rusqlite::Error::SqliteFailure(code, Some(error.to_string()))
     };
     trusted_file::look_at(path).map_err(|error| refused(error.into()))?;
-    // It is not opened here: closing it would let go of the locks that another connection of this process holds.
+    // The file is not opened here: closing it would release the locks of this process's other connections.
     if !path.metadata().map_err(refused)?.is_file() {
         return Err(refused(io::Error::other("it is not a regular file")));
     }
-    // Without URIs: a path is a path. None is made that isn't there.
+    // Paths are not read as URIs. A missing database is not created.
     let careful = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, way | careful)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
@@ -179,7 +179,7 @@ fn read(
         for (at, column) in columns.iter().enumerate() {
             let value = row.get_ref(at).map_err(failed)?;
             bytes += column.len() + size(value);
-            // What is too large is not copied first.
+            // Values of a too large row are not copied.
             if bytes <= super::bounds::LARGEST_ROW {
                 told.insert(column.clone(), self::told(value));
             }
@@ -191,7 +191,7 @@ fn read(
     Ok(rows)
 }
 
-/// About as many bytes as it has as JSON.
+/// Returns the approximate size of a value as JSON, in bytes.
 fn size(value: ValueRef<'_>) -> usize {
     const PLAIN: usize = 8;
     match value {
@@ -216,7 +216,7 @@ fn unreachable(error: &rusqlite::Error) -> Failure {
     Failure::new(DomainCode::Unavailable, "the database can't be opened")
 }
 
-/// What a statement has come to: the engine says it, and it is the statement's own.
+/// Returns the failure for an error of a statement.
 fn failure(error: &rusqlite::Error) -> Failure {
     let said = error.to_string();
     match error.sqlite_error_code() {

@@ -1,16 +1,15 @@
-//! What kind of statement a text is, as far as its first word says it. The database decides by itself as well: this is for a clear
-//! answer, and the second wall.
+//! Classifies statements by their first word. The database decides, too: this gives clear errors, and defence in depth.
 
 use crate::answer::Failure;
 
-/// What a statement does.
+/// Kind of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It reads.
+    /// Reads.
     Reads,
-    /// It changes rows.
+    /// Changes rows.
     Changes,
-    /// It changes rows, or what there is.
+    /// Changes rows or the schema.
     Defines,
 }
 
@@ -18,10 +17,10 @@ const READ: [&str; 3] = ["SELECT", "WITH", "VALUES"];
 const CHANGE: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE"];
 const DEFINE: [&str; 8] = ["CREATE", "ALTER", "DROP", "TRUNCATE", "COMMENT", "GRANT", "REVOKE", "REINDEX"];
 
-/// The statement without what ends it.
+/// Returns the statement without its terminator.
 ///
 /// # Errors
-/// [`Failure`] when it is of no such kind.
+/// [`Failure`] when it is of another kind.
 pub(super) fn one(text: &str, kind: Kind) -> Result<&str, Failure> {
     if text.contains('\0') {
         return Err(Failure::argument("a statement has no NUL in it"));
@@ -43,10 +42,10 @@ pub(super) fn one(text: &str, kind: Kind) -> Result<&str, Failure> {
     if is_one { Ok(statement) } else { Err(Failure::argument(format!("this takes {expected}"))) }
 }
 
-/// Whether each column has a name of its own, by which its values are told.
+/// Checks that column names are unique, as values are returned by column name.
 ///
 /// # Errors
-/// [`Failure`] with the name that two have.
+/// [`Failure`] with the duplicate name.
 pub(super) fn named_once(columns: &[String]) -> Result<(), Failure> {
     let twice =
         columns.iter().enumerate().find(|(at, name)| columns.iter().take(*at).any(|other| other == *name));
@@ -58,7 +57,7 @@ pub(super) fn named_once(columns: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// The first word, behind spaces and comments; nothing where something else stands.
+/// Returns the first word after white space and comments; empty if there is none.
 fn first_word(text: &str) -> &str {
     let rest = behind_comments(text);
     let end = rest.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(rest.len());

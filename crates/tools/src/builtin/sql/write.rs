@@ -1,4 +1,4 @@
-//! `sql_execute`: rows of a database that may be changed.
+//! `sql_execute`: changes rows of a writable database.
 
 use super::statement::{self, Kind};
 use super::{Databases, Engine, Parameter, postgres, sqlite};
@@ -15,18 +15,18 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-/// What is changed.
+/// The statement.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The database, by its name.
+    /// Name of the database.
     #[schemars(length(min = 1, max = 32))]
     database: String,
-    /// One statement: INSERT, UPDATE, DELETE, MERGE or REPLACE, without RETURNING. Its parameters are ?1, ?2, … in SQLite and
-    /// $1, $2, … in PostgreSQL.
+    /// A statement: INSERT, UPDATE, DELETE, MERGE or REPLACE, without RETURNING. Its parameters are ?1, ?2, … in SQLite and $1,
+    /// $2, … in PostgreSQL.
     #[schemars(length(min = 1, max = 65_536))]
     statement: String,
-    /// What is bound to the parameters, in their order.
+    /// Values of the parameters, in order.
     #[serde(default)]
     #[schemars(length(max = 100))]
     params: Vec<Parameter>,
@@ -38,7 +38,7 @@ const DESCRIPTION: &str = "Changes rows of a database that this host's configura
     transaction of its own: all of it is done or nothing. Answers with `rows_affected`. Values are bound by `params`, never pasted in. \
     A database that is read only is `permission_denied`, what its own rules are against `conflict`.";
 
-/// The tool.
+/// Returns the tool.
 pub(super) fn execute(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
     let said = ("sql_execute", "Changes rows of a database by one statement.");
     let definition = databases.define_change(said, schema_of::<Arguments>(), Leaf::DbMutate)?;

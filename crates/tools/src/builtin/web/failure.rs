@@ -1,14 +1,14 @@
-//! What is told of what the web has not answered, or not been asked.
+//! Failures of web requests.
 
 use crate::answer::Failure;
 use belljar_contract::tool::DomainCode;
 use belljar_egress::web::fetch::FetchError;
 
-/// What a rule may take besides a name.
+/// Advice for a rule that may need more than a host name.
 const WHERE_IT_LEADS: &str = "the operator sees by `belljar egress why URL --policy FILE` where it leads, and which `networks` a rule for \
     it would take, if any can";
 
-/// Why there is no answer.
+/// Returns the failure for an error.
 pub(super) fn of(error: &FetchError) -> Failure {
     let said = error.to_string();
     match error {
@@ -17,7 +17,7 @@ pub(super) fn of(error: &FetchError) -> Failure {
         | FetchError::TooManyRedirects
         | FetchError::TooLarge { .. } => Failure::new(DomainCode::LimitExceeded, said),
         FetchError::Denied { code, needed, .. } => {
-            // Where a name leads is for the operator to know; a rule without that would be refused again.
+            // Only the operator should learn resolved addresses; a rule without the network would be refused again.
             let advice = match (needed, *code) {
                 (Some(rule), _) if rule.contains("networks") => {
                     format!("; it would take the rule {rule} on this host")

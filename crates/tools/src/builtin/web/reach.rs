@@ -1,4 +1,4 @@
-//! By what tools reach the web for whoever calls them, and the runs whose web is served.
+//! Web access of tools for their callers, and the runs that have it.
 
 use crate::answer::Failure;
 use crate::caller::Caller;
@@ -14,34 +14,34 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The web, as it is served to callers.
+/// Source of callers' web access.
 pub trait WebHatch: Send + Sync {
-    /// That of a caller, as of now: known by where the call came from, and not by what it says.
+    /// Returns a caller's current web access. The caller is known by the call's origin, not by its content.
     fn reach<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Reach, Failure>>;
 }
 
-/// By what the web is reached for one run.
+/// Web access of a run.
 #[derive(Clone)]
 pub struct Reach {
-    /// Which, in the record.
+    /// Id of the run in records.
     pub run_id: RunId,
     /// Fetches pages.
     pub fetcher: Fetcher,
-    /// What may be reached, and the connections that there are.
+    /// The policy, with its connections.
     pub policy: Arc<LivePolicy>,
-    /// Where it is written down.
+    /// Recorder of requests.
     pub ledger: Arc<dyn WebLedger>,
-    /// What is there for as long as this is.
+    /// Resources that stay alive as long as this.
     pub held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// Those of all runs that have any.
+/// Web access of all runs that have it.
 #[derive(Clone, Default)]
 pub struct Reaches {
     all: Arc<Mutex<HashMap<RunId, Reach>>>,
 }
 
-/// A run's, as long as this lives.
+/// Registration of a run's web access; dropping it ends the access.
 #[derive(Debug)]
 pub struct Opened {
     reaches: Reaches,
@@ -51,17 +51,17 @@ pub struct Opened {
 // === impl Reaches ===
 
 impl Reaches {
-    /// Has tools reach out for a run by this, until what is returned is dropped.
+    /// Registers the web access of a run until the returned value is dropped.
     pub fn open(&self, reach: Reach) -> Opened {
         let run_id = reach.run_id.clone();
         self.locked().insert(run_id.clone(), reach);
         Opened { reaches: self.clone(), run_id }
     }
 
-    /// That of a caller's run.
+    /// Returns the web access of a caller's run.
     ///
     /// # Errors
-    /// `not_supported`, where it has none.
+    /// `not_supported` if it has none.
     pub fn of(&self, caller: &Caller) -> Result<Reach, Failure> {
         let found = caller.run_id.as_ref().and_then(|run_id| self.locked().get(run_id).cloned());
         let none = || {
@@ -74,7 +74,7 @@ impl Reaches {
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<RunId, Reach>> {
-        // Nothing in there is ever half done.
+        // Ignores poisoning: each change is complete.
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Reads pages on threads of their own, a few at a time: it takes a processor, and each run has its turn ([`Turns`]).
+//! Parses pages on blocking threads, a few at a time: parsing is processor-intensive, and runs take turns ([`Turns`]).
 
 use crate::answer::Failure;
 use crate::caller::Caller;
@@ -6,16 +6,16 @@ use crate::page::UnreadableError;
 use crate::turns::Turns;
 use belljar_contract::tool::DomainCode;
 
-/// Where pages are read. Clones share it.
+/// Queue of pages to parse. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Reader {
     turns: Turns,
 }
 
-/// Pages read at once, for all runs together.
+/// Maximum number of pages that are parsed concurrently, for all runs.
 const READ_AT_ONCE: usize = 2;
 
-/// Pages of one run that wait or are read. Each is held in memory meanwhile.
+/// Maximum number of pages of one run that wait or are parsed. Each is held in memory meanwhile.
 const MOST_OF_RUN: usize = 32;
 
 // === impl Reader ===
@@ -25,7 +25,7 @@ impl Reader {
         Self { turns: Turns::new(READ_AT_ONCE, MOST_OF_RUN) }
     }
 
-    /// Reads a page for that caller.
+    /// Parses a page for that caller.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         caller: &Caller,

@@ -1,6 +1,6 @@
-//! Takes what the library makes of a page, and keeps what is looked for.
+//! Tree sink for the parser library, which keeps only the needed nodes.
 //!
-//! A handle has a number. Behind those of what is not kept is nothing, and whatever is put there is gone.
+//! A handle holds a node index. Handles of dropped nodes refer to nothing, and children appended to them are dropped.
 
 use super::{Content, Element, KEPT, KEPT_OF, LONGEST_ATTRIBUTE, MOST_NODES, Node, PAGE, Tree};
 use html5ever::interface::{ElementFlags, ExpandedName, NodeOrText, QuirksMode, TreeSink};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(super) struct Sink {
     nodes: RefCell<Vec<Node>>,
-    /// How many there are of which nothing is kept.
+    /// Number of dropped nodes.
     lost: Cell<usize>,
     is_cut: Cell<bool>,
     unnamed: Rc<QualName>,
@@ -40,7 +40,7 @@ impl Sink {
         self.is_cut.get()
     }
 
-    /// The number of something that is kept, or of nothing where there is no more room.
+    /// Adds a node and returns its index, or the index of a dropped node if the tree is full.
     fn keep(&self, content: Content) -> usize {
         let mut nodes = self.nodes.borrow_mut();
         if nodes.len() >= MOST_NODES {
@@ -76,7 +76,7 @@ impl Sink {
         }
     }
 
-    /// Puts something below a parent, before that one of its children or behind all of them.
+    /// Inserts a node below a parent, before the given child or at the end.
     fn put(&self, parent: usize, before: Option<usize>, number: usize) {
         let mut nodes = self.nodes.borrow_mut();
         if number >= nodes.len() || parent >= nodes.len() {
@@ -108,7 +108,7 @@ impl Sink {
         }
     }
 
-    /// Puts text there, as part of what stands before it if that is text.
+    /// Inserts text, merging it with a preceding text node.
     fn insert_text(&self, parent: usize, before: Option<usize>, text: &str) {
         let mut nodes = self.nodes.borrow_mut();
         let previous = match before {
@@ -150,7 +150,7 @@ impl TreeSink for Sink {
         Tree { nodes: self.nodes.into_inner(), is_cut: self.is_cut.get() }
     }
 
-    // Pages are full of them.
+    // Ignored, since pages are full of parse errors.
     fn parse_error(&self, _: Cow<'static, str>) {}
 
     fn get_document(&self) -> Handle {
@@ -188,7 +188,7 @@ impl TreeSink for Sink {
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
 
-    // What is in a template isn't in the page.
+    // Template contents are not part of the page.
     fn get_template_contents(&self, _: &Handle) -> Handle {
         self.unnamed(self.lose())
     }

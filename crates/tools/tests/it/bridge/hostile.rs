@@ -1,4 +1,4 @@
-//! Servers that die, lie, flood and never end.
+//! Tests with servers that crash, lie, flood, or never end.
 
 use super::Case;
 use super::rig::{House, OTHER_TASK, Rig, TASK, folder, run, scripted, text};
@@ -22,7 +22,7 @@ pub(crate) const CASES: &[Case] = &[
     ("calls_beyond_what_may_be_at_a_time_wait_or_are_refused", many),
 ];
 
-/// A bridge with one such server, called `bad`, whose folder it may write to.
+/// A bridge with one malicious server called `bad`, and a folder it may write to.
 fn bad(house: &House, script: &str, more: &str) -> (Rig, TempDir) {
     let folder = folder();
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
@@ -61,14 +61,14 @@ serve()
     run(async {
         let (rig, folder) = bad(house, script, ", cache_size: 0");
         rig.definition("mcp_bad_change").await;
-        // One that was sent may have been done: it is not sent again.
+        // A request that was sent may have been carried out, so it is not repeated.
         let gone = rig.call("mcp_bad_change", json!({})).await.unwrap_err();
         assert_eq!(gone.code, DomainCode::Unavailable, "{gone:?}");
         assert_eq!(lines(&folder, "change"), 1);
-        // Whoever calls one that is dead waits until it is there again.
+        // A call to a dead server waits until it has been restarted.
         assert_eq!(rig.text("mcp_bad_change", json!({})).await, "change2");
         assert_eq!(lines(&folder, "starts"), 2);
-        // What only looks is asked for again.
+        // Read-only calls are repeated.
         assert_eq!(rig.text("mcp_bad_look", json!({})).await, "look2");
         assert_eq!((lines(&folder, "look"), lines(&folder, "starts")), (2, 3));
         rig.end().await;
@@ -146,7 +146,7 @@ serve()
             assert_eq!(large.code, DomainCode::LimitExceeded, "{large:?}");
             assert!(large.message.contains("larger than 65536 bytes"), "{large:?}");
         }
-        // And what is as large as may be arrives.
+        // An answer of the maximum size arrives.
         assert_eq!(rig.text("mcp_bad_fits", json!({})).await.len(), 60_000);
         rig.end().await;
     });
@@ -269,12 +269,12 @@ serve()
         assert!(long.description.len() <= 4096 && long.summary == "[31mred", "{:?}", long.summary);
         let names = rig.names();
         assert!(names.len() > 20 && names.len() <= 40, "{names:?}");
-        // What is like those that ask for too much work, and doesn't, is there.
+        // A schema similar to the excessive ones, but cheap, is accepted.
         assert_eq!(rig.text("mcp_bad_short", json!({})).await, "short");
         for out in ["huge", "broken", "elsewhere", "list", "doubling", "chained", "patterns"] {
             assert!(!names.contains(&format!("mcp_bad_{out}")), "{out}: {names:?}");
         }
-        // The second of two that would have one name is left out.
+        // Of two tools with the same resulting name, the second is left out.
         assert_eq!(names.iter().filter(|name| *name == "mcp_bad_a_b").count(), 1);
         assert_eq!(rig.text("mcp_bad_a_b", json!({})).await, "a b");
         assert_eq!(rig.text("mcp_bad_______etc_passwd", json!({})).await, "../../etc/passwd");
@@ -398,7 +398,7 @@ serve()
             refused.iter().all(|refused| refused.as_ref().unwrap_err().code == DomainCode::LimitExceeded)
         );
         assert!(done.len() >= 16 && !refused.is_empty(), "{} of 40", done.len());
-        // One after the other.
+        // The calls are sequential.
         assert!(begun.elapsed().as_millis() >= 200 * done.len() as u128);
         let again = rig.text("mcp_bad_one", json!({})).await;
         assert_eq!(again, "done");

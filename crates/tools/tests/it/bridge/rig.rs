@@ -1,4 +1,4 @@
-//! A bridge on its own, with a registry, and what is called by it.
+//! A bridge with a registry, and helpers to call its tools.
 
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::isolation::Required;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Where sandboxes are made.
+/// Creates sandboxes.
 pub(crate) struct House {
     backend: Arc<NativeBackend>,
     state: TempDir,
@@ -41,7 +41,7 @@ pub(crate) struct Rig {
 pub(crate) const TASK: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
 pub(crate) const OTHER_TASK: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f";
 
-/// Longer than anything here takes.
+/// Longer than any test here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 // === impl House ===
@@ -52,13 +52,13 @@ impl House {
         Self { backend: Arc::new(backend(State::at(state.path()))), state }
     }
 
-    /// The folders of runs that are there.
+    /// Existing folders of runs.
     pub(crate) fn runs(&self) -> Vec<PathBuf> {
         let runs = std::fs::read_dir(self.state.path().join("runs"));
         runs.map(|runs| runs.flatten().map(|run| run.path()).collect()).unwrap_or_default()
     }
 
-    /// Starts a bridge with these servers, on the runtime that this is called on.
+    /// Starts a bridge with these servers on the current runtime.
     pub(crate) fn bridge(&self, servers: &str) -> Rig {
         let mut log = Log::default();
         let root = yaml::parse(servers.as_bytes(), &mut log);
@@ -76,7 +76,7 @@ impl House {
     }
 }
 
-/// A folder that others may look into.
+/// A folder readable by other users.
 pub(crate) fn folder() -> TempDir {
     let folder = tempfile::Builder::new().prefix("belljar-test-").tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -89,7 +89,7 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     runtime.unwrap().block_on(test)
 }
 
-/// Node and its packages for `node`, the system's own for everything else.
+/// Finds Node and its packages for `node`, and the system's own programs otherwise.
 fn finder() -> Finder {
     Arc::new(|config: &StdioConfig| {
         let mut lent = Vec::new();
@@ -124,7 +124,7 @@ fn finder() -> Finder {
     })
 }
 
-/// The main file of one of the reference servers.
+/// Main file of a reference server.
 pub(crate) fn reference(server: &str) -> Result<String, String> {
     let file = format!("node_modules/@modelcontextprotocol/{server}/dist/index.js");
     mcp::packages_folder().map(|folder| folder.join(file).display().to_string())
@@ -133,7 +133,7 @@ pub(crate) fn reference(server: &str) -> Result<String, String> {
 // === impl Rig ===
 
 impl Rig {
-    /// Waits until a tool of that name is there.
+    /// Waits until a tool with that name is registered.
     pub(crate) async fn definition(&self, name: &str) -> Definition {
         let parsed = ToolName::parse(name).unwrap();
         until(name, || self.registry.find(&parsed).map(|entry| entry.tool.definition().clone())).await
@@ -143,7 +143,7 @@ impl Rig {
         self.registry.all().iter().map(|entry| entry.name().to_string()).collect()
     }
 
-    /// Calls a tool that is there, for [`TASK`].
+    /// Calls a registered tool for [`TASK`].
     pub(crate) async fn call(&self, name: &str, arguments: Value) -> Answer {
         self.call_for(TASK, name, arguments).await
     }
@@ -162,7 +162,7 @@ impl Rig {
         tokio::time::timeout(PATIENCE, entry.tool.call(&caller, arguments)).await.unwrap()
     }
 
-    /// The text of what a call gave.
+    /// Text of the result of a call.
     pub(crate) async fn text(&self, name: &str, arguments: Value) -> String {
         text(&self.call(name, arguments).await.unwrap())
     }
@@ -177,7 +177,7 @@ pub(crate) fn text(success: &Success) -> String {
     success.data["content"].as_str().unwrap().to_owned()
 }
 
-/// Waits until there is something.
+/// Waits until the closure returns a value.
 pub(crate) async fn until<T: Debug>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -189,7 +189,7 @@ pub(crate) async fn until<T: Debug>(what: &str, mut look: impl FnMut() -> Option
     }
 }
 
-/// A server that is a program, with these members besides.
+/// Configuration of a stdio server with additional members.
 pub(crate) fn program(name: &str, command: &str, args: &[&str], more: &str) -> String {
     let args = json!(args);
     let command = json!(command);
@@ -198,7 +198,7 @@ pub(crate) fn program(name: &str, command: &str, args: &[&str], more: &str) -> S
     )
 }
 
-/// One that is a script of Python, written there.
+/// Configuration of a server written as a Python script, stored in the folder.
 pub(crate) fn scripted(folder: &Path, name: &str, script: &str, more: &str) -> String {
     let path = folder.join(format!("{name}.py"));
     std::fs::write(&path, [include_str!("script.py"), script].concat()).unwrap();

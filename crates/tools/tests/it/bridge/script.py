@@ -1,4 +1,4 @@
-"""A server of MCP that does as little as one can, for scripts that go wrong from there."""
+"""A minimal MCP server, used as a base by misbehaving test servers."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-//! What a server's program reaches: in its sandbox nothing of the network and nothing of the host, and on the host, where the
-//! configuration puts it there in as many words, both.
+//! Tests of isolation: in its sandbox a server reaches neither the network nor the host. Run on the host by explicit
+//! configuration, it reaches both.
 
 use super::Case;
 use super::rig::{House, folder, run, scripted};
@@ -11,7 +11,7 @@ pub(crate) const CASES: &[Case] = &[(
     a_servers_program_reaches_neither_the_network_nor_the_hosts_files,
 )];
 
-/// Tries both, and says how it went.
+/// Tries both and reports the results.
 const TRIES: &str = r#"
 import socket
 
@@ -53,7 +53,7 @@ fn a_servers_program_reaches_neither_the_network_nor_the_hosts_files(house: &Hou
         }
         assert!(!rig.definition("mcp_inside_dial").await.reaches_out);
         assert!(rig.definition("mcp_outside_dial").await.reaches_out);
-        // The control.
+        // Control.
         assert_eq!(rig.text("mcp_outside_dial", dial.clone()).await, "reached");
         assert!(was_dialed());
         assert_eq!(rig.text("mcp_outside_read", read.clone()).await, "reached");

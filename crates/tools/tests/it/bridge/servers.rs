@@ -1,4 +1,4 @@
-//! Real servers: the reference ones, and one of the official SDK for Python.
+//! Tests with real servers: the reference servers, and one using the official Python SDK.
 
 use super::Case;
 use super::rig::{House, folder, program, reference, run, text};
@@ -31,7 +31,7 @@ fn everything(house: &House) -> Result<(), String> {
         assert!(structured.unwrap().data["structured_content"]["temperature"].is_number());
         let links = rig.text("mcp_every_get-resource-links", json!({ "count": 2 })).await;
         assert_eq!(links.matches("\n[resource: ").count(), 2, "{links}");
-        // What the host has in its environment is not there.
+        // The environment of the host is not passed on.
         let env = rig.text("mcp_every_get-env", json!({})).await;
         assert!(!env.contains("CARGO") && env.contains("\"PATH\""), "{env}");
         assert_eq!(house_runs(house), 1);
@@ -41,7 +41,7 @@ fn everything(house: &House) -> Result<(), String> {
     Ok(())
 }
 
-/// Of the sandboxes of this test's own house.
+/// Number of sandboxes of this test's house.
 fn house_runs(house: &House) -> usize {
     house.runs().len()
 }
@@ -64,7 +64,7 @@ fn files(house: &House) -> Result<(), String> {
         assert_eq!(outside.code, DomainCode::ToolFailed);
         rig.end().await;
     });
-    // Its changes went to a layer of its own.
+    // Its changes went to its own layer.
     assert_eq!(std::fs::read_to_string(lent.path().join("note.txt")).unwrap(), "on the host");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Servers that are asked by HTTP: real ones, and some that mean no good.
+//! Tests with HTTP servers: real ones and malicious ones.
 
 use super::Case;
 use super::rig::{House, Rig, run, text};
@@ -25,7 +25,7 @@ pub(crate) const CASES: &[Case] = &[
     ("what_leads_elsewhere_is_not_followed_and_what_is_too_large_not_taken", hostile),
 ];
 
-/// A process that ends with its test.
+/// A process that is killed on drop.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -103,13 +103,13 @@ fn anew(house: &House) -> Result<(), String> {
     Ok(())
 }
 
-/// A server of a few lines: what it was sent, and an answer to each call by the tool's name.
+/// A scripted server, which records requests and answers each call by the tool's name.
 struct Scripted {
     address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
-/// What stands for an answer to a call of `bad_TOOL`: a whole answer of HTTP.
+/// Creates the whole HTTP answer to a call of `bad_TOOL`.
 type Answers = fn(tool: &str, head: &str, id: &Value) -> String;
 
 impl Scripted {
@@ -225,7 +225,7 @@ fn credential(house: &House) -> Result<(), String> {
         assert_eq!(rig.text("mcp_bad_plain", json!({})).await, "plain");
         rig.end().await;
     });
-    // The control: it arrived, each time, and the answer that was held back had it.
+    // Control: the secret was sent each time, and the answer that was held back contained it.
     let heads = server.heads();
     assert!(heads.len() > 4);
     assert!(
@@ -235,7 +235,7 @@ fn credential(house: &House) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the answer of one tool leads; nobody must go there.
+/// Redirect target of one tool; it must not be contacted.
 static ELSEWHERE: Mutex<Option<SocketAddr>> = Mutex::new(None);
 
 fn secret_is_not_shown_to_another_user_who_listens_where_a_server_was(house: &House) -> Result<(), String> {
@@ -254,7 +254,7 @@ fn secret_is_not_shown_to_another_user_who_listens_where_a_server_was(house: &Ho
         assert_eq!(first_heard, "");
         rig.end().await;
         while heard.try_recv().is_ok() {}
-        // The controls: a user who is named, and no secret.
+        // Controls: a configured user, and no secret.
         let (rig, named) = first(&format!(", user: {UNKNOWN_USER}{header}"));
         assert!(named.contains(SECRET), "{named}");
         rig.end().await;

@@ -1,4 +1,4 @@
-//! A mail server that keeps what is said to it, with an authority of its own.
+//! A mail server for tests, which records the commands it receives and has its own certificate authority.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::crypto::aws_lc_rs;
@@ -10,24 +10,24 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
-/// How it is.
+/// Behavior of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// It speaks TLS when it is asked to.
+    /// Supports STARTTLS.
     Asked,
-    /// It speaks nothing else.
+    /// Speaks only TLS.
     Implicit,
-    /// It takes no TLS.
+    /// Doesn't support TLS.
     WithoutTls,
-    /// It has said more when TLS begins.
+    /// Sends another reply along with the one to STARTTLS.
     AheadOfTls,
-    /// It is of another name.
+    /// Has a certificate for another name.
     Another,
-    /// It takes no second recipient.
+    /// Rejects the second recipient.
     RefusesTheSecond,
 }
 
-/// One that listens. Its thread goes with the test's process.
+/// A listening server. Its thread ends with the test process.
 pub(crate) struct Server {
     port: u16,
     heard: Arc<Mutex<Vec<String>>>,
@@ -57,7 +57,7 @@ impl Server {
         let theirs = Arc::clone(&heard);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // Whoever hangs up has said what they had to say.
+                // Errors of clients, for example disconnects, are ignored.
                 let _ = serve(stream, manner, &config, &theirs);
             }
         });
@@ -72,7 +72,7 @@ impl Server {
         self.folder.path().join("ca.pem")
     }
 
-    /// Every line so far.
+    /// All lines received so far.
     pub(crate) fn heard(&self) -> Vec<String> {
         locked(&self.heard).clone()
     }
@@ -104,9 +104,9 @@ fn serve(
     Ok(())
 }
 
-/// Answers until it is asked for TLS, or hung up on; whether TLS begins.
+/// Answers until STARTTLS or the end of the connection. Returns true if TLS starts.
 fn converse<S: Read + Write>(stream: &mut S, manner: Manner, heard: &Mutex<Vec<String>>) -> io::Result<bool> {
-    // By single bytes, so that nothing is taken of what comes behind.
+    // Unbuffered, so that bytes after the command are not consumed.
     let mut lines = BufReader::with_capacity(1, stream);
     let mut is_mail = false;
     loop {

@@ -1,4 +1,4 @@
-//! One call in a sandbox: the program of ours that does it there, from its start until nothing of it is left.
+//! A call in a sandbox: runs the helper program from its start until all of its processes have ended.
 
 use belljar_contract::tool::DomainCode;
 use belljar_contract::workbench::{Answer, LONGEST_ANSWER_BYTES};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// A call that has begun. Dropping it ends it, somewhere else.
+/// A call in progress. Dropping it ends it in the background.
 #[derive(Debug)]
 pub(super) struct Call {
     held: Option<Held>,
@@ -23,29 +23,29 @@ struct Held {
     execution: Box<dyn Execution>,
 }
 
-/// How a call is over.
+/// State of a call at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
-    /// It has been answered, and ends by itself.
+    /// Answered; the program ends by itself.
     Answered,
-    /// It has been answered, and something may be left of it.
+    /// Answered, but processes may be left.
     LeftBehind,
-    /// Nobody waits for it.
+    /// Dropped by the caller.
     GivenUp,
 }
 
-/// So much longer than its own time a call may take, to end what came of it.
+/// Time allowed in addition to the call's own limit, to end its processes.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// So long it may take to end, once it shall.
+/// Maximum time for ending.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// As much of what it complains of is told, in bytes.
+/// Maximum length of standard error in messages, in bytes.
 const LONGEST_COMPLAINT: usize = 4096;
 
 const TERM: i32 = 15;
 
-/// Whoever is asked to end before it can hear that has not read what it is asked for either.
+/// Exit code of a program terminated before it handles signals; it has not read its request either.
 const ENDED_BY_TERM: u8 = 128 + 15;
 
 // === impl Call ===
@@ -55,7 +55,7 @@ impl Call {
         Self { held: Some(Held { execution }), spoken: Some(spoken) }
     }
 
-    /// Asks, and waits for the answer and until nothing is left.
+    /// Sends the request, and waits for the answer and the end of all processes.
     pub(super) async fn carry_out(mut self, request: &[u8], within: Duration) -> Result<Answer, Failure> {
         let Some(spoken) = self.spoken.take() else { return Err(gone()) };
         let heard = tokio::time::timeout(within + GRACE, exchange(spoken, request)).await;
@@ -86,7 +86,7 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
-        // It takes time, and whoever drops this has none. Where there can't be a thread, they have to take it.
+        // Ending takes time, so it is done on a separate thread, or here if no thread can be started.
         let held = Arc::new(Mutex::new(Some(held)));
         let end = |held: &Mutex<Option<Held>>| {
             let held = held.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -103,7 +103,7 @@ impl Drop for Call {
 // === impl Held ===
 
 impl Held {
-    /// Ends it. It takes time.
+    /// Ends the execution. This blocks.
     fn end(self, over: Over) {
         let Self { mut execution } = self;
         if over == Over::GivenUp {
@@ -126,7 +126,7 @@ async fn exchange(spoken: Spoken, request: &[u8]) -> io::Result<Vec<u8>> {
     let output = Receiver::from_owned_fd(spoken.output)?;
     let errors = Receiver::from_owned_fd(spoken.errors)?;
     let write = async {
-        // Whoever doesn't read it all has its reasons, and says them.
+        // A program that doesn't read everything reports the reason itself.
         let _ = input.write_all(request).await;
         drop(input);
         Ok(())
@@ -138,7 +138,7 @@ async fn exchange(spoken: Spoken, request: &[u8]) -> io::Result<Vec<u8>> {
     };
     let ((), read) = tokio::try_join!(write, read)?;
     if answer.is_empty() {
-        // It complains of little, and the pipe has kept it.
+        // Error output is short, so it fits in the pipe's buffer.
         let mut complaint = [0; LONGEST_COMPLAINT];
         let length = errors.try_read(&mut complaint).unwrap_or_default();
         let complaint = String::from_utf8_lossy(&complaint[..length]);

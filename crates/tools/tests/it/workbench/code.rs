@@ -1,4 +1,4 @@
-//! Code and commands, as agents run them.
+//! Tests of code and commands run by agents.
 
 use super::Case;
 use super::rig::{Benches, Setting, run};
@@ -90,7 +90,7 @@ fn time(benches: &Benches) -> Result<(), String> {
         let ran = bench.done("shell_command", slow).await;
         assert_eq!((&ran["timed_out"], &ran["exit_code"]), (&json!(true), &Value::Null), "{ran}");
         assert_eq!(ran["stdout"], "begun\n");
-        // The sandbox is the same, and what is in it.
+        // The sandbox is the same, including its files.
         bench.done("write_file", json!({ "path": "f", "content": "kept" })).await;
         let busy = json!({ "language": "bash", "code": "while :; do :; done", "timeout": 1 });
         assert_eq!(bench.done("code_runner", busy).await["timed_out"], true);
@@ -109,7 +109,7 @@ fn floods(benches: &Benches) -> Result<(), String> {
         let (printed, kept) = (6 + 50_000_000 + 6, 64 << 10);
         assert!(stdout.contains(&format!("[… {} bytes left out …]", printed - kept)), "{}", &stdout[..100]);
         assert_eq!((&ran["stderr"], &ran["truncated"]), (&json!("oops\n"), &json!(true)));
-        // Without an end, it is ended by its time alone.
+        // Endless output is stopped by the time limit alone.
         let endless = json!({ "command": "yes; true", "timeout": 1 });
         let ran = bench.done("shell_command", endless).await;
         assert_eq!((&ran["timed_out"], &ran["truncated"]), (&json!(true), &json!(true)));
@@ -132,7 +132,7 @@ fn missing(benches: &Benches) -> Result<(), String> {
         ] {
             assert_eq!(bare.refused(name, arguments).await, (DomainCode::NotSupported, said.to_owned()));
         }
-        // Files need no program of the sandbox's.
+        // File tools need no program of the sandbox.
         bare.done("write_file", json!({ "path": "f", "content": "x" })).await;
         assert_eq!(bare.done("read_file", json!({ "path": "f" })).await["content"], "x");
         let found = Languages::probe(&*bench.workbench, &bench.caller).await.unwrap();

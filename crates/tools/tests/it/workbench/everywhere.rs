@@ -1,4 +1,4 @@
-//! The same in sandboxes of the other kinds: without a root of their own, and containers.
+//! Tests in other kinds of sandboxes: without their own root, and in containers.
 
 use super::Case;
 use super::rig::{Bench, Benches, Setting, direct, folder, run};
@@ -13,7 +13,7 @@ pub(crate) const CASES: &[Case] = &[
     ("tools_work_on_a_copy_and_the_directory_stays_as_it_is", copy),
 ];
 
-/// What tools do, wherever it is.
+/// Uses the tools in the same way in each kind of sandbox.
 async fn work(bench: &Bench) {
     bench.done("write_file", json!({ "path": "d/f", "content": "one\n", "create_directories": true })).await;
     bench.done("edit_file", json!({ "path": "d/f", "old_text": "one", "new_text": "two" })).await;
@@ -32,7 +32,7 @@ async fn work(bench: &Bench) {
     assert_eq!(bench.done("shell_command", slow).await["timed_out"], true);
 }
 
-/// Makes itself a daemon, which is dead when the call is over.
+/// Starts a daemon, which must be dead after the call.
 async fn leave(bench: &Bench) {
     let daemon = "(setsid sh -c 'while :; do echo >>alive; sleep 0.05; done' >/dev/null 2>&1 &); sleep 0.3; wc -l <alive";
     let ran = bench.done("shell_command", json!({ "command": daemon })).await;

@@ -1,4 +1,4 @@
-//! Files, as agents use them.
+//! Tests of file tools.
 
 use super::Case;
 use super::rig::{Benches, folder, run};
@@ -29,7 +29,7 @@ fn whole_life(benches: &Benches) -> Result<(), String> {
         assert_eq!(edited, json!({ "path": "a.txt", "replacements": 1, "size_bytes": 10 }));
         let listed = bench.done("list_directory", json!({})).await;
         assert_eq!(listed["content"], "[FILE] a.txt (10 bytes)");
-        // One sandbox, kept: what one tool has written another one sees.
+        // One sandbox is kept: changes by one tool are visible to the others.
         assert_eq!(bench.shell("cat a.txt").await, "one\nthree\n");
         let removed = bench.done("delete_file", json!({ "path": "a.txt" })).await;
         assert_eq!(removed, json!({ "path": "a.txt", "size_bytes": 10 }));
@@ -73,13 +73,13 @@ fn reading(benches: &Benches) -> Result<(), String> {
             let (code, said) = bench.refused("read_file", json!({ "path": path })).await;
             assert_eq!(code, expected, "{said}");
         }
-        // Characters of two bytes, one of which lies across the end of what is read.
+        // Two-byte characters, one of which crosses the end of the part that is read.
         bench.shell("python3 -c \"open('large', 'w').write('x' + '\u{e9}' * (1 << 20))\"").await;
         let large = bench.done("read_file", json!({ "path": "large" })).await;
         assert_eq!((&large["truncated"], &large["size_bytes"]), (&json!(true), &json!((2 << 20) + 1)));
         let content = large["content"].as_str().unwrap();
         assert!(content.len() > 900_000 && content.ends_with('\u{e9}'), "{}", content.len());
-        // As much as an answer may have, whatever is in it.
+        // The limit of an answer holds for any content.
         assert!(serde_json::to_vec(&large).unwrap().len() <= 1 << 20);
         assert!(large["notice"].is_string());
         let range = json!({ "path": "large", "start_line": 1 });
@@ -118,7 +118,7 @@ fn writing(benches: &Benches) -> Result<(), String> {
         let just = &too_large[1..];
         assert_eq!(bench.done("write_file", write("large", just)).await["bytes_written"], 10 << 20);
         assert_eq!(std::fs::read(place.path().join("large")).unwrap(), just.as_bytes());
-        // What can't be finished leaves nothing.
+        // A write that fails leaves no file behind.
         bench.shell("mkdir sealed; chmod 500 sealed").await;
         assert!(bench.call("write_file", write("sealed/x", "x")).await.is_err());
         assert_eq!(bench.shell("ls -A sealed; ls -A . | grep -c belljar || true").await, "0\n");
@@ -156,7 +156,7 @@ fn editing(benches: &Benches) -> Result<(), String> {
             bench.refused("edit_file", edit("large", "a", "b", true)).await.0,
             DomainCode::LimitExceeded
         );
-        // A short text at a million places must not become a long one at each.
+        // Replacing many occurrences of a short text with a long one must not exceed the limit.
         let long = "b".repeat(1 << 20);
         assert_eq!(
             bench.refused("edit_file", edit("just", "a", &long, true)).await.0,

@@ -1,4 +1,4 @@
-//! Git, as agents use it.
+//! Tests of git tools.
 
 use super::Case;
 use super::rig::{Bench, Benches, run};
@@ -13,7 +13,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_merge_in_conflict_is_told_and_can_be_ended", merging),
 ];
 
-/// Makes a repository with two commits.
+/// Creates a repository with two commits.
 pub(super) async fn repository(bench: &Bench) {
     bench
         .shell(
@@ -83,7 +83,7 @@ fn whole_life(benches: &Benches) -> Result<(), String> {
         assert_eq!(code, DomainCode::ToolFailed, "{said}");
         bench.done("git_branch", json!({ "action": "switch", "name": "main" })).await;
         bench.done("git_branch", json!({ "action": "delete", "name": "topic/x" })).await;
-        // A head that is no branch.
+        // Detached head.
         bench.shell("git switch -q --detach HEAD~1").await;
         assert!(output(&bench, "git_status", json!({})).await.contains("HEAD detached"));
         assert!(output(&bench, "git_branch", json!({ "action": "list" })).await.contains("detached"));
@@ -113,7 +113,7 @@ fn flags(benches: &Benches) -> Result<(), String> {
                 ("git_status", json!({ "directory": flag })),
             ] {
                 let refused = bench.call(name, arguments.clone()).await.err().map(|failure| failure.code);
-                // A directory may be called anything, and there is none of that name.
+                // A directory may have any name, but no directory has this one.
                 let is_refused = matches!(refused, Some(DomainCode::InvalidArgument | DomainCode::NotFound));
                 assert!(is_refused, "{name} {arguments}: {refused:?}");
             }
@@ -147,7 +147,7 @@ fn place(benches: &Benches) -> Result<(), String> {
         assert_eq!(said, ". is not the root of a git repository");
         bench.shell("mkdir -p r/below && cd r && git init -q -b main && echo x >f").await;
         assert_eq!(output(&bench, "git_status", json!({ "directory": "r", "short": true })).await, "?? f\n");
-        // The control: git itself goes looking in the directories above.
+        // Control: git itself searches the parent directories.
         bench.shell("cd r/below && git status").await;
         let (code, _) = bench.refused("git_status", json!({ "directory": "r/below" })).await;
         assert_eq!(code, DomainCode::NotFound);
@@ -155,11 +155,11 @@ fn place(benches: &Benches) -> Result<(), String> {
             bench.refused("git_status", json!({ "directory": "../x" })).await.0,
             DomainCode::PermissionDenied
         );
-        // A repository can't have another directory looked at, either. The control: with git itself it can.
+        // A repository can't redirect to another directory. Control: with plain git it can.
         bench.shell("git -C r config core.worktree /etc; git -C r status --short | grep -q passwd").await;
         assert_eq!(output(&bench, "git_status", json!({ "directory": "r", "short": true })).await, "?? f\n");
         bench.shell("git -C r config --unset core.worktree").await;
-        // An empty repository has none of anything.
+        // An empty repository has no commits, branches or changes.
         let there = json!({ "directory": "r" });
         assert_eq!(output(&bench, "git_log", there.clone()).await, "there are no commits yet\n");
         assert_eq!(output(&bench, "git_diff", there).await, "No changes\n");
@@ -192,7 +192,7 @@ fn committing(benches: &Benches) -> Result<(), String> {
             bench.done("git_commit", json!({ "message": "m", "all": true })).await["files_changed"],
             1
         );
-        // What is a pattern for git is a name here.
+        // Git's pathspec patterns are literal names here.
         bench.shell("echo x >'*'").await;
         assert_eq!(bench.done("git_commit", commit(&["*"])).await["files_changed"], 1);
         assert_eq!(bench.shell(files).await, "*\na\nlink\nn 2\n?? .gitignore\n?? n1\n");

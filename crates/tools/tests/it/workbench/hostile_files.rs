@@ -1,4 +1,4 @@
-//! Workspaces that mean no good: links, pipes, what is swapped while it is used.
+//! Tests with malicious workspaces: links, pipes, and files that are swapped during use.
 
 use super::Case;
 use super::rig::{Bench, Benches, folder, run};
@@ -13,7 +13,7 @@ pub(crate) const CASES: &[Case] = &[
     ("what_is_gits_own_is_git_s_to_write_whatever_it_is_called", gits_own),
 ];
 
-/// What only the sandbox's own root has, outside of the workspace.
+/// Content of a file that exists only in the root of the sandbox, outside of the workspace.
 const SECRET: &str = "outside of the workspace";
 
 async fn leave_a_secret(bench: &Bench) {
@@ -26,7 +26,7 @@ async fn secrets(bench: &Bench) -> String {
     bench.shell("find /tmp/out | sort; cat /tmp/out/secret /tmp/out/d/secret").await
 }
 
-/// Every tool, on that path.
+/// Calls of all file tools with the given path.
 fn calls(path: &str) -> [(&'static str, Value); 5] {
     [
         ("read_file", json!({ "path": path })),
@@ -66,7 +66,7 @@ fn links(benches: &Benches) -> Result<(), String> {
             "abs/new",
             "back/new",
         ] {
-            // The control: the sandbox's own programs get there, but where a link leads round.
+            // Control: programs in the sandbox can follow these links. `magic` depends on the working directory of the process.
             if path.contains("secret") {
                 assert!(
                     bench.run(&["cat", path]).await.stdout.text().contains(SECRET) || path == "magic/secret",
@@ -74,7 +74,7 @@ fn links(benches: &Benches) -> Result<(), String> {
                 );
             }
             for (name, arguments) in calls(path) {
-                // A link is removed, not what it leads to.
+                // The link itself is removed, not its target.
                 if name == "delete_file" && !path.contains('/') {
                     continue;
                 }
@@ -87,7 +87,7 @@ fn links(benches: &Benches) -> Result<(), String> {
             bench.done("delete_file", json!({ "path": link })).await;
         }
         assert_eq!(secrets(&bench).await, before);
-        // What stays inside is read through, and written to by its own name alone.
+        // Links within the workspace are followed for reading; writing replaces only the named file.
         bench.shell("echo x >a/f; ln -s a in; ln -s a/f inner").await;
         assert_eq!(bench.done("read_file", json!({ "path": "in/f" })).await["content"], "x\n");
         assert_eq!(bench.done("read_file", json!({ "path": "inner" })).await["content"], "x\n");
@@ -121,7 +121,7 @@ fn pipes(benches: &Benches) -> Result<(), String> {
             }
             bench.done("delete_file", json!({ "path": path })).await;
         }
-        // More than there is room for, and not a byte of it on the disk.
+        // A file too large to be read, which takes no space on the disk.
         bench.shell("truncate -s 1T huge").await;
         let huge = bench.done("read_file", json!({ "path": "huge" })).await;
         assert_eq!((&huge["size_bytes"], &huge["truncated"]), (&json!(1_u64 << 40), &json!(true)));
@@ -137,7 +137,7 @@ fn swaps(benches: &Benches) -> Result<(), String> {
         leave_a_secret(&bench).await;
         let before = secrets(&bench).await;
         bench.shell("mkdir real; echo inside | tee real/secret real/new >/dev/null; mv real d").await;
-        // Both by turns, as fast as it goes: the directory, and a link that leads out.
+        // Swaps the directory with a link to the outside as fast as possible.
         let swap = "ln -s /tmp/out l; while :; do mv -T d real; mv -T l d; mv -T d l; mv -T real d; done";
         let swapper = bench.call("shell_command", json!({ "command": swap, "timeout": 20 }));
         let user = async {
@@ -166,7 +166,7 @@ fn swaps(benches: &Benches) -> Result<(), String> {
             tally = user => tally,
         };
         assert_eq!(secrets(&bench).await, before, "{tally:?}");
-        // The control: it was there, and it was gone, and who follows the path as it is gets out.
+        // Control: the path was present and absent at times, and plain access through it gets out.
         assert!(tally.iter().all(|count| *count > 0), "{tally:?}");
     });
     Ok(())
@@ -235,7 +235,7 @@ fn gits_own(benches: &Benches) -> Result<(), String> {
             ".git\n.git/config\n.git/hooks\nx\n"
         );
         assert_eq!(bench.done("read_file", json!({ "path": ".git/config" })).await["content"], "x\n");
-        // The control: names that are only like it.
+        // Control: similar names.
         for path in [".gitignore", ".github/x"] {
             bench
                 .done("write_file", json!({ "path": path, "content": "x", "create_directories": true }))

@@ -1,4 +1,4 @@
-//! Repositories whose settings have git run something: none of it runs, and all of it does where git is called plainly.
+//! Tests with repositories whose settings make git run programs: none of them may run, but all do with plain git.
 
 use super::Case;
 use super::git::repository;
@@ -12,10 +12,10 @@ pub(crate) const CASES: &[Case] = &[
     ("an_object_that_is_missing_is_fetched_from_nowhere", promised),
 ];
 
-/// The hooks that the five tools' steps would have run.
+/// Hooks that the steps of the five tools would run.
 const HOOKS: &str = "pre-commit prepare-commit-msg commit-msg post-commit post-checkout post-index-change reference-transaction";
 
-/// Writes programs that say in a file that they ran, and has the repository name them wherever it can.
+/// Creates programs that record in a file that they ran, and configures them in the repository wherever possible.
 async fn set_traps(bench: &Bench) {
     let script = format!(
         r#"set -e; mkdir -p /tmp/marks; T=/workspace/.git/traps; mkdir $T
@@ -39,7 +39,7 @@ async fn set_traps(bench: &Bench) {
     bench.shell(&script).await;
 }
 
-/// What has run since this was asked last.
+/// Names of the programs that ran since the last call.
 async fn marks(bench: &Bench) -> BTreeSet<String> {
     let marks = bench.shell("ls /tmp/marks; rm -f /tmp/marks/*").await;
     marks.lines().map(str::to_owned).collect()
@@ -53,7 +53,7 @@ fn programs(benches: &Benches) -> Result<(), String> {
     let bench = benches.native();
     run(async {
         repository(&bench).await;
-        // A commit that says it is signed, so that there is something to check.
+        // A signed commit, so that there is a signature to check.
         bench
             .shell(
                 r"printf 'gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n' >/tmp/sig
@@ -89,7 +89,7 @@ fn programs(benches: &Benches) -> Result<(), String> {
     Ok(())
 }
 
-/// The same things by plain git, in the same sandbox: each of the programs runs.
+/// Control: the same operations by plain git in the same sandbox run each of the programs.
 async fn controls(bench: &Bench) {
     touch(bench).await;
     let mut ran = BTreeSet::new();
@@ -143,12 +143,12 @@ fn submodules(benches: &Benches) -> Result<(), String> {
             ("git_branch", json!({ "action": "create", "name": "t", "start_point": "HEAD~1" })),
             ("git_branch", json!({ "action": "switch", "name": "t" })),
         ] {
-            // Some of it has nothing to do.
+            // Some calls have nothing to do.
             let _ = bench.call(name, arguments.clone()).await;
             assert_eq!(marks(&bench).await, BTreeSet::new(), "{name} {arguments}");
         }
         assert_eq!(bench.shell("git log -1 --format=%s t; git log -1 --format=%s main").await, "sub\nm\n");
-        // The control.
+        // Control.
         bench.run(&["git", "status"]).await;
         assert_eq!(marks(&bench).await, BTreeSet::from(["inner".to_owned()]));
     });
@@ -173,7 +173,7 @@ fn promised(benches: &Benches) -> Result<(), String> {
             let _ = bench.call(name, arguments).await;
             assert_eq!(marks(&bench).await, BTreeSet::new(), "{name}");
         }
-        // The control.
+        // Control.
         bench.run(&["git", "diff"]).await;
         assert_eq!(marks(&bench).await, BTreeSet::from(["fetched".to_owned()]));
     });

@@ -1,4 +1,4 @@
-//! Nothing of a call runs when the call is over; files stay, and so does the sandbox.
+//! Tests that no process of a call survives its end, while files and the sandbox are kept.
 
 use super::Case;
 use super::rig::{Bench, Benches, run};
@@ -12,7 +12,7 @@ pub(crate) const CASES: &[Case] = &[
     ("whoever_kills_all_that_it_can_kills_neither_the_helper_nor_its_sandbox", killer),
 ];
 
-/// Makes itself a daemon by every trick there is, and says by a file that it lives, as long as it does.
+/// A daemon that detaches itself in every possible way, and appends to a file while it lives.
 const DAEMON: &str = r#"
 import os, signal, time
 for _ in range(2):
@@ -32,7 +32,7 @@ while True:
     time.sleep(0.02)
 "#;
 
-/// Whether somebody still writes that.
+/// True if a process still writes to the file.
 async fn is_alive(bench: &Bench) -> bool {
     let sizes = bench.shell("stat -c %s alive; sleep 0.3; stat -c %s alive").await;
     let sizes: Vec<&str> = sizes.lines().collect();
@@ -61,7 +61,7 @@ fn daemons(benches: &Benches) -> Result<(), String> {
             assert_eq!(bench.processes().await, before, "{arguments}");
         }
         assert_eq!(bench.shell("cat f").await, "kept\n");
-        // The control: while the call goes on, it lives.
+        // Control: it lives during the call.
         let script = format!(
             "python3 -c '{}' & sleep 0.6; a=$(stat -c %s alive); sleep 0.3; [ $(stat -c %s alive) -gt $a ]",
             DAEMON.replace('\'', "\"")
@@ -85,7 +85,7 @@ fn given_up(benches: &Benches) -> Result<(), String> {
                 let _ = tokio::time::timeout(Duration::from_millis(wait), call).await;
             }
         }
-        // It takes a moment: nobody waited for it.
+        // Ending takes a moment, because the caller did not wait for it.
         let mut after = 0;
         for _ in 0..100 {
             after = bench.processes().await;
@@ -137,7 +137,7 @@ fn killer(benches: &Benches) -> Result<(), String> {
         };
         let (beside, killer) = tokio::join!(beside, killer);
         assert_eq!(beside.unwrap().data["stdout"], "done\n");
-        // The control: what it may kill is dead. `kill -1` spares whoever sends it.
+        // Control: processes it may kill are dead. `kill -1` spares the sender.
         assert_eq!(killer.unwrap().data["stdout"], "137\n");
         assert_eq!(bench.shell("cat f").await, "kept\n");
     });

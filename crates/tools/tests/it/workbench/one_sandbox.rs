@@ -1,4 +1,4 @@
-//! A workbench in one sandbox: what a session is for a server's tools, without its keeper.
+//! A workbench in one sandbox, which replaces the session of a server's tools.
 
 use super::call::Call;
 use belljar_contract::category::Category;
@@ -17,9 +17,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Has things done in one sandbox.
+/// Runs work in one sandbox.
 pub(crate) struct OneSandbox {
-    // Before the backend that has made it.
+    // Declared before the backend, so that it is dropped first.
     sandbox: Arc<dyn Sandbox>,
     program: Program,
     _backend: Box<dyn Backend>,
@@ -28,7 +28,7 @@ pub(crate) struct OneSandbox {
 // === impl OneSandbox ===
 
 impl OneSandbox {
-    /// Makes it. `helper` is the program that does things inside: this one, by its other name.
+    /// Creates the sandbox. `helper` is the path of the helper program: this test binary under another name.
     pub(crate) fn make(backend: Box<dyn Backend>, mut wanted: Wanted, helper: &Path) -> Self {
         let (called, lent): (OsString, _) = match backend.has_own_root() {
             true => {

@@ -1,4 +1,4 @@
-//! Tools on a workbench, in sandboxes of a backend, and how cases use them.
+//! Tools on a workbench, in sandboxes of a backend, and helpers for tests.
 
 use super::one_sandbox::OneSandbox;
 use belljar_contract::category::Category;
@@ -36,32 +36,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Where backends come from.
+/// Creates backends.
 pub(crate) struct Benches {
     here: Here,
-    // The program that does things inside is this one, by its other name.
+    // The helper program is this test binary under another name.
     helper: PathBuf,
     engine: Mutex<Option<Result<Docker, String>>>,
     state: TempDir,
 }
 
-/// Tools, in sandboxes of one backend.
+/// Tools in sandboxes of one backend.
 pub(crate) struct Bench {
     pub(crate) workbench: Arc<dyn Workbench>,
     pub(crate) caller: Caller,
     registry: Registry,
 }
 
-/// What a bench is unless something else is said.
+/// Settings of a bench.
 pub(crate) struct Setting {
     pub(crate) backend: BackendName,
     pub(crate) workspace: WorkspaceChoice,
     pub(crate) limits: Limits,
-    /// Where programs are looked for.
+    /// Search path for programs.
     pub(crate) search_path: Option<&'static str>,
 }
 
-/// Longer than anything here takes.
+/// Longer than any test here takes.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 const ID: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
@@ -82,12 +82,12 @@ impl Benches {
         Self { here, helper, engine: Mutex::new(None), state }
     }
 
-    /// In native sandboxes, kept for an agent, with an empty workspace.
+    /// A bench with native sandboxes kept for an agent, and an empty workspace.
     pub(crate) fn native(&self) -> Bench {
         self.bench(Setting::default()).unwrap()
     }
 
-    /// The same on a directory of the host's, worked on in place.
+    /// A bench with native sandboxes working directly on a directory of the host.
     pub(crate) fn native_in(&self, folder: &Path) -> Bench {
         self.bench(Setting { workspace: direct(folder), ..Setting::default() }).unwrap()
     }
@@ -97,7 +97,7 @@ impl Benches {
         let mut sandboxing = Sandboxing::default();
         sandboxing.docker.image = IMAGE.to_owned();
         let mut here = self.here.clone();
-        // One each: folders of runs are looked at.
+        // Each bench has its own state, because folders of runs are inspected.
         let state = tempfile::Builder::new().prefix("state-").tempdir_in(self.state.path()).unwrap().keep();
         std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o755)).unwrap();
         here.state = State::at(&state);
@@ -145,7 +145,7 @@ impl Default for Setting {
 // === impl Bench ===
 
 impl Bench {
-    /// Calls a tool, with arguments that its schema lets through.
+    /// Calls a tool with arguments that its schema accepts.
     pub(crate) async fn call(&self, name: &str, arguments: Value) -> Answer {
         self.call_as(&self.caller, name, arguments).await
     }
@@ -157,7 +157,7 @@ impl Bench {
         tokio::time::timeout(PATIENCE, entry.tool.call(caller, arguments)).await.unwrap()
     }
 
-    /// What a call that goes well gives.
+    /// Data of a successful call.
     pub(crate) async fn done(&self, name: &str, arguments: Value) -> Value {
         self.call(name, arguments.clone())
             .await
@@ -165,7 +165,7 @@ impl Bench {
             .data
     }
 
-    /// Why a call that doesn't has not.
+    /// Error of a failed call.
     pub(crate) async fn refused(&self, name: &str, arguments: Value) -> (DomainCode, String) {
         match self.call(name, arguments.clone()).await {
             Ok(done) => panic!("{name} {arguments}: {:?}", done.data),
@@ -173,13 +173,13 @@ impl Bench {
         }
     }
 
-    /// Whether a tool's schema lets these arguments through.
+    /// True if the schema of a tool accepts the arguments.
     pub(crate) fn lets_through(&self, name: &str, arguments: &Value) -> bool {
         let entry = self.registry.find(&ToolName::parse(name).unwrap()).unwrap();
         entry.schema.check(arguments.as_object().unwrap()).is_ok()
     }
 
-    /// Runs a script in the sandbox, which must go well, and gives what it prints. What it leaves running is ended.
+    /// Runs a script in the sandbox, which must succeed, and returns its output. Processes it leaves behind are killed.
     pub(crate) async fn shell(&self, script: &str) -> String {
         let ended = self.run(&["sh", "-c", script]).await;
         assert!(ended.is_well(), "{script}: {ended:?}");
@@ -192,9 +192,9 @@ impl Bench {
         self.workbench.run(&self.caller, command).await.unwrap()
     }
 
-    /// How many processes run in the sandbox that is kept.
+    /// Number of processes in the kept sandbox.
     pub(crate) async fn processes(&self) -> usize {
-        // The shell and the program that has started it: PID 1 is not shown.
+        // Excludes the shell and its parent program; PID 1 is not visible.
         let listed = self.shell("for p in /proc/[0-9]*; do echo $p; done").await;
         listed.lines().count()
     }
@@ -210,12 +210,12 @@ fn tools(workbench: &Arc<dyn Workbench>) -> Vec<Arc<dyn Tool>> {
     sets.into_iter().flat_map(Result::unwrap).collect()
 }
 
-/// A directory, worked on in place.
+/// A directory used as a workspace directly.
 pub(crate) fn direct(folder: &Path) -> WorkspaceChoice {
     WorkspaceChoice::Direct(HostPath::resolve(folder).unwrap())
 }
 
-/// A folder that others may look into.
+/// A folder readable by other users.
 pub(crate) fn folder() -> TempDir {
     let folder = tempfile::Builder::new().prefix("belljar-test-").tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -228,7 +228,7 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     runtime.unwrap().block_on(test)
 }
 
-/// This file is also the programs that backends and tools start.
+/// This test binary is also the programs started by backends and tools.
 pub(crate) fn as_another_program() -> Option<ExitCode> {
     if let Some(code) = runner::if_started_as_it() {
         return Some(code);

@@ -1,5 +1,4 @@
-//! What upstreams answer, told wrongly, cut, or with more than there should be; over plain HTTP, and where connections are looked
-//! into.
+//! Answers of upstreams with invalid framing, cut, or with surplus bytes; over plain HTTP, and in intercepted connections.
 
 use super::ALLOWED;
 use crate::tls::authority::{Authority, NOW};
@@ -7,26 +6,26 @@ use crate::web::house::{House, UP, outcome};
 use crate::web::upstream::Then;
 use std::io::{Read, Write};
 
-/// What becomes of an answer.
+/// Result of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Becomes {
-    /// The client is told that it can't be understood, and sees nothing of it.
+    /// The client gets an error, and nothing of the answer.
     Refused,
-    /// The client gets its beginning, is not told that it is whole, and that is recorded.
+    /// The client gets the beginning without an end, and that is recorded.
     Cut(&'static str, &'static str),
-    /// The client gets that, whole, and nothing more.
+    /// The client gets exactly this.
     Whole(&'static str),
 }
 use Becomes::{Cut, Refused, Whole};
 
-/// To a `GET`, and then the upstream is gone.
+/// Answers to a `GET`, after which the upstream closes.
 pub(super) const ANSWERS: &[(&str, Becomes)] = &[
-    // Gone before a head, and within one.
+    // Closed before a head, and within one.
     ("", Refused),
     ("HTTP/1.1", Refused),
     ("HTTP/1.1 200 OK\r\n", Refused),
     ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: ", Refused),
-    // Heads that say two things of one length.
+    // Heads with two lengths.
     (
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         Refused,
@@ -46,7 +45,7 @@ pub(super) const ANSWERS: &[(&str, Becomes)] = &[
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nhello", Refused),
     ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", Refused),
     ("HTTP/1.1 204 No\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello", Refused),
-    // Heads that are none.
+    // Invalid heads.
     ("hello", Refused),
     ("HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", Refused),
     ("HTTP/1.1 200 OK\r\nX: a\rContent-Length: 5\r\n\r\nhello", Refused),
@@ -62,14 +61,14 @@ pub(super) const ANSWERS: &[(&str, Becomes)] = &[
     ("HTTP/1.1 20 OK\r\nContent-Length: 5\r\n\r\nhello", Refused),
     ("HTTP/1.1 2000 OK\r\nContent-Length: 5\r\n\r\nhello", Refused),
     ("HTTP/1.1 2O0 OK\r\nContent-Length: 5\r\n\r\nhello", Refused),
-    // Another protocol, which nobody has asked for; and what goes on without an end, or with a body that it can't have.
+    // An unrequested protocol; informational answers without an end, or with a body that they can't have.
     ("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello", Refused),
     (
         "HTTP/1.1 103 Early\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         Refused,
     ),
     ("HTTP/1.1 100 Continue\r\n\r\n", Refused),
-    // Less than was said.
+    // Less than the stated length.
     ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", Cut("", "answer_cut")),
     ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", Cut("hell", "answer_cut")),
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Cut("", "answer_cut")),
@@ -83,7 +82,7 @@ pub(super) const ANSWERS: &[(&str, Becomes)] = &[
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n",
         Cut("5\r\nhello\r\n0\r\n", "answer_cut"),
     ),
-    // Chunks that are none.
+    // Invalid chunks.
     (
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\n\r\n",
         Cut("", "answer_malformed"),
@@ -110,7 +109,7 @@ pub(super) const ANSWERS: &[(&str, Becomes)] = &[
         Cut("", "answer_malformed"),
     ),
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello", Cut("hello", "answer_cut")),
-    // More than was said: another answer, or whatever it is, is nobody's.
+    // More than the stated length: surplus bytes belong to no request.
     ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhello", Whole("hel")),
     ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nhello", Whole("")),
     (
@@ -121,12 +120,12 @@ pub(super) const ANSWERS: &[(&str, Becomes)] = &[
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nother",
         Whole("5\r\nhello\r\n0\r\n\r\n"),
     ),
-    // Answers that have no body, whatever they say.
+    // Answers without a body, whatever their headers state.
     ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello", Whole("")),
     ("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", Whole("")),
     ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello", Whole("")),
     ("HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", Whole("")),
-    // Until the end, and behind what only says to go on.
+    // Until the connection is closed, and after an informational answer.
     ("HTTP/1.1 200 OK\r\n\r\nhello", Whole("hello")),
     ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\nhello", Whole("hello")),
     ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello", Whole("hello")),
@@ -134,21 +133,21 @@ pub(super) const ANSWERS: &[(&str, Becomes)] = &[
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         Whole("hello"),
     ),
-    // Another protocol that is only offered, and what the upstream has for its neighbour alone.
+    // A protocol that is only offered, and headers that are only for the next hop.
     (
         "HTTP/1.1 200 OK\r\nUpgrade: h2c\r\nConnection: Upgrade, X-Private\r\nX-Private: kept\r\nContent-Length: 5\r\n\r\nhello",
         Whole("hello"),
     ),
 ];
 
-/// To a `HEAD`: the head alone, whatever follows.
+/// Answers to a `HEAD`: only the head, whatever follows.
 pub(super) const HEADS: &[&str] = &[
     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     "HTTP/1.1 200 OK\r\n\r\nhello",
 ];
 
-/// A house, and how it is asked.
+/// Test setup, and the way in which it is asked.
 struct Asked {
     house: House,
     authority: Option<Authority>,
@@ -166,7 +165,7 @@ impl Asked {
         Self { house, authority: Some(authority) }
     }
 
-    /// All that is said to a request, until the connection is closed; and what is recorded of it.
+    /// Returns the answer to a request, until the connection is closed, and its record.
     fn ask(&self, method: &str, answer: &str) -> (String, String) {
         let before = self.records().len();
         self.house.upstream.tell(answer, Then::Close);
@@ -189,7 +188,7 @@ impl Asked {
         (text, self.records()[before].clone())
     }
 
-    /// What became of all requests; not of the tunnels that they came by.
+    /// Returns the outcomes of all requests, without those of their tunnels.
     fn records(&self) -> Vec<String> {
         let ended = self.house.ledger.ended();
         let of_request = |record: &&_| {
@@ -218,7 +217,7 @@ fn an_answer_is_passed_on_in_one_way_or_not_at_all() {
                 }
                 Cut(rest, code) => {
                     assert!(head.starts_with("HTTP/1.1 200 "), "{answer:?}: {text:?}");
-                    // Of what is wrong, as much may have passed as came before it was known to be.
+                    // The part before an error is noticed may have been forwarded.
                     let said = answer.split_once("\r\n\r\n").unwrap().1;
                     let is_cut = *code == "answer_cut";
                     assert!(
@@ -238,7 +237,7 @@ fn an_answer_is_passed_on_in_one_way_or_not_at_all() {
                     assert_eq!(record, "completed", "{answer:?}");
                 }
             }
-            // Each was asked for once, whatever was answered.
+            // Each was requested once, whatever was answered.
             assert_eq!(asked.house.upstream.heads().len(), count, "{answer:?}");
         }
         for answer in HEADS {
@@ -267,7 +266,7 @@ fn heads_of_answers_are_so_long_and_have_so_many_lines_and_no_more() {
     }
 }
 
-/// An old client is sent no chunks: what was in them, and the end.
+/// An HTTP/1.0 client gets the payload without chunks, and then the end of the connection.
 #[test]
 fn an_old_client_is_told_the_end_by_the_end() {
     let asked = Asked::plain();

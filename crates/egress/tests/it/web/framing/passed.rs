@@ -1,4 +1,4 @@
-//! What is fine: all that the upstream hears of it, to the byte.
+//! Valid requests: everything that the upstream gets, to the byte.
 
 use super::ALLOWED;
 use crate::web::house::House;
@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 
 const END: &str = "connection: close\r\n\r\n";
 
-/// What is sent behind a host, and all that the upstream hears behind its own.
+/// Part that is sent after a host, and the part that the upstream gets after its own.
 pub(super) const FORMS: &[(&str, &str, &str)] = &[
     // Bodies, as long as they say.
     ("POST", "Content-Length: 5\r\n\r\nhello", "content-length: 5\r\nEND|hello"),
@@ -36,7 +36,7 @@ pub(super) const FORMS: &[(&str, &str, &str)] = &[
         "Transfer-Encoding: chunked\r\n\r\nA\r\n0123456789\r\nb\r\n01234567890\r\n0\r\n\r\n",
         "transfer-encoding: chunked\r\nEND|A\r\n0123456789\r\nb\r\n01234567890\r\n0\r\n\r\n",
     ),
-    // What is in a body is no request, and no end of it.
+    // A body contains neither a request nor an end.
     (
         "POST",
         "Content-Length: 42\r\n\r\nGET /hidden HTTP/1.1\r\nHost: other.test\r\n\r\n",
@@ -47,7 +47,7 @@ pub(super) const FORMS: &[(&str, &str, &str)] = &[
         "Transfer-Encoding: chunked\r\n\r\n9\r\n\r\n0\r\n\r\nGE\r\n0\r\n\r\n",
         "transfer-encoding: chunked\r\nEND|9\r\n\r\n0\r\n\r\nGE\r\n0\r\n\r\n",
     ),
-    // Other protocols are not asked for: nobody here speaks them.
+    // Other protocols are not requested, because the proxy doesn't support any.
     (
         "GET",
         "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n",
@@ -59,7 +59,7 @@ pub(super) const FORMS: &[(&str, &str, &str)] = &[
         "END|",
     ),
     ("GET", "Upgrade: TLS/1.2\r\n\r\n", "END|"),
-    // What is between two ends, with names that look like others.
+    // Hop-by-hop headers, and headers with similar names.
     (
         "POST",
         "TE: trailers, chunked\r\nTrailer: X\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -88,9 +88,9 @@ fn what_is_fine_is_heard_to_the_byte_and_nothing_besides() {
     }
 }
 
-/// What follows each other on one connection; the statuses of all answers; and the first line of all that is heard.
+/// Sequences of requests on one connection, the statuses of all answers, and the first lines that the upstream gets.
 pub(super) const SEQUENCES: &[(&str, &[u16], &[&str])] = &[
-    // An old client is answered once, whatever it says of its connection.
+    // An HTTP/1.0 client gets one answer, whatever it states about its connection.
     (
         "GET http://up.test:PORT/1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET http://up.test:PORT/2 HTTP/1.0\r\n\r\n",
         &[200],
@@ -106,7 +106,7 @@ pub(super) const SEQUENCES: &[(&str, &[u16], &[&str])] = &[
         &[200],
         &["GET /1"],
     ),
-    // Each is judged by itself, also behind a body.
+    // Each request is decided about by itself, also after a body.
     (
         "POST http://up.test:PORT/1 HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 5\r\n\r\nhelloGET http://other.test/2 HTTP/1.1\r\nHost: other.test\r\n\r\n",
         &[200, 403],
@@ -127,13 +127,13 @@ pub(super) const SEQUENCES: &[(&str, &[u16], &[&str])] = &[
         &[403, 200],
         &["GET /2"],
     ),
-    // Whoever is refused with a body has said nothing more.
+    // After a refused request with a body, nothing more is read.
     (
         "POST http://other.test/1 HTTP/1.1\r\nHost: other.test\r\nContent-Length: 5\r\n\r\nGET http://up.test:PORT/2 HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
         &[403],
         &[],
     ),
-    // A length that is too short leaves a request that is none.
+    // A length that is too short leaves an invalid request.
     (
         "POST http://up.test:PORT/1 HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 3\r\n\r\nhel, GET http://up.test:PORT/2 HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
         &[200, 400],
@@ -144,7 +144,7 @@ pub(super) const SEQUENCES: &[(&str, &[u16], &[&str])] = &[
         &[200, 400],
         &["POST /1"],
     ),
-    // And what can't be read ends it.
+    // An unreadable request ends the connection.
     (
         "GET http://up.test:PORT/1 HTTP/1.1\r\nHost: up.test:PORT\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET http://up.test:PORT/2 HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
         &[200, 400],
@@ -158,7 +158,7 @@ fn what_follows_on_one_connection_is_judged_by_itself_or_not_heard() {
         let house = House::with(ALLOWED);
         let mut stream = house.connect();
         stream.write_all(&house.filled(sent.as_bytes())).unwrap();
-        // As long as it may be that something follows, nobody hangs up.
+        // While another request may follow, the proxy doesn't close the connection.
         if statuses.last() == Some(&200) || statuses.last() == Some(&403) {
             let _ = stream.shutdown(std::net::Shutdown::Write);
         }

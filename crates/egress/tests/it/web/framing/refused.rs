@@ -1,7 +1,7 @@
-//! More of what is never passed on: marks of a line and other characters where none belong, hosts and lengths and codings that are
-//! said in other ways, and what is asked of tunnels.
+//! Further requests that are never forwarded: line ends and other characters in wrong places, unusual hosts, lengths and
+//! codings, and invalid requests for tunnels.
 
-/// Lines of requests; each has the same host behind it.
+/// Request lines; each has the same host after it.
 pub(super) const LINES: &[&str] = &[
     "GE\0T http://up.test:PORT/ HTTP/1.1",
     "GET http://up.test:PORT/\0 HTTP/1.1",
@@ -46,7 +46,7 @@ pub(super) const LINES: &[&str] = &[
     "CONNECT :PORT HTTP/1.1",
 ];
 
-/// Lines that stand in the place of `Host`.
+/// Lines in place of `Host`.
 pub(super) const HOSTS: &[&str] = &[
     "Host: up.test:PORT, up.test:PORT",
     "Host: up.test:PORT other.test",
@@ -64,9 +64,9 @@ pub(super) const HOSTS: &[&str] = &[
     "Host\t: up.test:PORT",
 ];
 
-/// Lines that stand behind `Host`, of a request that has a body by one reading of them.
+/// Lines after `Host`, of a request that has a body by one interpretation.
 pub(super) const HEADERS: &[&str] = &[
-    // Marks and characters.
+    // Line ends and other characters.
     "X\0: y",
     "X\rY: z",
     "X\x7f: y",
@@ -116,13 +116,13 @@ pub(super) const HEADERS: &[&str] = &[
     "Content Length: 5\r\nContent-Length: 5 ,",
     "Content-Length: 9223372036854775808",
     "content-length: 5\r\nCONTENT-LENGTH: 0",
-    // What is expected.
+    // Expectations.
     "Expect: 100-continue, x\r\nContent-Length: 5",
     "Expect:\r\nContent-Length: 5",
     "Expect: 100\r\nContent-Length: 5",
 ];
 
-/// All of them, whole.
+/// Returns all requests, complete.
 pub(super) fn requests() -> Vec<String> {
     let lines = LINES.iter().map(|line| format!("{line}\r\nHost: up.test:PORT\r\n\r\n"));
     let hosts = HOSTS.iter().map(|host| format!("GET http://up.test:PORT/ HTTP/1.1\r\n{host}\r\n\r\n"));

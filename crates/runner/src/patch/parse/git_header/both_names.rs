@@ -23,8 +23,8 @@ pub(super) fn shared(line: &[u8], strip: usize) -> Result<Option<RawName<'_>>, R
     }
 }
 
-/// If the first name is quoted, so must be the second: git never matches an unquoted one, whose newline it
-/// forgets to take off.
+/// Parses a line whose first name is quoted. Then the second must be quoted, too: git never matches an unquoted one,
+/// because it doesn't remove its newline.
 fn first_quoted(line: &[u8], strip: usize) -> Result<Option<RawName<'_>>, Refusal> {
     let Ok((first, rest)) = unquote(line) else { return Ok(None) };
     let Ok((second, _)) = unquote(rest.trim_ascii_start()) else { return Ok(None) };

@@ -22,7 +22,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Puts a draft in its place. What is there, an emptied directory perhaps, gets the draft's name.
+    /// Puts a draft in its place. An existing entry, perhaps an emptied directory, gets the draft's name.
     fn put(&mut self, draft: String, target: String) -> Result<(), TransactionError> {
         match self.rename(&draft, &target, RenameFlags::EXCHANGE) {
             Ok(()) => {

@@ -1,4 +1,4 @@
-//! What follows the changes: undoing them if one failed, else removing what they replaced.
+//! Completion of a transaction: undoing the changes if one failed, else removing the replaced files.
 
 use super::{Done, Transaction, TransactionError, name_of};
 use crate::patch::RelativeName;
@@ -12,7 +12,7 @@ use std::path::Path;
 // === impl Transaction ===
 
 impl Transaction<'_> {
-    /// Undoes everything, the last first, and returns why.
+    /// Undoes all changes, the last first, and returns the cause.
     pub(super) fn undo(&mut self, cause: TransactionError) -> TransactionError {
         let mut not_undone = None;
         self.parents.forget();
@@ -35,8 +35,8 @@ impl Transaction<'_> {
         }
     }
 
-    /// Removes what was replaced or moved aside, and the directories that are empty by that. The changes are made:
-    /// what can't be removed stays, and does no harm.
+    /// Removes the replaced and moved files, and the directories that become empty by that. The changes are made
+    /// already, so an entry that can't be removed stays and does no harm.
     pub(super) fn sweep(&mut self, removed: &[RelativeName]) {
         self.parents.forget();
         self.drafts.clear();
@@ -78,8 +78,8 @@ impl Transaction<'_> {
     }
 }
 
-/// Removes a directory in which there is nothing but what was moved aside, and other such directories. Anything else
-/// stays, and with it the directory.
+/// Removes a directory that holds nothing but moved files and other such directories. A directory with anything else
+/// stays.
 fn remove_emptied(parent: &OwnedFd, name: &Path, prefix: &str) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = rustix::fs::openat(parent, name, flags, Mode::empty())?;

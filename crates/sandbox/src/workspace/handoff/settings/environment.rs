@@ -56,7 +56,7 @@ pub(super) fn settings(variables: Variables<'_>) -> Vec<GitSetting> {
     settings
 }
 
-/// The files by which Git gives attributes to paths in each repository, if no setting names another.
+/// Returns the files by which Git gives attributes to paths in each repository, if no setting names another.
 pub(super) fn attributes(variables: Variables<'_>) -> Vec<PathBuf> {
     let of_user = user_directory(variables).map(|git| git.join("attributes"));
     of_user.into_iter().chain(["/etc/gitattributes".into(), "/usr/local/etc/gitattributes".into()]).collect()
@@ -72,7 +72,7 @@ fn user_directory(variables: Variables<'_>) -> Option<PathBuf> {
     from(variables, "XDG_CONFIG_HOME").or_else(of_home).map(|config| config.join("git"))
 }
 
-/// The files with the settings of the user and of the system.
+/// Returns the files with the settings of the user and of the system.
 pub(super) fn files(variables: Variables<'_>) -> Vec<PathBuf> {
     let from = |name: &str| from(variables, name);
     let config = user_directory(variables).map(|git| git.join("config"));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of names in one directory of hooks, with all below it.
 const MOST_NAMES: usize = 10_000;
 
-/// Where a directory of hooks is below what a setting names, if it names one.
+/// Returns the directory of hooks, relative to the path that a setting names, if it names one.
 pub(super) fn below(setting: &GitSetting) -> Option<&'static str> {
     match (setting.section.as_str(), setting.key.as_str()) {
         ("core", "hookspath") => Some(""),

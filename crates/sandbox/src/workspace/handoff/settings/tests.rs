@@ -1,4 +1,4 @@
-//! What settings of Git name in a tree.
+//! Tests of the files that settings of Git name in a tree.
 
 use super::super::tests::{Trees, asked_in};
 use std::os::unix::fs::symlink;
@@ -180,7 +180,7 @@ fn settings_that_can_not_be_read_whole_take_a_yes() {
     assert_eq!(trees.asked(), ["a.txt git"]);
 }
 
-/// Where the process that is started below finds its trees.
+/// Variable that names the trees for the process that is started below.
 const TREES: &str = "BELLJAR_TEST_TREES";
 
 #[test]
@@ -189,7 +189,7 @@ fn review_in_a_process_of_its_own() {
     std::fs::write(folder.join("asked"), asked_in(&folder).join("\n")).unwrap();
 }
 
-/// What takes a yes in a process with these variables, whose user has the home directory `home`.
+/// Returns the paths that need an approval in a process with these variables, whose user has the home directory `home`.
 fn asked_with(trees: &Trees, variables: &[(&str, &str)]) -> Vec<String> {
     const NAME: &str = "workspace::handoff::settings::tests::review_in_a_process_of_its_own";
     let mut command = Command::new(std::env::current_exe().unwrap());

@@ -1,9 +1,9 @@
-//! What the index, commits and references of the tree's own repository would bring to its paths.
+//! Tests of what the index, commits and references of the tree's own repository would write to its paths.
 
 use super::*;
 
 impl Trees {
-    /// What takes a yes of what was done in the copy.
+    /// Returns the paths that need an approval after work in the copy.
     fn asked_of_copy(&self) -> Vec<String> {
         lay_over(&self.path("copy"), &self.path("tree"), &self.path("layer"));
         self.asked()

@@ -8,32 +8,32 @@ use belljar_egress::mail::Mailbox;
 use belljar_egress::webhook::Webhook;
 use std::sync::Arc;
 
-/// Where messages may go.
+/// A message channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChannelConfig {
-    /// The name by which agents send there.
+    /// Name by which agents refer to it.
     pub name: String,
-    /// How they get there.
+    /// Its transport.
     pub way: Way,
-    /// Who reads them.
+    /// Its audience. Default: external.
     pub audience: Audience,
 }
 
-/// How messages get there.
+/// Transport of messages.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Way {
-    /// As JSON of our own.
+    /// A webhook that gets JSON in our own format.
     Webhook(Webhook),
-    /// As JSON that Slack reads, and whoever reads the same.
+    /// A webhook that gets JSON in Slack's format.
     Slack(Webhook),
-    /// As mail.
+    /// Mail.
     Mail(Mailbox),
 }
 
-/// Who reads messages.
+/// Audience of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// The house alone.
+    /// Only members of the organisation.
     Internal,
     /// Others.
     External,
@@ -55,7 +55,7 @@ pub(super) fn read(node: &Node, log: &mut Log) -> Vec<ChannelConfig> {
     all
 }
 
-/// Channels of which the way is read so.
+/// Reads a list of channels with that transport.
 fn channels(
     node: &Node,
     log: &mut Log,
@@ -67,7 +67,7 @@ fn channels(
         let mut members = Members::open(node, log)?;
         let name = members.required("name", read_name);
         let way = way(node, &mut members);
-        // Whoever says nothing may mean anybody.
+        // The default is the cautious one.
         let audience = members.or("audience", Audience::External, |node, log| one_of(node, log, &AUDIENCES));
         members.finish();
         Some(ChannelConfig { name: name?, way: way?, audience })
@@ -77,7 +77,7 @@ fn channels(
 // === impl ChannelConfig ===
 
 impl ChannelConfig {
-    /// The secret that it takes, if it takes one.
+    /// Returns its secret, if it has one.
     pub(crate) fn secret(&self) -> Option<&Arc<Credential>> {
         match &self.way {
             Way::Webhook(webhook) | Way::Slack(webhook) => webhook.secret(),

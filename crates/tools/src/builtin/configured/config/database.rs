@@ -7,42 +7,42 @@ use belljar_egress::credential::Credential;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A database that may be asked.
+/// A database that may be queried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DatabaseConfig {
-    /// The name by which agents ask it.
+    /// Name by which agents refer to it.
     pub name: String,
-    /// Where it is.
+    /// Its location.
     pub engine: Engine,
-    /// Whether it may be changed, too.
+    /// True if it may be changed, too. Default: false.
     pub is_writable: bool,
 }
 
-/// Where a database is.
+/// Location of a database.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Engine {
-    /// In a file of this host.
+    /// A file of this host.
     Sqlite(PathBuf),
-    /// On a server.
+    /// A server.
     Postgres(PostgresConfig),
 }
 
 /// A database on a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PostgresConfig {
-    /// A name, an address, or the directory of a socket.
+    /// Host name, address, or directory of a socket.
     pub host: String,
-    /// The port.
+    /// Port. Default: 5432.
     pub port: u16,
-    /// Which of its databases.
+    /// Name of the database.
     pub database: String,
-    /// As whom it is asked.
+    /// Database user.
     pub user: String,
-    /// With what, if that takes something.
+    /// Password, if one is required.
     pub password: Option<Arc<Credential>>,
-    /// Whether the server must show by TLS that it is that host.
+    /// True if the server must authenticate by TLS. Default: true.
     pub has_tls: bool,
-    /// A file with the authorities that count for that, instead of those that everybody trusts.
+    /// File with trusted CA certificates, in place of the public ones.
     pub authority: Option<PathBuf>,
 }
 
@@ -109,7 +109,7 @@ impl Named for DatabaseConfig {
 // === impl Engine ===
 
 impl Engine {
-    /// What agents are told that it is.
+    /// Returns its kind, as reported to agents.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "sqlite",
@@ -121,7 +121,7 @@ impl Engine {
 // === impl PostgresConfig ===
 
 impl PostgresConfig {
-    /// Whether it is reached by a socket of this machine.
+    /// Returns true if it is reached by a socket of this machine.
     pub fn is_of_this_machine(&self) -> bool {
         self.host.starts_with('/')
     }

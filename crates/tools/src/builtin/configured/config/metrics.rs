@@ -5,12 +5,12 @@ use crate::bridge::config::read_name;
 use belljar_contract::yaml::{Log, Members, Node, below};
 use belljar_egress::remote::Remote;
 
-/// A server that is asked as Prometheus is.
+/// A server with the API of Prometheus.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricsConfig {
-    /// The name by which agents ask it.
+    /// Name by which agents refer to it.
     pub name: String,
-    /// Where it is, and with what it is asked.
+    /// Its address and credential.
     pub remote: Remote,
 }
 

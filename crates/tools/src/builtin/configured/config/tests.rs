@@ -1,4 +1,4 @@
-//! What is read of `tools`, and what is said of mistakes in it.
+//! Tests of the section `tools`, and of its mistakes.
 
 use super::*;
 use belljar_contract::yaml;

@@ -1,22 +1,22 @@
-//! What SQLite lets a call do. What isn't listed is refused: other files, settings, transactions of its own, extensions.
+//! SQLite's authorizer: an allowlist of actions. Others are refused: attaching files, settings, own transactions, extensions.
 
 use rusqlite::hooks::{AuthAction, Authorization};
 
-/// What a call is there for.
+/// Access of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// It reads.
+    /// Reads.
     Read,
-    /// It changes rows.
+    /// Changes rows.
     Change,
-    /// It changes rows, or what there is.
+    /// Changes rows and the schema.
     Define,
 }
 
-/// Modules that keep what they have in this very database.
+/// Virtual table modules that store their data in the same database.
 const MODULES: [&str; 2] = ["fts5", "rtree"];
 
-/// Whether that may be done.
+/// Decides whether an action is allowed.
 pub(super) fn authorization(access: Access, action: &AuthAction<'_>) -> Authorization {
     let is_allowed = reads(action)
         || (access != Access::Read && changes(action))

@@ -1,4 +1,4 @@
-//! What is told of pages, hostile ones among them.
+//! Tests of extracted parts, also of hostile pages.
 
 use super::super::offline;
 use super::*;
@@ -16,7 +16,7 @@ async fn of(html: &str, mode: &str) -> Value {
     called(arguments).await.unwrap().data
 }
 
-/// An answer fits into what the gateway passes on.
+/// Maximum size of an answer that the gateway passes on.
 const LARGEST_ANSWER_BYTES: usize = 1 << 20;
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn text_is_what_people_see_and_says_that_a_stranger_says_it() {
         "content": "# Head\n\nseen there <https://a.example/x>", "title": "T", "truncated": false, "untrusted": true
     });
     assert_eq!(told, expected);
-    // Nobody has said where it was, or what is wanted.
+    // Without a base URL and an extract mode.
     let told = called(json!({ "html_content": page })).await.unwrap().data;
     assert_eq!(told["content"], "# Head\n\nseen there");
 }
@@ -50,10 +50,10 @@ async fn links_are_whole_and_each_is_told_once_and_what_leads_nowhere_is_counted
         "left_out": 7, "truncated": false, "untrusted": true
     });
     assert_eq!(told, expected);
-    // Without an address of the page's they are as they stand there.
+    // Without a base URL, links are returned as written.
     let bare = called(json!({ "html_content": page, "extract_mode": "links" })).await.unwrap().data;
     assert_eq!(bare["links"][0], json!({ "url": "/x", "text": "" }));
-    // What the page itself says to be relative to counts as it does for a browser.
+    // The page's own base element counts, as in a browser.
     let own = of("<base href=//b.example/sub/><a href=z>z</a>", "links").await;
     assert_eq!(own["links"][0]["url"], "https://b.example/sub/z");
     let own = of("<base href=javascript:x><a href=z>z</a>", "links").await;
@@ -106,7 +106,7 @@ async fn hostile_pages_have_bounded_answers_in_every_mode() {
                     let bytes = told.data.to_string().len();
                     assert!(bytes < LARGEST_ANSWER_BYTES, "{begin}, {mode}: {bytes}");
                 }
-                // A processor that is busy with others may make it out of time, which is a bound, too.
+                // On a busy processor it may time out, which is an acceptable limit, too.
                 Err(failure) => assert_eq!(failure.code, DomainCode::LimitExceeded, "{begin}, {mode}"),
             }
         }
