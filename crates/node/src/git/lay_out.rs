@@ -17,8 +17,8 @@ use std::path::Path;
 const SETTINGS: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\
      [user]\n\tname = agent\n\temail = agent@sandbox.invalid\n";
 
-/// Attributes without conversion of line ends, encodings or `$Id$`, and without filters.
-const ATTRIBUTES: &str = "* -text !eol !working-tree-encoding -ident !filter\n";
+/// Attributes without conversion of line ends, encodings or `$Id$`. Filters have no settings here, so none runs.
+const ATTRIBUTES: &str = "* -text !eol !working-tree-encoding -ident\n";
 
 /// Temporary reference of the copied commit.
 const COPIED: &str = "refs/belljar/fetched";

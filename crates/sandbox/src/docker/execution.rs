@@ -1,10 +1,11 @@
 //! A program in a container.
 
 use super::frame::{FromInside, Start, ToInside};
-use super::inbox::{Inbox, Next, readable};
+use super::inbox::{Inbox, Next};
 use super::pump::{Fate, Pump};
 use super::watched::Watched;
 use crate::backend::{BackendError, Execution, TerminalSize};
+use crate::execution::{kill_unless_ended, readable};
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Ending;
 use rustix::event::{EventfdFlags, eventfd};
@@ -28,9 +29,6 @@ pub(super) struct DockerExecution {
 
 /// Longer than it takes to start any program.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How long the processes inside have to kill a program. Then the whole container is killed.
-const KILL_LIMIT: Duration = Duration::from_secs(3);
 
 // === impl DockerExecution ===
 
@@ -98,23 +96,6 @@ impl DockerExecution {
     }
 }
 
-impl DockerExecution {
-    /// Kills the container if the program hasn't ended in time. Where programs leave the processes inside that little of the processors,
-    /// these don't hold the limits either.
-    fn insist(&self) {
-        let (fate, container) = (Arc::clone(&self.fate), Arc::clone(&self.container));
-        let limit = Instant::now() + KILL_LIMIT;
-        let insisting = std::thread::Builder::new().name("belljar-kill".to_owned()).spawn(move || {
-            if !matches!(readable(fate.bell.as_fd(), Some(limit)), Ok(true)) {
-                container.kill_all();
-            }
-        });
-        if insisting.is_err() {
-            self.container.kill_all();
-        }
-    }
-}
-
 impl Execution for DockerExecution {
     fn take_terminal(&mut self) -> Option<OwnedFd> {
         self.terminal.take()
@@ -136,7 +117,8 @@ impl Execution for DockerExecution {
         self.inbox.ring();
         self.order(&ToInside::Kill(self.id))?;
         if !was_killed {
-            self.insist();
+            let container = Arc::clone(&self.container);
+            kill_unless_ended(self.ending(), move || container.kill_all());
         }
         Ok(())
     }

@@ -1,12 +1,13 @@
 //! Inbox for the frames about one program, or for the answer to one question.
 
 use super::frame::{FromInside, WINDOW};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use crate::execution::readable;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Inbox that is filled by the channel and emptied by the receiver of the frames.
 #[derive(Debug)]
@@ -112,27 +113,6 @@ impl AsFd for Inbox {
 pub(super) fn ring(bell: &OwnedFd) {
     // One that is full already is readable.
     let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
-}
-
-/// Returns true if the descriptor becomes readable before the deadline.
-pub(super) fn readable(descriptor: BorrowedFd<'_>, until: Option<Instant>) -> Result<bool, Errno> {
-    loop {
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let mut watched = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
-        match poll(&mut watched, left.map(timespec).as_ref()) {
-            Ok(0) if left.is_some_and(|left| left.is_zero()) => return Ok(false),
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(true),
-            Err(errno) => return Err(errno),
-        }
-    }
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: duration.subsec_nanos().into(),
-    }
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ impl Sandbox for NativeSandbox {
         let command =
             command(&self.spec, program, has_terminal).map_err(|error| BackendError::Reach(error.into()))?;
         let execution = self.made.resident.start(command, stdio).map_err(reach)?;
-        Ok(Box::new(ResidentExecution::new(execution)))
+        Ok(Box::new(ResidentExecution::new(execution, self.made.resident.handle().ok())))
     }
 
     fn copy_in(&self, inside: &str, archive: &mut dyn Read) -> Result<(), BackendError> {

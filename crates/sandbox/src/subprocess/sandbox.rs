@@ -71,7 +71,7 @@ impl Sandbox for SubprocessSandbox {
         let command =
             self.command(program, has_terminal).map_err(|error| BackendError::Reach(error.into()))?;
         let execution = self.resident.start(command, stdio).map_err(reach)?;
-        Ok(Box::new(ResidentExecution::new(execution)))
+        Ok(Box::new(ResidentExecution::new(execution, None)))
     }
 
     fn copy_in(&self, inside: &str, archive: &mut dyn Read) -> Result<(), BackendError> {

@@ -74,19 +74,18 @@ fn who_forks_away_ends_with_its_sandbox(house: &House) {
 }
 
 fn program_that_forks_without_end_is_killed(house: &House) {
-    const PROCESSES: u64 = 500;
-    let sandbox = of_few(house, PROCESSES);
+    let sandbox = of_few(house, 200);
     // Without one, those that have left its session live until the sandbox ends (SECURITY.md).
     if !has(&*sandbox, "pid_namespace") {
         return house.skip("pid_namespace");
     }
     put_program(&*sandbox, "program", &fork_bomb());
     let mut running = start(&*sandbox, "exec setsid --wait ./program");
-    let is_under_way = |processes| processes > PROCESSES / 2;
-    until(|| sandbox.has_ended() || sandbox.stats().is_ok_and(|stats| is_under_way(stats.processes)));
+    // On an emulated machine PID 1 gets too little of the processor to answer: then it is under way, too.
+    until(|| sandbox.has_ended() || sandbox.stats().map_or(true, |stats| stats.processes > 100));
     running.kill().unwrap();
-    let limit = Instant::now() + Duration::from_secs(30);
-    assert!(running.wait_until(Some(limit)).unwrap().is_some(), "it is not killed in 30 s");
+    let limit = Instant::now() + Duration::from_secs(60);
+    assert!(running.wait_until(Some(limit)).unwrap().is_some(), "it is not killed in a minute");
 }
 
 /// However many end, there is always another one to be reaped.

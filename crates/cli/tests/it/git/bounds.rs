@@ -133,7 +133,8 @@ fn clone_ends_before_it_has_filled_the_disk() {
     if !rustix::process::geteuid().is_root() {
         return skip("a small file system", "mounting one needs root");
     }
-    let large = "\0".repeat(32 << 20);
+    // Git leaves holes where there are zeros.
+    let large = "a".repeat(32 << 20);
     let names: Vec<String> = (0..8).map(|at| format!("large{at}")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), large.as_str())).collect();
     let Some(rig) = Rig::with(NAME, World::new(BELLJAR), &files) else { return };
