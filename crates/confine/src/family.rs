@@ -137,7 +137,7 @@ impl Member {
         matches!(rustix::io::retry_on_intr(|| poll(&mut ended, Some(&at_once))), Ok(0))
     }
 
-    /// Returns true if none of its threads goes on: all are stopped or have ended.
+    /// Returns true if all of its threads are stopped or have ended.
     pub(crate) fn is_still(&self) -> bool {
         stands_still(self.pid)
     }

@@ -10,7 +10,7 @@ use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 
 /// Writes the maps of the user namespace that this process is the first in, and becomes that user.
 pub(crate) fn take(identity: Identity) -> Result<(), Fault> {
-    // A process that changed its user before it came here owns none of its own files in /proc until it makes itself
+    // A process that changed its user before it came here does not own its files in /proc until it makes itself
     // dumpable.
     set_dumpable_behavior(DumpableBehavior::Dumpable).about("prctl")?;
     let inside_uid = wall!(InsideUser: identity.inside_uid, else 0);

@@ -11,7 +11,7 @@ use super::reach;
 use belljar_egress::git::Pinned;
 use belljar_trusted::command::{harmless, trusted_search_path};
 use belljar_trusted::trusted_file::UntrustedFileError;
-use bounds::{Disk, limit_memory};
+use bounds::{Disk, MEMORY_BYTES, limit_memory};
 use heard::Heard;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -105,7 +105,7 @@ pub enum GitError {
         step: String,
     },
     /// It exceeded its memory limit.
-    #[error("git {step} needed more than 2 GiB of memory, which no ordinary repository takes")]
+    #[error("git {step} needed more than {} GiB of memory, which no ordinary repository takes", MEMORY_BYTES >> 30)]
     OutOfMemory {
         /// The subcommand.
         step: String,

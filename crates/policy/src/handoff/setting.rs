@@ -251,7 +251,7 @@ fn files_of(command: &str) -> String {
     kept
 }
 
-/// Returns a simple command without its program from the search path. Returns `None` if that program runs none of its
+/// Returns a simple command without its program from the search path. Returns `None` if that program doesn't run any of its
 /// arguments.
 fn without_program(text: &str) -> Option<String> {
     let (mut begin, mut is_after_option) = (0, false);

@@ -1,4 +1,4 @@
-//! Runs a program, and leaves none of its processes behind.
+//! Runs a program, and leaves no process of it behind.
 
 use super::{beneath, refused};
 use crate::deadline::Deadline;

@@ -1,4 +1,4 @@
-//! After the end of a step, none of its processes runs any more, whatever it did to stay.
+//! After the end of a step, no process of it runs any more, whatever the step did to stay.
 
 use crate::scene::{SOON, Scene, job, job_within, sh, somebody_runs, step, wait_until};
 use rustix::process::{Pid, Signal, kill_process};

@@ -43,7 +43,6 @@ pub(super) struct DockerSandbox {
     // Before the folder: that can be cleared away only when no process works in it any more.
     container: Container,
     watched: Arc<Watched>,
-    channel: Arc<Channel>,
     /// The run's folder, if it goes with the sandbox.
     pub(super) folder: Option<RunFolder>,
     run: RunId,
@@ -149,7 +148,6 @@ impl DockerSandbox {
     ) -> Self {
         Self {
             container,
-            channel: Arc::clone(watched.channel()),
             watched,
             folder: None,
             run,
@@ -201,7 +199,7 @@ impl Sandbox for DockerSandbox {
     }
 
     fn stats(&self) -> Result<Stats, BackendError> {
-        let FromInside::Counted(_, processes) = self.channel.ask(ToInside::Count)? else {
+        let FromInside::Counted(_, processes) = self.watched.channel().ask(ToInside::Count)? else {
             return Err(BackendError::Reach("the sandbox answers something else".into()));
         };
         let used = self.container.engine.stats(&self.container.id)?;
@@ -211,7 +209,7 @@ impl Sandbox for DockerSandbox {
     }
 
     fn has_ended(&self) -> bool {
-        self.channel.is_gone()
+        self.watched.channel().is_gone()
     }
 
     fn ended_by(&self) -> Option<Limit> {
@@ -219,16 +217,16 @@ impl Sandbox for DockerSandbox {
             return Some(Limit::Disk);
         }
         let is_known = || self.has_run_out_of_memory.load(Ordering::Acquire);
-        (is_known() || self.container.has_run_out_of_memory(&self.channel) || is_known())
+        (is_known() || self.container.has_run_out_of_memory(self.watched.channel()) || is_known())
             .then_some(Limit::Memory)
     }
 
     fn pause(&self) -> Result<(), BackendError> {
-        self.channel.ask(|id| ToInside::StopAll(id, true)).map(drop)
+        self.watched.channel().ask(|id| ToInside::StopAll(id, true)).map(drop)
     }
 
     fn resume(&self) -> Result<(), BackendError> {
-        self.channel.ask(|id| ToInside::StopAll(id, false)).map(drop)
+        self.watched.channel().ask(|id| ToInside::StopAll(id, false)).map(drop)
     }
 
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Memory of one process of git's, in bytes: heap and other private memory, without files that are mapped. A list of 200,000 files takes about
 /// 50 MiB, the largest file that is committed 512 MiB.
-const MEMORY_BYTES: u64 = 2 << 30;
+pub(super) const MEMORY_BYTES: u64 = 2 << 30;
 
 /// What one step may write while the disk's reserve is touched, in bytes: settings, references, the commit of a push.
 const HARMLESS_BYTES: u64 = 1 << 20;
