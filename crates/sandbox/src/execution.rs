@@ -1,6 +1,7 @@
 //! A program in a sandbox that lives on, whichever backend made it.
 
 use crate::backend::{BackendError, Execution, TerminalSize};
+use crate::limits::KILL_LIMIT;
 use belljar_confine::execution::ExecutionError;
 use belljar_confine::sealed::{Ending, Handle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,9 +22,6 @@ pub(crate) struct ResidentExecution {
     /// would find the others.
     sandbox: Mutex<Option<Handle>>,
 }
-
-/// How long the processes inside have to kill a program.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Calls `kill_sandbox` if a program has not ended in time: `ending` becomes readable when it has. Programs that fork without end leave
 /// PID 1 so little of the processors that it doesn't hold the limits either.

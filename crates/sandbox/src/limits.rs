@@ -3,6 +3,7 @@
 pub use belljar_contract::limit::Limit;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 /// Resource limits of a sandbox as a whole. For `None`, only the host limits the resource, and the isolation report says
 /// so.
@@ -39,6 +40,9 @@ pub struct BytesError {
     /// The text.
     pub text: String,
 }
+
+/// Time that the processes of a sandbox have to kill a program: 5 s. Then the whole sandbox is killed.
+pub const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// The least memory of a sandbox, in bytes; it is Docker's own.
 pub const LEAST_MEMORY: u64 = 6 << 20;

@@ -4,7 +4,7 @@ use belljar_confine::plan;
 use belljar_egress::http1::limits as hatch;
 use belljar_policy::audit_pace::AuditLimits;
 use belljar_sandbox::kept::Retention;
-use belljar_sandbox::limits::{Bytes, Limits};
+use belljar_sandbox::limits::{Bytes, KILL_LIMIT, Limits};
 use std::collections::BTreeMap;
 
 const PAGE: &str = include_str!("../../../../docs/limits.md");
@@ -105,6 +105,10 @@ fn fixed() -> Vec<(&'static str, String)> {
         ("operations in one `semop`", plan::MOST_SEMAPHORE_OPERATIONS.to_string()),
         ("System V semaphores of a set", plan::MOST_SEMAPHORES_OF_SET.to_string()),
         ("start of a program in a session", format!("{} s", plan::LONGEST_START.as_secs())),
+        (
+            "end of a program in a session or a container that is killed (`--timeout`, an interrupt)",
+            format!("{} s", KILL_LIMIT.as_secs()),
+        ),
         ("scratch for each file, directory or link", Bytes(for_each).to_string()),
     ]
 }
