@@ -103,9 +103,9 @@ fn orphans_that_end_without_pause_hold_up_neither_answers_nor_the_memory_limit(h
     let greedy = sandbox.exec(&shell("read line; exec tail /dev/zero"), streams).unwrap();
     let mut running = start(&*sandbox, "exec ./program");
     until(|| sandbox.stats().is_ok_and(|stats| stats.cpu > Duration::from_millis(300)));
+    // On an emulated machine PID 1 gets too little of the processor for each answer to be in time. Held up, it gives none.
     for _ in 0..5 {
-        let stats = sandbox.stats();
-        assert!(stats.is_ok(), "{stats:?} {:?}", sandbox.ended_by());
+        until(|| sandbox.stats().is_ok());
     }
     drop(let_go);
     until(|| sandbox.ended_by() == Some(Limit::Memory));

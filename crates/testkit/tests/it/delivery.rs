@@ -17,6 +17,12 @@ fn streamed() -> Value {
     json!({ "model": "m", "messages": [], "stream": true })
 }
 
+/// Nanoseconds of the clock that stamps are taken from.
+fn monotonic_now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
 fn serving(answer: Answer) -> ModelServer {
     ModelServer::start(Script::always(answer))
 }
@@ -99,6 +105,7 @@ fn twenty_thousand_events_come_whether_in_bursts_or_not() {
 #[test]
 fn stamps_are_the_time_of_writing() {
     let server = serving(Answer::stamped(3).every(Duration::from_millis(10)));
+    let begun = monotonic_now();
     let (_, body) = ask(server.address(), &post("/api/chat", &json!({ "model": "m" }))).chunks().unwrap();
     let lines = String::from_utf8(body).unwrap();
     let stamps: Vec<u64> = lines
@@ -107,7 +114,11 @@ fn stamps_are_the_time_of_writing() {
         .filter_map(|text| text.as_str()?.trim().parse().ok())
         .collect();
     assert_eq!(stamps.len(), 3);
-    assert!(stamps.windows(2).all(|pair| pair[1] - pair[0] > 5_000_000), "{stamps:?}");
+    assert!(stamps.is_sorted(), "{stamps:?}");
+    // None is written before its time, however late the one before was.
+    let earliest = (0..).map(|number| begun + number * 10_000_000);
+    assert!(stamps.iter().zip(earliest).all(|(stamp, earliest)| *stamp > earliest), "{begun} {stamps:?}");
+    assert!(stamps.iter().all(|stamp| *stamp < monotonic_now()), "{stamps:?}");
 }
 
 #[test]

@@ -8,9 +8,11 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
-/// Takes up to `most` of a kind, prints how many it got, and keeps them until standard input ends.
-pub(super) fn take(kind: &str, most: &str, folder: &str) -> Result<(), String> {
+/// Takes up to `most` of a kind, prints how many it got, and keeps them until standard input ends. What no table limits it
+/// keeps for `seconds`.
+pub(super) fn take(kind: &str, most: &str, folder: &str, seconds: Option<&str>) -> Result<(), String> {
     let most: u64 = most.parse().map_err(|_| format!("{most} is no number"))?;
     let mut children = Vec::new();
     let took = match kind {
@@ -20,7 +22,8 @@ pub(super) fn take(kind: &str, most: &str, folder: &str) -> Result<(), String> {
             return Ok(());
         }
         "locks" | "flocks" | "netlink" | "quiet-netlink" | "unbound" | "bound" | "orphans" | "listings" => {
-            return uncharged::take(kind, most, folder);
+            let seconds = seconds.and_then(|seconds| seconds.parse().ok()).ok_or("for how many seconds?")?;
+            return uncharged::take(kind, most, folder, Duration::from_secs(seconds));
         }
         "filters" | "filters-without-a-name" | "filters-on-the-run" => {
             let (waiting, ending) = std::io::pipe().map_err(|error| error.to_string())?;
@@ -163,7 +166,7 @@ fn filters_on_the_run(most: u64, waiting: &std::io::PipeReader, ending: &std::io
                 let _ = outcome.read(&mut said);
                 took += u64::from(said[0]);
                 // Time for a look.
-                std::thread::sleep(std::time::Duration::from_millis(60));
+                std::thread::sleep(Duration::from_millis(60));
             }
             Err(_) => break,
         }

@@ -8,16 +8,14 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::time::Duration;
 
-/// Long enough for PID 1 to look, and to look again.
-const STAY: Duration = Duration::from_secs(3);
-
-/// Takes up to `most` of a kind and keeps them for a while. Prints how many it got, if it is still there then.
-pub(super) fn take(kind: &str, most: u64, folder: &str) -> Result<(), String> {
+/// Takes up to `most` of a kind and keeps them for `stay`. Prints how many it got, if it is still there then.
+pub(super) fn take(kind: &str, most: u64, folder: &str, stay: Duration) -> Result<(), String> {
+    let in_processes = |take: &dyn Fn(u64) -> u64| in_processes(most, stay, take);
     let mut files = Vec::new();
     raise_open_files();
     let took = match kind {
-        "flocks" => in_processes(most, |most| count(most, |number| shared_lock(number, folder)))?,
-        "orphans" => in_processes(most, |most| {
+        "flocks" => in_processes(&|most| count(most, |number| shared_lock(number, folder)))?,
+        "orphans" => in_processes(&|most| {
             TcpListener::bind("127.0.0.1:0").map_or(0, |listener| count(most, |_| orphan(&listener)))
         })?,
         "listings" => {
@@ -30,7 +28,7 @@ pub(super) fn take(kind: &str, most: u64, folder: &str) -> Result<(), String> {
         "bound" => count(most, |_| bound_socket()),
         _ => count(most, |_| socket(libc::AF_INET, libc::SOCK_DGRAM).map(drop)),
     };
-    std::thread::sleep(STAY);
+    std::thread::sleep(stay);
     println!("took {took}");
     Ok(())
 }
@@ -50,14 +48,14 @@ fn lock(number: u64, folder: &str, files: &mut Vec<File>) -> Result<(), Errno> {
 }
 
 /// Takes them in as many processes as it needs for their descriptors. They stay as long as this one.
-fn in_processes(most: u64, take: impl Fn(u64) -> u64) -> Result<u64, String> {
+fn in_processes(most: u64, stay: Duration, take: &dyn Fn(u64) -> u64) -> Result<u64, String> {
     const IN_A_PROCESS: u64 = 4_000;
     let mut took = 0;
     for begin in (0..most).step_by(IN_A_PROCESS as usize) {
         let (mut outcome, mut says) = std::io::pipe().map_err(|error| error.to_string())?;
         if kernel::fork().map_err(|errno| format!("fork: {}", errno.0))?.is_none() {
             let _ = says.write_all(&take(IN_A_PROCESS.min(most - begin)).to_ne_bytes());
-            std::thread::sleep(STAY);
+            std::thread::sleep(stay);
             kernel::end(0);
         }
         drop(says);

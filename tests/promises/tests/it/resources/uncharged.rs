@@ -18,6 +18,13 @@ use std::path::Path;
 
 const PAGE: u64 = 4096;
 
+/// Time to keep what is allowed, in seconds: long enough for PID 1 to look, and to look again.
+const SHORT_STAY: &str = "3";
+
+/// Time to keep what is too much. What other programs give back meanwhile hides growth from PID 1, which looks every 30
+/// seconds in any case.
+const LONG_STAY: &str = "45";
+
 /// What PID 1 counts, how many are no reason to end a sandbox, and how many are.
 const COUNTED: [(&str, &str, &str); 8] = [
     ("locks", "10000", "140000"),
@@ -47,7 +54,11 @@ fn too_much_of_what_the_kernel_charges_to_nothing_ends_the_sandbox() {
 fn judge(scene: &Scene<'_>, kind: &str, few: &str, many: &str) -> Verdict {
     let probe = scene.path("lent/belljar-probe");
     let folder = scene.path("outside/tmp");
-    let outside = scene.world.command_of(Path::new(&probe), &["take", kind, many, &folder]).output().unwrap();
+    let outside = scene
+        .world
+        .command_of(Path::new(&probe), &["take", kind, many, &folder, SHORT_STAY])
+        .output()
+        .unwrap();
     if String::from_utf8_lossy(&outside.stdout).trim() != format!("took {many}") {
         return Verdict::Invalid(format!("it fails where nothing forbids it: {outside:?}"));
     }
@@ -55,11 +66,11 @@ fn judge(scene: &Scene<'_>, kind: &str, few: &str, many: &str) -> Verdict {
     std::fs::create_dir_all(&copied).unwrap();
     let options = ["--ro", &lent, "--discard", "--workspace-copy", &copied];
     let place = if kind == "listings" { "/workspace" } else { "/tmp" };
-    let take = |count: &str| {
-        let mut command = scene.making(&["exec"], &options, &[PROBE, "take", kind, count, place]);
+    let take = |count: &str, stay: &str| {
+        let mut command = scene.making(&["exec"], &options, &[PROBE, "take", kind, count, place, stay]);
         Ran::from(command.output().unwrap())
     };
-    let (modest, greedy) = (take(few), take(many));
+    let (modest, greedy) = (take(few, SHORT_STAY), take(many, LONG_STAY));
     match (modest.code, greedy.code) {
         (0, 137) if modest.stdout.trim() == format!("took {few}") => Verdict::Held,
         (0, 0) => Verdict::Escaped(format!("{greedy:?}")),
