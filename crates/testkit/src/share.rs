@@ -47,10 +47,9 @@ impl Share {
     }
 
     /// Returns true if a number, counted from 0, is done in the given one of two ways (0 or 1) in this run. With
-    /// shares, each number is done in one way in each run, and in the other way with the next share. Without shares it
-    /// is done in both.
+    /// shares, each way has a quarter of the numbers in each run, and all of them in four. Without shares it has all.
     pub fn is_turn(self, way: u64, number: u64) -> bool {
-        self.of == 1 || (number + way + self.index).is_multiple_of(2)
+        self.of == 1 || (number + 2 * way + self.index).is_multiple_of(4)
     }
 
     /// Returns the share's part of a number of repetitions, at least one.
@@ -72,10 +71,9 @@ mod tests {
         let seeds: Vec<u64> = shares.iter().flat_map(|share| share.of_seeds(5..107)).collect();
         assert_eq!(seeds, (5..107).collect::<Vec<_>>());
         assert_eq!(shares[2].of_count(10), 3);
-        for number in 0..4 {
-            let [first, second, ..] = shares;
-            assert_ne!(first.is_turn(0, number), first.is_turn(1, number));
-            assert_ne!(first.is_turn(0, number), second.is_turn(0, number));
+        for (number, way) in (0..8).zip([0, 1].into_iter().cycle()) {
+            assert_eq!(shares.iter().filter(|share| share.is_turn(way, number)).count(), 1, "{number}");
+            assert!(shares.iter().all(|share| !(share.is_turn(0, number) && share.is_turn(1, number))));
         }
         let whole = Share::parse("1/1").unwrap();
         assert!(whole.is_turn(0, 3) && whole.is_turn(1, 3));
