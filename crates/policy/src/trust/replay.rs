@@ -5,7 +5,9 @@ use super::{Trust, TrustConfig};
 use crate::access::Earned;
 use crate::autonomy::Setback;
 use belljar_contract::id::AgentId;
-use belljar_contract::trust::{AgentTrust, ChangeReason, IgnoredEvent, TrustChange, TrustEvent};
+use belljar_contract::trust::{
+    AgentTrust, ChangeReason, IgnoredEvent, TrustChange, TrustEvent, TrustEventKind,
+};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -21,6 +23,8 @@ pub struct Replay {
     pub changes: Vec<TrustChange>,
     /// Events that changed nothing, with the reasons.
     pub ignored: Vec<(Uuid, Ignored)>,
+    /// The gravest setback that no later decision has ended.
+    pub setback: Option<Setback>,
 }
 
 /// Trust in an agent over time. The events are replayed once, however many times are asked for.
@@ -30,6 +34,7 @@ pub struct History<'e> {
     trust: Trust,
     changes: Vec<TrustChange>,
     ignored: Vec<(Uuid, Ignored)>,
+    setback: Option<Setback>,
     known: BTreeSet<Uuid>,
     /// Events still to come, by time.
     ahead: Peekable<IntoIter<&'e TrustEvent>>,
@@ -65,6 +70,7 @@ impl<'e> History<'e> {
             trust: Trust::new(agent.clone()),
             changes: Vec::new(),
             ignored: Vec::new(),
+            setback: None,
             known: BTreeSet::new(),
             ahead: events.into_iter().peekable(),
         }
@@ -76,12 +82,14 @@ impl<'e> History<'e> {
             self.apply(event);
         }
         let (mut trust, mut changes) = (self.trust.clone(), self.changes.clone());
-        let at_last = trust.evaluate(self.config, now);
-        changes.extend(at_last.into_iter().filter_map(|outcome| match outcome {
+        let at_last = trust.evaluate(self.config, now).into_iter().filter_map(|outcome| match outcome {
             Outcome::Changed(change) => Some(change),
             _ => None,
-        }));
-        Replay { trust, changes, ignored: self.ignored.clone() }
+        });
+        let at_last: Vec<_> = at_last.collect();
+        let setback = at_last.iter().fold(self.setback, after_change);
+        changes.extend(at_last);
+        Replay { trust, changes, ignored: self.ignored.clone(), setback }
     }
 
     fn apply(&mut self, event: &TrustEvent) {
@@ -90,12 +98,23 @@ impl<'e> History<'e> {
         } else {
             Err(Ignored::Duplicate)
         };
-        for outcome in outcomes.unwrap_or_else(|why| vec![Outcome::Ignored(why)]) {
+        let outcomes = outcomes.unwrap_or_else(|why| vec![Outcome::Ignored(why)]);
+        let is_ignored = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Ignored(_)));
+        for outcome in outcomes {
             match outcome {
-                Outcome::Changed(change) => self.changes.push(change),
+                Outcome::Changed(change) => {
+                    self.setback = after_change(self.setback, &change);
+                    self.changes.push(change);
+                }
                 Outcome::Ignored(why) => self.ignored.push((event.event_id, why)),
                 Outcome::NeedsApproval(_) | Outcome::Withdrawn { .. } => {}
             }
+        }
+        // Both count also where the agent's level stays as it is.
+        match event.kind {
+            TrustEventKind::SecurityIncident if !is_ignored => self.setback = Some(Setback::SecurityIncident),
+            TrustEventKind::LevelSet { .. } if !is_ignored => self.setback = None,
+            _ => {}
         }
     }
 }
@@ -134,16 +153,21 @@ impl Replay {
         Some(Earned {
             level: self.trust.global_level().access(),
             by_category: by_category.collect(),
-            setback: self.changes.last().and_then(setback),
+            setback: self.setback,
         })
     }
 }
 
-/// Returns the setback that the last change means. It ends with the next change of any kind.
-fn setback(last: &TrustChange) -> Option<Setback> {
-    match last.reason {
-        ChangeReason::ErrorRate => Some(Setback::HighErrorRate),
+/// Returns the setback that stands after a change. A person's decision ends each, and a level that the agent has earned again ends
+/// one for errors. Lapses of trust end none.
+fn after_change(standing: Option<Setback>, change: &TrustChange) -> Option<Setback> {
+    match change.reason {
         ChangeReason::SecurityIncident => Some(Setback::SecurityIncident),
-        _ => None,
+        ChangeReason::ErrorRate => standing.or(Some(Setback::HighErrorRate)),
+        ChangeReason::Manual | ChangeReason::HumanApproval => None,
+        ChangeReason::ScoreThreshold | ChangeReason::MilestoneAchieved => {
+            standing.filter(|standing| *standing != Setback::HighErrorRate)
+        }
+        ChangeReason::IdleDecay | ChangeReason::ReVerificationFailed => standing,
     }
 }

@@ -25,6 +25,27 @@ fn what_is_earned_is_the_level_each_category_has_and_what_has_set_it_back() {
 }
 
 #[test]
+fn what_comes_after_a_setback_by_itself_does_not_end_it() {
+    let setback = |world: &World| world.replayed().earned(&world.config).unwrap().setback;
+    let mut idle = World::new(MILESTONE);
+    idle.does(set(TrustLevel::Standard, None));
+    idle.does_times(2, &failed(None));
+    assert_eq!(setback(&idle), Some(Setback::HighErrorRate));
+    idle.days(31);
+    idle.looks();
+    assert_eq!(idle.replayed().changes.last().unwrap().reason, ChangeReason::IdleDecay);
+    assert_eq!(setback(&idle), Some(Setback::HighErrorRate));
+
+    let mut earning = World::new(MILESTONE);
+    earning.does(TrustEventKind::SecurityIncident);
+    earning.does_times(5, &done(None));
+    assert_eq!(earning.replayed().changes.last().unwrap().reason, ChangeReason::MilestoneAchieved);
+    assert_eq!(setback(&earning), Some(Setback::SecurityIncident));
+    earning.does(set(TrustLevel::Restricted, None));
+    assert_eq!(setback(&earning), None, "a person's word ends it, also with the level that it has");
+}
+
+#[test]
 fn who_failed_too_often_is_set_back_until_a_person_says_otherwise() {
     let earned = |world: &World| world.replayed().earned(&world.config);
     let mut world = World::new(MILESTONE);
