@@ -9,6 +9,7 @@ use crate::upstream::names::NameSource;
 use crate::upstream::{AnswerError, Pool, Upstream, UpstreamError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use belljar_trusted::tcp_server::ServerUser;
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
@@ -109,14 +110,22 @@ impl Destination {
     /// # Errors
     /// [`UpstreamError`], for every other text.
     pub fn parse(url: &str) -> Result<Self, UpstreamError> {
-        // A signature is no secret.
-        let upstream = Upstream::parse(url)?.without_credential();
+        let upstream = Upstream::parse(url)?;
         let rest = url.split_once("://").map(|(_, rest)| rest);
         let rest =
             rest.ok_or(UpstreamError { found: url.to_owned(), why: "it begins with https:// or http://" })?;
         let path = rest.find('/').map_or("/", |at| &rest[at..]).to_owned();
         let origin = url.strip_suffix(path.as_str()).unwrap_or(url).to_ascii_lowercase();
         Ok(Self { upstream, origin, path })
+    }
+
+    /// Trusts a server of that user on this machine with messages by plain HTTP, too.
+    #[must_use]
+    pub fn served_by(self, user: ServerUser) -> Self {
+        match self.upstream.clone().served_by(user) {
+            Some(upstream) => Self { upstream, ..self },
+            None => self,
+        }
     }
 
     /// Returns the whole URL.

@@ -25,7 +25,7 @@ pub(crate) use connect::{ConnectError, Connector, secure};
 pub(crate) use dial::{DialAllowedError, Dialed, Patience, dial_allowed, is_of_this_machine};
 pub use place::{Upstream, UpstreamError};
 pub(crate) use pool::{Connection, Pool};
-pub use server_user::read_user;
+pub use server_user::{read_server_user, read_user};
 pub(crate) use stream::Stream;
 pub(crate) use through::{Introduction, Reached, Resolver, Through, Wants};
 pub(crate) use trust::Trust;

@@ -2,6 +2,7 @@
 
 use crate::callback::{Destination, KeyError, Message, SendError, Sender, SigningKey};
 use crate::credential::{Credential, CredentialError};
+use crate::upstream::read_server_user;
 use belljar_contract::yaml::{Members, text};
 use std::sync::Arc;
 
@@ -50,8 +51,13 @@ impl Webhook {
     }
 
     fn read_url(members: &mut Members<'_, '_>) -> Option<Destination> {
-        members.required("url", |node, log| {
+        let url = members.required("url", |node, log| {
             text(node, log, "a URL such as https://hooks.example/team", |text| Destination::parse(text).ok())
+        });
+        let user = read_server_user(members);
+        Some(match user {
+            Some(user) => url?.served_by(user),
+            None => url?,
         })
     }
 

@@ -14,8 +14,10 @@ use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::callback::CallbackMessage;
 use belljar_contract::worker::event::{Happening, JobEvent};
 use belljar_egress::callback::{Destination, Message, Sender, SigningKey};
+use belljar_egress::upstream::UpstreamError;
 use belljar_gateway::apart;
 use belljar_store::jobs::{Callback, Heard};
+use belljar_trusted::tcp_server::ServerUser;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,6 +29,8 @@ use tokio_util::sync::CancellationToken;
 pub struct Callbacks {
     /// Default URL, for jobs that name none.
     pub url: Option<Destination>,
+    /// User whose server on this machine gets messages by plain HTTP, besides the node's own user and root.
+    pub user: Option<ServerUser>,
     /// The key that messages are signed with.
     pub key: SigningKey,
     /// Origins that jobs may name as receivers.
@@ -72,13 +76,22 @@ impl Callbacks {
     /// A description of the accepted URLs, if the job may not name this one.
     pub(crate) fn destination(&self, said: Option<&str>) -> Result<Option<Destination>, String> {
         let Some(said) = said else { return Ok(self.url.clone()) };
-        let destination = Destination::parse(said).map_err(|error| error.to_string())?;
+        let destination = self.parse(said).map_err(|error| error.to_string())?;
         let own = self.url.as_ref().map(Destination::origin);
         let mut allowed = self.allowed_origins.iter().map(String::as_str).chain(own);
         match allowed.any(|origin| origin == destination.origin()) {
             true => Ok(Some(destination)),
             false => Err(format!("this node sends no messages to {}", destination.origin())),
         }
+    }
+
+    /// Parses a URL; the configured user's server is trusted there.
+    fn parse(&self, url: &str) -> Result<Destination, UpstreamError> {
+        let destination = Destination::parse(url)?;
+        Ok(match self.user {
+            Some(user) => destination.served_by(user),
+            None => destination,
+        })
     }
 }
 
@@ -141,10 +154,10 @@ impl Deliverer {
 
     async fn tell_all(&self, callback: Callback) {
         let Callback { job_id, url, mut told } = callback;
-        let (Some(callbacks), Ok(destination)) =
-            (&self.workplace.settings.callbacks, Destination::parse(&url))
-        else {
-            tracing::warn!(%job_id, "nobody is told of a job: this node is not set up for it any more");
+        let callbacks = self.workplace.settings.callbacks.as_ref();
+        let set_up = callbacks.and_then(|callbacks| Some((callbacks, callbacks.parse(&url).ok()?)));
+        let Some((callbacks, destination)) = set_up else {
+            tracing::warn!(%job_id, "no messages are sent about a job: this node is not configured for it any more");
             // Logged once; the callback waits until the node is started with another configuration.
             return std::future::pending().await;
         };

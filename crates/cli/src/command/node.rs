@@ -218,7 +218,7 @@ fn of_aws() -> Vec<(String, String)> {
 }
 
 fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
-    let CallbackConfig { url, secret_file, allowed_origins } = config;
+    let CallbackConfig { url, user, secret_file, allowed_origins } = config;
     let wrong = |why: &dyn std::fmt::Display| {
         CliError::usage(format!("{} holds no key for callbacks: {why}", crate::output::path(&secret_file)))
     };
@@ -228,5 +228,9 @@ fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
     let secret = Secret::parse(text).map_err(|error| wrong(&error))?;
     let key = SigningKey::of(&secret).map_err(|error| wrong(&error))?;
     known::remember(secret);
-    Ok(Callbacks { url, key, allowed_origins })
+    let url = match user {
+        Some(user) => url.map(|url| url.served_by(user)),
+        None => url,
+    };
+    Ok(Callbacks { url, user, key, allowed_origins })
 }

@@ -7,8 +7,9 @@ use belljar_contract::worker::assignment::NATIVE_IMAGE;
 use belljar_contract::yaml::{Log, Members, Node, boolean, list, place, seconds, size, text, whole};
 use belljar_egress::callback::Destination;
 use belljar_egress::identity::is_plain;
-use belljar_egress::upstream::{Upstream, read_user};
+use belljar_egress::upstream::{Upstream, read_server_user, read_user};
 use belljar_policy::image::{ImagePattern, ImageRules};
+use belljar_trusted::tcp_server::ServerUser;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,6 +66,8 @@ pub struct SandboxConfig {
 pub struct CallbackConfig {
     /// Default URL, for jobs that name none.
     pub url: Option<Destination>,
+    /// User whose server on this machine gets messages by plain HTTP, besides the node's own user and root.
+    pub user: Option<ServerUser>,
     /// File with the key that messages are signed with.
     pub secret_file: PathBuf,
     /// Origins that jobs may name as receivers, as `http://HOST[:PORT]`.
@@ -234,9 +237,10 @@ fn read_service(node: &Node, log: &mut Log) -> Option<ManagedService> {
             is_http.then(|| Upstream::parse(text).ok()).flatten()
         })
     });
+    let upstream = read_user(&mut members, upstream);
     members.finish();
-    // Only headers of the orchestrator's request are sent; the host's own credential is not.
-    Some(ManagedService { id, kind, upstream: upstream?.without_credential() })
+    // It gets the headers of the orchestrator's request, which may hold a credential.
+    Some(ManagedService { id, kind, upstream: upstream? })
 }
 
 fn read_retention(node: &Node, log: &mut Log) -> Retention {
@@ -260,6 +264,7 @@ fn read_callback(node: &Node, log: &mut Log) -> Option<CallbackConfig> {
     };
     let read = CallbackConfig {
         url: members.optional("url", url),
+        user: read_server_user(&mut members),
         secret_file: members.required("secret_file", |node, log| {
             let path = text(node, log, "a file", |text| (!text.is_empty()).then(|| PathBuf::from(text)));
             path.unwrap_or_default()

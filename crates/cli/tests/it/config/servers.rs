@@ -121,6 +121,57 @@ fn credentials_are_shown_to_the_server_of_another_user_only_where_the_configurat
     }
 }
 
+#[test]
+fn messages_and_requests_go_to_the_server_of_another_user_only_where_the_configuration_names_that_user() {
+    let name =
+        "messages_and_requests_go_to_the_server_of_another_user_only_where_the_configuration_names_that_user";
+    let Some(server) = OfOther::start() else {
+        return skip(name, "a server of another user takes root");
+    };
+    let (world, key) = world_with_key();
+    let url = &server.url;
+    for (user, is_sent) in without_and_with_user().iter().zip([false, true]) {
+        let check = |shown: &str| if is_sent { server.hears(shown) } else { server.heard_nothing() };
+        // A service of the node.
+        let config = format!("node: {{managed_services: [{{id: main, type: pma, url: '{url}'{user}}}]}}\n");
+        let config = world.write("node.yaml", config).display().to_string();
+        let node = Node::start(&world, &["--config", &config]);
+        let request = json!({ "version": 1, "method": "GET", "path": "/of-the-service" });
+        let answered = node.post("/v1/worker/managed-services/main/proxy:http", &request);
+        assert_ne!(answered.status, 200, "it closes each connection: {}", answered.json());
+        check("/of-the-service");
+        drop(node);
+        // Callbacks to the node's own URL, and to a job's.
+        let config = format!(
+            "node: {{callback: {{url: '{url}/own', secret_file: '{key}', allowed_origins: ['{url}']{user}}}}}\n"
+        );
+        let config = world.write("node.yaml", config).display().to_string();
+        let node = Node::start(&world, &["--config", &config]);
+        let mut elsewhere = script("true");
+        elsewhere["callback_url"] = json!(format!("{url}/of-the-job"));
+        for (job, path) in [(script("true"), "/own"), (elsewhere, "/of-the-job")] {
+            let tries = node.log().matches("callback").count();
+            node.run(&job);
+            until(|| node.log().matches("callback").count() > tries);
+            check(path);
+        }
+        drop(node);
+        // Channels.
+        for kind in ["webhooks", "slack"] {
+            let agents = "tool_access: {agents: [{name: ada, level: elevated, autonomy: full}]}";
+            let config = format!(
+                "{agents}\ntools: {{channels: {{{kind}: [{{name: team, url: '{url}/{kind}'{user}}}]}}}}\n"
+            );
+            world.write(".config/belljar/config.yaml", config);
+            let message = json!({ "channel": "team", "subject": "Fire", "message": "Out" }).to_string();
+            let ran = world.run(&["tools", "call", "send_external_message", &message, "--agent", "ada"]);
+            assert_ne!(ran.code, 0, "it closes each connection: {ran:?}");
+            check(&format!("/{kind}"));
+            std::fs::remove_file(world.path().join(".config/belljar/config.yaml")).unwrap();
+        }
+    }
+}
+
 /// Takes connections as a server of PostgreSQL does, and says of each whether it asked for TLS and named the role to it.
 const DATABASE: &str = r#"
 import socket, ssl, sys

@@ -110,6 +110,12 @@ const SERVICES: &[Member] = &[
         unsaid: Required("http://127.0.0.1:8090"),
         meaning: "where it is; a path stands before every path",
     },
+    Member {
+        name: "user",
+        takes: One(USER),
+        unsaid: Means("your own user and root", "any"),
+        meaning: "besides your own user and root, whose server on this machine gets requests by plain http",
+    },
 ];
 
 const SANDBOX: &[Member] = &[
@@ -196,6 +202,12 @@ const CALLBACK: &[Member] = &[
         takes: One(URL),
         unsaid: Means("only jobs with a `callback_url` are told of", "https://orchestrator.example/status"),
         meaning: "where messages go",
+    },
+    Member {
+        name: "user",
+        takes: One(USER),
+        unsaid: Means("your own user and root", "any"),
+        meaning: "besides your own user and root, whose server on this machine gets messages by plain http",
     },
     Member {
         name: "secret_file",

@@ -152,6 +152,12 @@ const WEBHOOK: &[Member] = &[
         meaning: "where it is sent",
     },
     Member {
+        name: "user",
+        takes: One(USER),
+        unsaid: Means("your own user and root", "any"),
+        meaning: "besides your own user and root, whose server on this machine gets messages by plain http",
+    },
+    Member {
         name: "secret",
         takes: Section(CREDENTIAL),
         unsaid: Means("it is not signed", "{env: TEAM_KEY}"),
@@ -166,7 +172,13 @@ const SLACK: &[Member] = &[
         name: "url",
         takes: One(URL),
         unsaid: Required("https://hooks.slack.example/services/x"),
-        meaning: "where it is sent; whoever has it may send there",
+        meaning: "where it is sent; anyone who has it may send there",
+    },
+    Member {
+        name: "user",
+        takes: One(USER),
+        unsaid: Means("your own user and root", "any"),
+        meaning: "besides your own user and root, whose server on this machine gets messages by plain http",
     },
     AUDIENCE,
 ];
