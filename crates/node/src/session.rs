@@ -152,6 +152,7 @@ impl Session {
         Told {
             task_id: self.request.task_id.clone(),
             session_id: self.request.session_id.clone(),
+            project_id: self.request.project_id.clone(),
             agent_id: self.request.agent_id.clone(),
             run_id: self.run_id.clone(),
             status,

@@ -3,6 +3,7 @@
 mod bridged;
 mod configured;
 mod planner;
+mod projects;
 mod remote;
 mod web;
 
@@ -30,6 +31,7 @@ use belljar_store::approvals::Approvals;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::{AuditError, AuditLog, Event};
 use belljar_store::database::Database;
+use belljar_store::jobs::Jobs;
 use belljar_store::memory::{self, Memory};
 use belljar_store::preferences::{self, Preferences};
 use belljar_store::skills::Skills;
@@ -87,6 +89,7 @@ pub(crate) struct Given {
 /// Dependencies of a node's tools.
 pub(crate) struct Parts<'a> {
     pub(crate) database: &'a Database,
+    pub(crate) jobs: &'a Jobs,
     pub(crate) artifacts: &'a Artifacts,
     pub(crate) clock: &'a WallClock,
     pub(crate) audit: &'a Arc<AuditLog>,
@@ -133,7 +136,7 @@ impl NodeTools {
     /// Returns all tools of a node.
     pub(crate) fn new(parts: &Parts<'_>) -> Result<Self, ToolsError> {
         let files = TaskArtifacts::new(parts.database.clone(), task_artifacts::Limits::default());
-        let registry = Arc::new(Registry::new(own(parts, &files)?)?);
+        let registry = Arc::new(Registry::new(projects::kept_apart(own(parts, &files)?, parts.jobs))?);
         let approvals = Approvals::new(parts.database.clone(), Arc::clone(parts.audit));
         let approver = StoredApprover::new(approvals.clone(), parts.timeout.clone(), Arc::clone(parts.clock));
         let gateway = Gateway::new(registry, Arc::clone(parts.audit)).knowing(Arc::new(ProcessSecrets));
@@ -179,7 +182,8 @@ impl NodeTools {
 
     /// Adds the planners' tools, once the API that carries them out exists.
     pub(crate) fn add_planners(&self, api: &Arc<Api>) -> Result<(), ToolsError> {
-        let refused = self.gateway.registry().install(OF_NODE, planner::tools(&Arc::downgrade(api))?);
+        let tools = projects::kept_apart(planner::tools(&Arc::downgrade(api))?, &api.workplace.jobs);
+        let refused = self.gateway.registry().install(OF_NODE, tools);
         refused.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
     }
 

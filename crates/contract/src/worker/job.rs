@@ -4,7 +4,7 @@ use super::ApiVersion;
 use super::state::JobState;
 use crate::egress::WebUsage;
 use crate::failure::FailureCode;
-use crate::id::{JobId, RunId, TaskId};
+use crate::id::{JobId, ProjectId, RunId, TaskId};
 use crate::isolation::Isolation;
 use crate::result::{Artifact, JobResult, ResourceUsage};
 use crate::usage::UsageTotals;
@@ -32,6 +32,9 @@ pub struct JobSummary {
     pub task_id: TaskId,
     /// The job.
     pub job_id: JobId,
+    /// The project that the task belongs to, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
     /// State of the job.
     pub status: JobState,
     /// Number of the attempt; 0 before the first.

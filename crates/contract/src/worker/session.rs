@@ -7,7 +7,7 @@ use super::traceparent::TraceParent;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
 use crate::egress::WebUsage;
 use crate::failure::FailureCode;
-use crate::id::{AgentId, RunId, SessionId, TaskId, UserId};
+use crate::id::{AgentId, ProjectId, RunId, SessionId, TaskId, UserId};
 use crate::image;
 use crate::job::constraints::Positive;
 use crate::job::step::run_command::{Argv, Environment};
@@ -30,6 +30,9 @@ pub struct OpenSessionRequest {
     pub task_id: TaskId,
     /// Id of the session. A node has one session of that id, however often the request is repeated.
     pub session_id: SessionId,
+    /// The project that the task belongs to.
+    #[schemars(default, with = "ProjectId")]
+    pub project_id: Option<ProjectId>,
     /// User that the session is for; its calls of models are recorded for this user.
     #[schemars(default, with = "UserId")]
     pub user_id: Option<UserId>,
@@ -77,6 +80,9 @@ pub struct Session {
     pub task_id: TaskId,
     /// The session.
     pub session_id: SessionId,
+    /// The project that the task belongs to, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
     /// Agent that the session is for, if one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
@@ -222,6 +228,7 @@ impl Decode for OpenSessionRequest {
         let version = fields.required("version");
         let task_id = fields.required("task_id");
         let session_id = fields.required("session_id");
+        let project_id = fields.optional("project_id");
         let user_id = fields.optional("user_id");
         let traceparent = fields.optional("traceparent");
         let agent_id = fields.optional("agent_id");
@@ -236,6 +243,7 @@ impl Decode for OpenSessionRequest {
             version: version?,
             task_id: task_id?,
             session_id: session_id?,
+            project_id: project_id?,
             user_id: user_id?,
             traceparent: traceparent?,
             agent_id: agent_id?,

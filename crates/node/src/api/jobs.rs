@@ -30,6 +30,7 @@ fn wanted(query: &str) -> Result<(Filter, u32), Refusal> {
         task_id: query.optional("task_id", "a UUID", |text| TaskId::parse(text).ok())?,
         state: query.optional("status", &states(), JobState::from_name)?,
         before: query.optional("page_token", "a `next_page_token` of this node", whole)?,
+        ..Filter::default()
     };
     let limit = query.limit(USUAL, MOST)?;
     query.finish()?;

@@ -75,9 +75,9 @@ pub(super) async fn stop_all(State(api): State<Shared>, request: Request) -> Res
 
 /// Records that a job is to stop, and asks it to if it runs here. A waiting job is over with that.
 async fn ask(api: &Shared, job_id: &JobId, grace: Duration) -> Result<(), ChangeError> {
-    // The local run is asked first, with its grace period: a stop that is noticed in the database has none.
+    // A run here is asked at once; another node sees the request in the database.
     api.dispatcher.cancel(job_id, Some(grace));
-    let record = api.workplace.jobs.cancel(job_id, api.workplace.now()).await?;
+    let record = api.workplace.jobs.cancel(job_id, grace, api.workplace.now()).await?;
     if !record.life.state.is_final() {
         // The job may have begun in between.
         api.dispatcher.cancel(job_id, Some(grace));
@@ -109,7 +109,7 @@ async fn unfinished(api: &Shared) -> Result<Vec<JobRecord>, Refusal> {
     for state in [JobState::Accepted, JobState::InProgress] {
         let mut before = None;
         loop {
-            let filter = Filter { task_id: None, state: Some(state), before };
+            let filter = Filter { state: Some(state), before, ..Filter::default() };
             let page = api.workplace.jobs.page(&filter, PAGE).await?;
             jobs.extend(page.jobs);
             before = page.next;

@@ -45,8 +45,10 @@ pub(super) async fn furnish(
         ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
     let web = Arc::new(web);
     let house = settings.access.take().map(|rules| House::new(rules, &settings.trust));
+    let jobs = Jobs::new(database.clone());
     let parts = Parts {
         database,
+        jobs: &jobs,
         artifacts: &artifacts,
         clock: &clock,
         audit: &audit,
@@ -64,7 +66,7 @@ pub(super) async fn furnish(
         ManagedServices::start(std::mem::take(&mut settings.managed), Arc::clone(&audit)).map_err(threads)?;
     let launcher = Arc::new(launcher);
     let workplace = Workplace {
-        jobs: Jobs::new(database.clone()),
+        jobs,
         telemetry: Arc::new(record::open(settings.state.path()).await?),
         images: Images::of(&settings)?,
         added_images: AddedImages::new(database.clone()),

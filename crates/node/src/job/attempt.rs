@@ -233,11 +233,12 @@ impl Stop {
         stopping.grace = Duration::ZERO;
     }
 
-    /// Requests a stop with a grace period before the kill; has no effect if a stop was requested before.
+    /// Requests a stop with a grace period before the kill. If a stop was requested before, it only shortens that period.
     pub(super) fn within(&self, grace: Duration, why: Why) {
         let mut stopping = self.locked();
-        if stopping.why.is_none() {
-            *stopping = Stopping { why: Some(why), grace };
+        match stopping.why {
+            None => *stopping = Stopping { why: Some(why), grace },
+            Some(_) => stopping.grace = stopping.grace.min(grace),
         }
     }
 

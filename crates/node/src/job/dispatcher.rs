@@ -166,9 +166,8 @@ impl Dispatcher {
             let claim = (job.job_id.key(), job.life.fence);
             let held = self.locked().get(&claim).cloned();
             match held {
-                // A job that was asked to stop before keeps its grace period.
                 Some(Held::Running(stop)) if job.life.cancel_requested => {
-                    stop.within(Duration::ZERO, Why::Canceled);
+                    stop.within(job.grace, Why::Canceled);
                 }
                 Some(Held::Running(_)) => {}
                 Some(Held::Unrecorded) => self.leave(job, Left::Gone).await,

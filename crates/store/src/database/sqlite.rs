@@ -44,7 +44,7 @@ pub(crate) struct Turn {
     committer: Committer,
 }
 
-/// Migrations of the schema, in order: name and SQL. Each may be executed twice.
+/// Migrations of the schema, in order: name and SQL. All that are missing are executed in one transaction.
 pub(super) type Steps = &'static [(&'static str, &'static str)];
 
 pub(super) const JOBS: Steps = &[
@@ -61,6 +61,7 @@ pub(super) const JOBS: Steps = &[
     ("approval scopes", include_str!("../../migrations/sqlite/0011_approval_scopes.sql")),
     ("execution grants", include_str!("../../migrations/sqlite/0012_execution_grants.sql")),
     ("instance abilities", include_str!("../../migrations/sqlite/0013_instance_abilities.sql")),
+    ("projects of jobs", include_str!("../../migrations/sqlite/0014_job_projects.sql")),
 ];
 pub(super) const TELEMETRY: Steps =
     &[("telemetry", include_str!("../../migrations/telemetry/0001_telemetry.sql"))];

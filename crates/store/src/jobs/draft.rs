@@ -34,7 +34,7 @@ struct Entry {
 
 const SAVE: &str = "UPDATE jobs SET state = $2, attempt = $3, owner = $4, fence = $5, cancel_requested = $6, events = $7, \
     run_id = $8, started_at_ms = $9, ended_at_ms = $10, deadline_ms = $11, outcome_sha256 = $12, acknowledged_at_ms = $13, \
-    outcome = coalesce($14, outcome) WHERE number = $1";
+    outcome = coalesce($14, outcome), grace_ms = $15 WHERE number = $1";
 
 /// Adds all events with one statement, because each statement is a round trip to a server.
 const ADD_EVENTS: Sql = Sql::of_each(
@@ -125,6 +125,7 @@ impl Draft {
             job.outcome_sha256.clone(),
             job.acknowledged_at.map(Timestamp::as_millisecond),
             outcome,
+            i64::try_from(job.grace.as_millis()).unwrap_or(i64::MAX),
         ];
         transaction.execute(SAVE, values).await?;
         if !happened.is_empty() {

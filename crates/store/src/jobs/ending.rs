@@ -15,6 +15,7 @@ use belljar_contract::worker::job::JobOutcome;
 use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Change, Ending, Fence, Input};
 use jiff::Timestamp;
+use std::time::Duration;
 
 /// Final report on a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,18 +95,29 @@ impl Jobs {
         .await
     }
 
-    /// Requests cancellation of a job. A job that has not begun ends at once; any other is ended by its owner.
-    /// Repeating the request changes nothing, nor does requesting it for a job that is over.
+    /// Requests cancellation of a job. A job that has not begun ends at once; any other is ended by its owner, which gives
+    /// it `grace` to end by itself. A repeated request only shortens that, and changes nothing for a job that is over.
     ///
     /// # Errors
     /// [`ChangeError`] when there is no such job.
-    pub async fn cancel(&self, job_id: &JobId, now: Timestamp) -> Result<JobRecord, ChangeError> {
+    pub async fn cancel(
+        &self,
+        job_id: &JobId,
+        grace: Duration,
+        now: Timestamp,
+    ) -> Result<JobRecord, ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
             let mut draft = Draft::of(&jobs.database, &job_id).await?;
             if draft.job.life.apply(Input::Cancel)? == Change::Unchanged {
-                return Ok(draft.job);
+                let is_sooner = grace < draft.job.grace && !draft.job.life.state.is_final();
+                if !is_sooner {
+                    return Ok(draft.job);
+                }
+                draft.job.grace = grace;
+                return Ok(draft.write("cancel").await?);
             }
+            draft.job.grace = grace;
             draft.add(now, &Happening::CancelRequested)?;
             if draft.job.life.state.is_final() {
                 conclude_without_owner(&mut draft, CANCELED, now)?;

@@ -3,7 +3,7 @@
 use super::Jobs;
 use super::record::{JobRecord, columns};
 use crate::database::{DatabaseError, values};
-use belljar_contract::id::{JobId, TaskId};
+use belljar_contract::id::{JobId, ProjectId, TaskId};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::JobOutcome;
 use belljar_contract::worker::state::JobState;
@@ -13,6 +13,8 @@ use belljar_contract::worker::state::JobState;
 pub struct Filter {
     /// Only jobs of this task.
     pub task_id: Option<TaskId>,
+    /// Only jobs of this project.
+    pub project_id: Option<ProjectId>,
     /// Only jobs in this state.
     pub state: Option<JobState>,
     /// Only jobs accepted before the one with this number.
@@ -49,22 +51,32 @@ macro_rules! count {
 }
 
 const ALL: &str = page!("");
-const OF_TASK: &str = page!(" AND task_id = $4");
+const OF_TASK: &str = page!(" AND lower(task_id) = $4");
 const IN_STATE: &str = page!(" AND state = $4");
-const OF_TASK_IN_STATE: &str = page!(" AND task_id = $4 AND state = $5");
+const OF_TASK_IN_STATE: &str = page!(" AND lower(task_id) = $4 AND state = $5");
+const OF_PROJECT: &str = page!(
+    " AND project_id = $4 AND lower(task_id) = coalesce($5, lower(task_id)) AND state = coalesce($6, state)"
+);
 
 const HOW_MANY: &str = count!("");
-const HOW_MANY_OF_TASK: &str = count!(" AND task_id = $2");
+const HOW_MANY_OF_TASK: &str = count!(" AND lower(task_id) = $2");
 const HOW_MANY_IN_STATE: &str = count!(" AND state = $2");
-const HOW_MANY_OF_TASK_IN_STATE: &str = count!(" AND task_id = $2 AND state = $3");
+const HOW_MANY_OF_TASK_IN_STATE: &str = count!(" AND lower(task_id) = $2 AND state = $3");
+const HOW_MANY_OF_PROJECT: &str = count!(
+    " AND project_id = $2 AND lower(task_id) = coalesce($3, lower(task_id)) AND state = coalesce($4, state)"
+);
+
+const FOREIGN: &str =
+    "SELECT number FROM jobs WHERE lower(task_id) = $1 AND (project_id IS NULL OR project_id <> $2) LIMIT 1";
 
 // === impl Filter ===
 
 impl Filter {
-    /// Returns the arguments of the statements: upper bound of the number, task, state.
-    fn values(&self) -> (i64, Option<&str>, Option<&'static str>) {
+    /// Returns the arguments of the statements: upper bound of the number, project, task, state.
+    fn values(&self) -> (i64, Option<String>, Option<String>, Option<&'static str>) {
         let before = self.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
-        (before, self.task_id.as_ref().map(TaskId::as_str), self.state.map(JobState::as_str))
+        let project = self.project_id.as_ref().map(ToString::to_string);
+        (before, project, self.task_id.as_ref().map(TaskId::key), self.state.map(JobState::as_str))
     }
 }
 
@@ -90,6 +102,15 @@ impl Jobs {
         job.documents(&self.database).await
     }
 
+    /// Returns true if the task has a job that is not of that project.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be read.
+    pub async fn has_foreign(&self, task_id: &TaskId, project_id: &ProjectId) -> Result<bool, DatabaseError> {
+        let found = self.database.fetch(FOREIGN, values![task_id.key(), project_id.to_string()]).await?;
+        Ok(!found.is_empty())
+    }
+
     /// Returns a page of jobs.
     ///
     /// # Errors
@@ -113,9 +134,13 @@ impl Jobs {
         offset: u64,
         most: u32,
     ) -> Result<Vec<JobRecord>, DatabaseError> {
-        let (before, task, state) = filter.values();
+        let (before, project, task, state) = filter.values();
         let database = &self.database;
         let rows = match (task, state) {
+            (task, state) if project.is_some() => {
+                let of_project = values![before, most, offset, project, task, state.map(String::from)];
+                database.fetch(OF_PROJECT, of_project).await?
+            }
             (None, None) => database.fetch(ALL, values![before, most, offset]).await?,
             (Some(task), None) => database.fetch(OF_TASK, values![before, most, offset, task]).await?,
             (None, Some(state)) => database.fetch(IN_STATE, values![before, most, offset, state]).await?,
@@ -131,9 +156,14 @@ impl Jobs {
     /// # Errors
     /// [`DatabaseError`] when they can't be counted.
     pub async fn count(&self, filter: &Filter) -> Result<u64, DatabaseError> {
-        let (before, task, state) = filter.values();
+        let (before, project, task, state) = filter.values();
         let database = &self.database;
         let rows = match (task, state) {
+            (task, state) if project.is_some() => {
+                database
+                    .fetch(HOW_MANY_OF_PROJECT, values![before, project, task, state.map(String::from)])
+                    .await?
+            }
             (None, None) => database.fetch(HOW_MANY, values![before]).await?,
             (Some(task), None) => database.fetch(HOW_MANY_OF_TASK, values![before, task]).await?,
             (None, Some(state)) => database.fetch(HOW_MANY_IN_STATE, values![before, state]).await?,

@@ -3,12 +3,13 @@
 use super::error::ChangeError;
 use crate::database::{Database, DatabaseError, Row, Sql, Transaction, unreadable, values};
 use crate::digest::sha256;
-use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::id::{JobId, ProjectId, RunId, TaskId};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::{JobOutcome, JobSummary};
 use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Fence, Lifecycle};
 use jiff::Timestamp;
+use std::time::Duration;
 
 /// A job without its assignment and its outcome.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,8 +20,12 @@ pub struct JobRecord {
     pub job_id: JobId,
     /// The task it belongs to.
     pub task_id: TaskId,
+    /// The project that the task belongs to.
+    pub project_id: Option<ProjectId>,
     /// State of the job.
     pub life: Lifecycle,
+    /// Grace period for a job whose cancellation is requested.
+    pub grace: Duration,
     /// The instance that carries it out.
     pub owner: Option<String>,
     /// Number of its events.
@@ -52,7 +57,7 @@ pub struct Outcome {
 /// The columns of [`JobRecord`].
 macro_rules! columns {
     () => {
-        "number, job_id, task_id, state, attempt, max_attempts, owner, fence, cancel_requested, turn, events, run_id, \
+        "number, job_id, task_id, project_id, state, attempt, max_attempts, owner, fence, cancel_requested, grace_ms, turn, events, run_id, \
          accepted_at_ms, started_at_ms, ended_at_ms, deadline_ms, outcome_sha256, acknowledged_at_ms"
     };
 }
@@ -84,7 +89,11 @@ impl JobRecord {
             number: row.count("number")?,
             job_id: JobId::try_from(row.text("job_id")?).map_err(|error| unreadable(error.into()))?,
             task_id: TaskId::try_from(row.text("task_id")?).map_err(|error| unreadable(error.into()))?,
+            project_id: row.optionally_parsed("project_id", ProjectId::parse)?,
             life,
+            grace: Duration::from_millis(
+                row.optional_integer("grace_ms")?.unwrap_or_default().unsigned_abs(),
+            ),
             owner: row.optional_text("owner")?,
             events: row.count("events")?,
             run_id: run_id.map_err(|error| unreadable(error.into()))?,
@@ -126,6 +135,7 @@ impl JobRecord {
         JobSummary {
             task_id: self.task_id.clone(),
             job_id: self.job_id.clone(),
+            project_id: self.project_id.clone(),
             status: self.life.state,
             attempt: self.life.attempt,
             max_attempts: self.life.max_attempts,

@@ -59,9 +59,9 @@ macro_rules! next_turn {
 macro_rules! add {
     ($turn:literal) => {
         concat!(
-            "INSERT INTO jobs (job_id, job_key, task_id, idempotency_key, assignment, assignment_sha256, state, attempt, \
+            "INSERT INTO jobs (job_id, job_key, task_id, project_id, idempotency_key, assignment, assignment_sha256, state, attempt, \
              max_attempts, fence, cancel_requested, events, accepted_at_ms, turn) \
-             SELECT $1, $2, $3, $4, $5, $6, 'accepted', 0, $7, 0, 0, 1, $8, ",
+             SELECT $1, $2, $3, $4, $5, $6, $7, 'accepted', 0, $8, 0, 0, 1, $9, ",
             $turn,
             " ON CONFLICT DO NOTHING RETURNING ",
             columns!()
@@ -84,7 +84,7 @@ const KNOWN: &str = concat!(
 /// SQLite reads `ON` as the beginning of a join's condition unless something stands before it.
 const TURN: &str = next_turn!("$1", "WHERE TRUE");
 
-const ADD: &str = add!("$9 WHERE TRUE");
+const ADD: &str = add!("$10 WHERE TRUE");
 
 const ADD_EVENT: &str =
     "INSERT INTO job_events (job, id, at_ms, kind, event) VALUES ($1, 1, $2, 'status', $3)";
@@ -96,12 +96,12 @@ const ADD_CALLBACK: &str = "INSERT INTO callbacks (job, url, told, attempts, own
 /// nothing; only if two concurrent requests are the first, it uses up one turn too many.
 const ADD_AT_ONCE: &str = concat!(
     "WITH next AS (",
-    next_turn!("$9", "WHERE NOT EXISTS (SELECT FROM jobs WHERE job_key = $2 OR idempotency_key = $4)"),
+    next_turn!("$10", "WHERE NOT EXISTS (SELECT FROM jobs WHERE job_key = $2 OR idempotency_key = $5)"),
     "), job AS (",
     add!("turn FROM next"),
-    "), event AS (INSERT INTO job_events (job, id, at_ms, kind, event) SELECT number, 1, $8, 'status', $10 FROM job), \
+    "), event AS (INSERT INTO job_events (job, id, at_ms, kind, event) SELECT number, 1, $9, 'status', $11 FROM job), \
      callback AS (INSERT INTO callbacks (job, url, told, attempts, owner, state) \
-     SELECT number, $11, 0, 0, $12, 'pending' FROM job WHERE $11::TEXT IS NOT NULL) SELECT * FROM job"
+     SELECT number, $12, 0, 0, $13, 'pending' FROM job WHERE $12::TEXT IS NOT NULL) SELECT * FROM job"
 );
 
 // === impl Jobs ===
@@ -204,6 +204,7 @@ impl Row {
             assignment.job_id.as_str(),
             assignment.job_id.key(),
             assignment.task_id.as_str(),
+            assignment.project_id.as_ref().map(ToString::to_string),
             idempotency_key.clone(),
             self.text.as_str(),
             self.sha256.as_str(),

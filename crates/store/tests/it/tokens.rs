@@ -11,6 +11,7 @@ use belljar_store::tokens::{
     FindError, Holder, HolderKind, IssueError, LONGEST_LIFE, MOST_OF_A_JOB, TokenDenied, TokenSecret, Tokens,
 };
 use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
 
 fn of(job: &Assignment) -> Holder {
     let (task_id, job_id) = (Some(job.task_id.clone()), Some(job.job_id.clone()));
@@ -132,7 +133,7 @@ on_both_engines! {
         let canceled = assignment();
         world.accepted(&canceled).await;
         let of_canceled = issued(&tokens, of(&canceled)).await;
-        world.jobs.cancel(&canceled.job_id, now()).await.unwrap();
+        world.jobs.cancel(&canceled.job_id, Duration::ZERO, now()).await.unwrap();
         assert!(!is_good(&tokens, &of_canceled).await);
 
         let lost = assignment();
@@ -194,7 +195,7 @@ on_both_engines! {
         world.accepted(&job).await;
         let of_another_task = Holder { task_id: Some(task_id()), ..of(&job) };
         assert!(matches!(refused(of_another_task).await, IssueError::UnknownJob { .. }));
-        world.jobs.cancel(&job.job_id, now()).await.unwrap();
+        world.jobs.cancel(&job.job_id, Duration::ZERO, now()).await.unwrap();
         assert!(matches!(refused(of(&job)).await, IssueError::Over { .. }));
         let user = UserId::parse("ada").ok();
         for holder in [

@@ -1,5 +1,7 @@
 //! Several nodes on one database.
 
+use super::stopped::{POLITE, begun, stop};
+use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, command, script};
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;
@@ -28,13 +30,35 @@ fn two_nodes_on_one_database_share_the_work_and_run_nothing_twice() {
     let jobs: Vec<_> = (0..4).map(|_| nodes[0].submit(script("sleep 100"))).collect();
     for id in &jobs {
         nodes[1].wait_for(id, "in_progress");
-        nodes[1].send(&belljar_testkit::http::Asked::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
+        nodes[1].send(&Asked::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
     }
     for id in &jobs {
         assert_eq!(nodes[0].wait_for(id, "canceled")["failure_code"], "canceled");
     }
     let owners = server.ask(&url, "SELECT count(*) FROM jobs WHERE owner IS NOT NULL").unwrap();
     assert_eq!(json!(owners.trim()), "0");
+}
+
+#[test]
+fn job_that_is_stopped_at_another_node_has_its_time_to_end() {
+    const NAME: &str = "node::many::job_that_is_stopped_at_another_node_has_its_time_to_end";
+    let server = match Postgres::start() {
+        Ok(server) => server,
+        Err(why) => return skip(NAME, &why),
+    };
+    let url = server.database().unwrap();
+    let [world, other] = [World::new(crate::BELLJAR), World::new(crate::BELLJAR)];
+    let arguments = ["--database", url.as_str()];
+    let owner = Node::start(&world, &arguments);
+    // Begun while there is no other node that could run them.
+    let [polite, canceled] = [script(POLITE), script(POLITE)];
+    let ids = [&polite, &canceled].map(|job| begun(&owner, job));
+    let other = Node::start(&other, &arguments);
+    assert_eq!(stop(&other, &polite, 60).json()["status"], "canceled");
+    assert_eq!(other.job(&ids[0])["stdout"], "begun\nbye\n");
+    // The control: a canceled job has none.
+    other.send(&Asked::new("POST", &format!("/v1/worker/jobs/{}:cancel", ids[1])));
+    assert_eq!(other.wait_for(&ids[1], "canceled")["stdout"], "begun\n");
 }
 
 #[test]

@@ -158,7 +158,8 @@ fn agent_bound_to_a_task_is_not_told_of_another_tasks_sessions() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);
     let (task, other_task, session) = (new_id(), new_id(), new_id());
-    Planner::new(&node).done("sandbox.create", &json!({ "task_id": other_task, "job_id": session }));
+    let unbound = Planner::with_token(&node, json!({ "kind": "project_manager" }));
+    unbound.done("sandbox.create", &json!({ "task_id": other_task, "job_id": session }));
     let of_task = |task: &str| Planner {
         node: &node,
         token: token(&node, json!({ "kind": "project_manager", "task_id": task })),

@@ -3,7 +3,7 @@
 use super::planned::Planner;
 use crate::models::{configure, recorded};
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
-use belljar_testkit::node::{Node, new_id, steps};
+use belljar_testkit::node::{Node, new_id, script, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
@@ -122,6 +122,50 @@ fn planner_that_is_bound_to_no_project_keeps_preferences_and_skills_for_each() {
     let denied = recorded(&world.path().join("state/node/audit"), "tool_called");
     let denied = denied.iter().filter(|call| call["denied_by"] == "tool").count();
     assert_eq!(denied, 4, "what a tool refuses is no call that was allowed");
+}
+
+#[test]
+fn planner_of_a_project_sees_no_job_and_no_sandbox_of_another() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let of = |project: &str| {
+        Planner::with_token(&node, json!({ "kind": "project_manager", "project_id": project }))
+    };
+    let task_id = json!(new_id());
+    let (theirs, stranger) = (of("mean"), of("median"));
+    let job = |task_id: &Value| json!({ "task_id": task_id, "job_id": new_id(), "sandbox": script("true")["sandbox"] });
+    let (job, of_same_task) = (job(&task_id), job(&task_id));
+    theirs.done("job.submit", &job);
+    node.wait_for(job["job_id"].as_str().unwrap(), "completed");
+    let sandbox = json!({ "task_id": new_id(), "job_id": new_id() });
+    theirs.done("sandbox.create", &sandbox);
+    let note = json!({ "task_id": job["task_id"], "path": "note.txt", "content_bytes_base64": "aGVsbG8=" });
+    theirs.done("artifact.put", &note);
+    let task = json!({ "task_id": job["task_id"] });
+    let exec = json!({ "task_id": sandbox["task_id"], "job_id": sandbox["job_id"], "argv": ["true"] });
+    let upper = json!({ "task_id": job["task_id"].as_str().unwrap().to_uppercase(), "path": "note.txt" });
+    for (tool, arguments) in [
+        ("job.get", &json!({ "job_id": job["job_id"] })),
+        ("task.get", &task),
+        ("artifact.get", &json!({ "task_id": job["task_id"], "path": "note.txt" })),
+        ("artifact.get", &upper),
+        ("sandbox.exec", &exec),
+        ("job.submit", &of_same_task),
+    ] {
+        assert_eq!(stranger.refused(tool, arguments), "not_found", "{tool}");
+        // The control: it is there for its own project.
+        theirs.done(tool, arguments);
+    }
+    let destroy = json!({
+        "task_id": sandbox["task_id"], "job_id": sandbox["job_id"], "confirm": true, "reason": "a test"
+    });
+    assert_eq!(stranger.refused("sandbox.destroy", &destroy), "not_found");
+    for list in ["job.list", "task.list", "sandbox.list"] {
+        assert_eq!(stranger.done(list, &json!({})), json!([]), "{list}");
+        assert!(!theirs.done(list, &json!({})).as_array().unwrap().is_empty(), "{list}");
+    }
+    let unbound = Planner::with_token(&node, json!({ "kind": "project_manager" }));
+    assert_eq!(unbound.done("job.list", &json!({})).as_array().unwrap().len(), 2);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use super::job::SUBMIT;
 use super::sandbox::{self, CREATE, EXEC};
 use crate::api::{self, Api};
+use crate::tools::projects;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Request, StatusCode};
-use belljar_contract::id::{SessionId, TaskId};
+use belljar_contract::id::{ProjectId, SessionId, TaskId};
 use belljar_contract::tool::DomainCode;
 use belljar_tools::answer::{Answer, Failure, Page, Success};
 use belljar_tools::caller::{Caller, Identity};
@@ -108,23 +109,29 @@ impl Desk {
         }
     }
 
-    /// Checks that a job or a session with that id belongs to the task that the caller is bound to, if any. Ids of other tasks
-    /// are reported as unknown.
+    /// Checks that a job or a session with that id belongs to the task and the project that the caller is bound to, if any.
+    /// Other ids are reported as unknown.
     pub(super) async fn check_job(&self, caller: &Caller, arguments: &Arguments) -> Result<(), Failure> {
-        let (Some(task), Some(job)) = (&caller.task_id, arguments.get("job_id")) else { return Ok(()) };
-        if caller.job_id.is_some() {
+        let is_bound = caller.task_id.is_some() || caller.project_id.is_some();
+        let Some(job) = arguments.get("job_id").filter(|_| is_bound && caller.job_id.is_none()) else {
             return Ok(());
-        }
+        };
         let job = job.as_str().unwrap_or_default();
         let unknown = || Failure::new(DomainCode::NotFound, format!("there is no job {job}"));
         let job_id = belljar_contract::id::JobId::parse(job).map_err(|_| unknown())?;
         let api = self.api()?;
         let found = api.workplace.jobs.find(&job_id).await;
-        let found = found.map_err(|error| Failure::unreachable(&error))?.map(|job| job.task_id);
+        let found = found.map_err(|error| Failure::unreachable(&error))?;
+        let found = found.map(|job| (job.task_id, job.project_id));
         let session = SessionId::parse(job).ok().and_then(|id| api.sessions.find(&id).ok());
-        let session = session.map(|session| session.request().task_id.clone());
+        let session = session.map(|session| session.request().clone());
+        let session = session.map(|request| (request.task_id, request.project_id));
         // An unknown id is accepted: the job may be about to be made.
-        let is_own = |of: TaskId| of.key() == task.key();
+        let bound = projects::of(caller);
+        let is_own = |(task_id, project_id): (TaskId, Option<ProjectId>)| {
+            caller.task_id.as_ref().is_none_or(|task| task.key() == task_id.key())
+                && (bound.is_none() || bound == project_id)
+        };
         if found.into_iter().chain(session).all(is_own) { Ok(()) } else { Err(unknown()) }
     }
 }
@@ -211,7 +218,7 @@ impl Tool for Endpoint {
     }
 }
 
-/// Removes entries of other tasks or jobs than the caller is bound to.
+/// Removes entries of other tasks, jobs or projects than the caller is bound to.
 fn leave_out_others(caller: &Caller, list: &mut Vec<Value>) {
     let is = |said: &Value, bound: &str| said.as_str().is_some_and(|said| said.eq_ignore_ascii_case(bound));
     let is_theirs = |one: &Value| {
@@ -219,6 +226,7 @@ fn leave_out_others(caller: &Caller, list: &mut Vec<Value>) {
         let job = one.get("job_id").unwrap_or(&one["session_id"]);
         caller.task_id.as_ref().is_none_or(|bound| is(&one["task_id"], bound.as_str()))
             && caller.job_id.as_ref().is_none_or(|bound| is(job, bound.as_str()))
+            && caller.project_id.as_ref().is_none_or(|bound| one["project_id"] == bound.as_str())
     };
     list.retain(is_theirs);
 }

@@ -72,7 +72,7 @@ fn what_submit_takes() -> Value {
 }
 
 /// The schema of an id of a person, a group or a project.
-fn named(about: &str) -> Value {
+pub(super) fn named(about: &str) -> Value {
     json!({
         "type": "string", "pattern": "^[!-~]{1,128}$", EXPECTED_MARK: "1 to 128 visible characters of ASCII",
         "description": about

@@ -2,6 +2,7 @@
 
 use super::desk::{Desk, text};
 use super::{define, id, list_of};
+use crate::tools::projects;
 use belljar_contract::id::TaskId;
 use belljar_contract::tool::InvalidToolNameError;
 use belljar_contract::worker::state::JobState;
@@ -49,7 +50,7 @@ impl Tool for List {
             }
             let task_id = caller.task_id.clone().or(named);
             let state = JobState::from_name(text(&arguments, "status"));
-            let filter = Filter { task_id, state, before: None };
+            let filter = Filter { task_id, project_id: projects::of(caller), state, before: None };
             let jobs = &api.workplace.jobs;
             let found = match &caller.job_id {
                 Some(bound) => jobs.find(bound).await.map(|job| one(job, &filter, page)),
@@ -75,6 +76,7 @@ async fn part(jobs: &Jobs, filter: &Filter, page: Page) -> Result<(Vec<JobRecord
 fn one(job: Option<JobRecord>, filter: &Filter, page: Page) -> (Vec<JobRecord>, usize) {
     let is_wanted = |job: &JobRecord| {
         filter.task_id.as_ref().is_none_or(|task| task.key() == job.task_id.key())
+            && (filter.project_id.is_none() || filter.project_id == job.project_id)
             && filter.state.is_none_or(|state| state == job.life.state)
     };
     let found: Vec<_> = job.into_iter().filter(is_wanted).collect();

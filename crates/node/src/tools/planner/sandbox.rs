@@ -1,6 +1,7 @@
 //! `sandbox.*`: sandboxes that stay, each under the id of a job. They are sessions of the Worker API.
 
 use super::desk::{Ask, Asked, body, text};
+use super::job::named;
 use super::{changing, define, id, list_of, object};
 use axum::http::Method;
 use belljar_contract::action::Leaf;
@@ -49,6 +50,7 @@ fn what_create_takes() -> Value {
         &json!({
             "task_id": id("The task that it is for."),
             "job_id": id("The id under which it is found again: one of your choice, a UUID."),
+            "project_id": named("The project that the task belongs to; your own if you are bound to one."),
             "image_ref": { "type": "string", "maxLength": 512, "description": "An image; the node's own if none is named." },
             "env": { "type": "object", "additionalProperties": { "type": "string" } },
             "max_lifetime_seconds": { "type": "integer", "minimum": 1, "maximum": 86_400 },
@@ -95,6 +97,7 @@ fn ask_create(arguments: &Arguments) -> Asked {
     let names = [
         ("task_id", "task_id"),
         ("job_id", "session_id"),
+        ("project_id", "project_id"),
         ("agent_id", "agent_id"),
         ("image_ref", "image"),
         ("env", "env"),

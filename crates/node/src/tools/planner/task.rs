@@ -2,6 +2,7 @@
 
 use super::desk::{Desk, text};
 use super::{define, id, list_of, object};
+use crate::tools::projects;
 use belljar_contract::id::TaskId;
 use belljar_contract::tool::{DomainCode, InvalidToolNameError};
 use belljar_store::jobs::{Filter, JobRecord};
@@ -48,8 +49,8 @@ fn by_state<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> Value {
     json!(counts)
 }
 
-async fn jobs(desk: &Desk, task_id: Option<TaskId>) -> Result<Vec<JobRecord>, Failure> {
-    let filter = Filter { task_id, ..Filter::default() };
+async fn jobs(desk: &Desk, caller: &Caller, task_id: Option<TaskId>) -> Result<Vec<JobRecord>, Failure> {
+    let filter = Filter { task_id, project_id: projects::of(caller), ..Filter::default() };
     let page = desk.api()?.workplace.jobs.page(&filter, MOST_JOBS).await;
     Ok(page.map_err(|error| Failure::unreachable(&error))?.jobs)
 }
@@ -61,7 +62,7 @@ impl Tool for List {
 
     fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
-            let jobs = jobs(&self.desk, caller.task_id.clone()).await?;
+            let jobs = jobs(&self.desk, caller, caller.task_id.clone()).await?;
             let mut tasks: Vec<(String, Vec<&JobRecord>)> = Vec::new();
             for job in &jobs {
                 let key = job.task_id.key();
@@ -84,11 +85,11 @@ impl Tool for Get {
         &self.definition
     }
 
-    fn call<'a>(&'a self, _: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
             let unknown = || Failure::new(DomainCode::NotFound, "this node has no job of that task");
             let task_id = TaskId::parse(text(&arguments, "task_id")).map_err(|_| unknown())?;
-            let jobs = jobs(&self.desk, Some(task_id.clone())).await?;
+            let jobs = jobs(&self.desk, caller, Some(task_id.clone())).await?;
             if jobs.is_empty() {
                 return Err(unknown());
             }

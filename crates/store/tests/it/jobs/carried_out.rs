@@ -7,6 +7,7 @@ use belljar_contract::worker::event::{Happening, Stream};
 use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Fence, Refused};
 use belljar_store::jobs::{ChangeError, Started, Told};
+use std::time::Duration;
 
 fn saying(happenings: Vec<(jiff::Timestamp, Happening)>) -> Told {
     Told { started: None, happenings }
@@ -70,7 +71,7 @@ on_both_engines! {
             let (jobs, job_id, fence) = (world.elsewhere().await, wanted.job_id.clone(), claimed.fence());
             tellers.push(tokio::spawn(async move {
                 match number {
-                    10 => jobs.cancel(&job_id, now()).await.map(drop),
+                    10 => jobs.cancel(&job_id, Duration::ZERO, now()).await.map(drop),
                     _ => jobs.tell(&job_id, fence, saying(vec![(now(), said("a")), (now(), said("b"))])).await,
                 }
             }));

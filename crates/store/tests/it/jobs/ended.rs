@@ -11,6 +11,7 @@ use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Ending, Fence, Refused};
 use belljar_store::jobs::{ChangeError, Ended, Left, Report, Told};
 use belljar_store::trust::TrustEvents;
+use std::time::Duration;
 
 on_both_engines! {
     async fn what_came_of_a_job_is_kept_with_its_digest(world: World) {
@@ -109,20 +110,20 @@ on_both_engines! {
     async fn a_job_that_waits_is_over_when_it_is_canceled(world: World) {
         let wanted = assignment();
         world.accepted(&wanted).await;
-        let canceled = world.jobs.cancel(&wanted.job_id, now()).await.unwrap();
+        let canceled = world.jobs.cancel(&wanted.job_id, Duration::ZERO, now()).await.unwrap();
         assert_eq!(canceled.life.state, JobState::Canceled);
         let (_, kept) = world.jobs.documents(&canceled).await.unwrap();
         assert_eq!(kept.unwrap().failure_code, Some(FailureCode::Canceled));
         assert!(world.jobs.claim(OWNER, now()).await.unwrap().is_none());
         assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "cancel_requested", "canceled 0"]);
         // A repeated request changes nothing.
-        assert_eq!(world.jobs.cancel(&wanted.job_id, now()).await.unwrap(), canceled);
+        assert_eq!(world.jobs.cancel(&wanted.job_id, Duration::ZERO, now()).await.unwrap(), canceled);
     }
 
     async fn a_job_that_somebody_has_is_canceled_by_them(world: World) {
         let wanted = assignment();
         let claimed = world.started(&wanted).await;
-        let asked = world.jobs.cancel(&wanted.job_id, now()).await.unwrap();
+        let asked = world.jobs.cancel(&wanted.job_id, Duration::ZERO, now()).await.unwrap();
         assert_eq!((asked.life.state, asked.life.cancel_requested), (JobState::InProgress, true));
         let told = report(Ending::Canceled, outcome("so far"));
         world.jobs.end(&wanted.job_id, claimed.fence(), told, now()).await.unwrap();
@@ -188,7 +189,7 @@ on_both_engines! {
         let unknown = |done: Result<(), ChangeError>| matches!(done, Err(ChangeError::Unknown { .. }));
         let told = report(Ending::Completed, outcome(""));
         assert!(unknown(world.jobs.end(&id, Fence(1), told, now()).await.map(drop)));
-        assert!(unknown(world.jobs.cancel(&id, now()).await.map(drop)));
+        assert!(unknown(world.jobs.cancel(&id, Duration::ZERO, now()).await.map(drop)));
         assert!(unknown(world.jobs.leave(&id, Fence(1), Left::Gone, now()).await.map(drop)));
         assert!(unknown(world.jobs.acknowledge(&id, None, now()).await.map(drop)));
         assert_eq!(world.jobs.find(&id).await.unwrap(), None);

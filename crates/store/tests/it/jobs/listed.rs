@@ -4,6 +4,7 @@ use super::on_both_engines;
 use super::world::{World, assignment_of, now, task_id};
 use belljar_contract::worker::state::JobState;
 use belljar_store::jobs::{Filter, Page};
+use std::time::Duration;
 
 fn ids(page: &Page) -> Vec<String> {
     page.jobs.iter().map(|job| job.job_id.to_string()).collect()
@@ -39,9 +40,9 @@ on_both_engines! {
         let of_one = world.accepted(&assignment_of(&one)).await.job_id;
         let canceled = world.accepted(&assignment_of(&one)).await.job_id;
         world.accepted(&assignment_of(&other)).await;
-        world.jobs.cancel(&canceled, now()).await.unwrap();
+        world.jobs.cancel(&canceled, Duration::ZERO, now()).await.unwrap();
         let count = async |task_id: Option<_>, state| {
-            ids(&world.jobs.page(&Filter { task_id, state, before: None }, 10).await.unwrap())
+            ids(&world.jobs.page(&Filter { task_id, state, ..Filter::default() }, 10).await.unwrap())
         };
         assert_eq!(count(None, None).await.len(), 3);
         assert_eq!(count(Some(one.clone()), None).await, [canceled.to_string(), of_one.to_string()]);

@@ -3,6 +3,7 @@
 use super::on_both_engines;
 use super::world::{OWNER, World, assignment, now};
 use belljar_store::jobs::{ClaimError, Left};
+use std::time::Duration;
 
 on_both_engines! {
     async fn a_beat_is_seen_by_others(world: World) {
@@ -39,7 +40,7 @@ on_both_engines! {
             let taken = taken.await.unwrap();
             assert_eq!(taken.is_err(), forgotten, "{taken:?}");
             assert_eq!(world.jobs.owned_by(&instance).await.unwrap().len(), usize::from(!forgotten));
-            world.jobs.cancel(&wanted.job_id, now()).await.unwrap();
+            world.jobs.cancel(&wanted.job_id, Duration::ZERO, now()).await.unwrap();
         }
     }
 }

@@ -51,6 +51,9 @@ const SINCE_JOBS: [&str; 8] = [
     "allowed_images",
 ];
 
+/// The columns of jobs that came later.
+const COLUMNS_SINCE_JOBS: [&str; 2] = ["project_id", "grace_ms"];
+
 on_both_engines! {
     async fn the_schema_is_this_one(world: World) {
         insta::assert_snapshot!("schema", schema(&world));
@@ -73,7 +76,9 @@ on_both_engines! {
         let accepted = world.accepted(&wanted).await;
         let before = schema(&world);
         world.database.close().await;
-        let dropped: String = SINCE_JOBS.iter().map(|table| format!("DROP TABLE {table};")).collect();
+        let tables = SINCE_JOBS.iter().map(|table| format!("DROP TABLE {table};"));
+        let columns = COLUMNS_SINCE_JOBS.iter().map(|column| format!("ALTER TABLE jobs DROP COLUMN {column};"));
+        let dropped: String = tables.chain(columns).collect();
         match (&world.location, &world.postgres) {
             (Location::File(path), _) => {
                 let connection = rusqlite::Connection::open(path).unwrap();

@@ -8,6 +8,7 @@ use belljar_store::jobs::{Jobs, Submission, Submitted};
 use belljar_testkit::random::Random;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A simulated client that submits jobs.
 #[derive(Default)]
@@ -55,7 +56,7 @@ impl Orchestrator {
     pub(super) async fn bother(&self, jobs: &Jobs, chance: &mut Random, now: Timestamp) {
         let Some(job_id) = chance.pick_any(&self.accepted) else { return };
         if chance.once_in(2) {
-            jobs.cancel(job_id, now).await.unwrap();
+            jobs.cancel(job_id, Duration::ZERO, now).await.unwrap();
         } else {
             // For a job that isn't over, this is rejected.
             let _ = jobs.acknowledge(job_id, None, now).await;
