@@ -10,7 +10,7 @@ use belljar_contract::yaml::{self, Log, Members};
 use belljar_gateway::Gateway;
 use belljar_gateway::access::HouseAccess;
 use belljar_gateway::call::Called;
-use belljar_gateway::seat::Seat;
+use belljar_gateway::caller_slot::Seat;
 use belljar_policy::access::{AccessRules, AgentStanding};
 use belljar_policy::action::default_of;
 use belljar_policy::constraint::WorksIn;

@@ -4,7 +4,7 @@ use crate::models::part::{say, wait_for_end};
 use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::ToolName;
-use belljar_gateway::seat::Seat;
+use belljar_gateway::caller_slot::Seat;
 use belljar_gateway::{ConnectionLimits, Door, Gateway, Room, routes, serve};
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};

@@ -19,7 +19,7 @@ use belljar_egress::spend::{SpendError, TooManyDaysError};
 use belljar_gateway::StdioError;
 use belljar_node::agent::program::ProgramError;
 use belljar_node::api::token::TokenError;
-use belljar_node::book::BookError;
+use belljar_node::run_journal::BookError;
 use belljar_node::clone::CloneError;
 use belljar_node::daemon::DaemonError;
 use belljar_node::git::BaseError;

@@ -11,7 +11,7 @@ use belljar_contract::job::context::InferenceSource;
 use belljar_contract::worker::traceparent::TraceParent;
 use belljar_egress::identity::{CallMetadata, Identity, is_plain};
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_node::book::Book;
+use belljar_node::run_journal::Book;
 use belljar_node::grant::{GrantError, Granted, Presented};
 use belljar_node::models::{Unfit, of_job};
 use belljar_sandbox::state::State;

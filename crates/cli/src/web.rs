@@ -7,7 +7,7 @@ use crate::{obeyed, state};
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_egress::web::config::WebConfig;
-use belljar_node::book::Book;
+use belljar_node::run_journal::Book;
 use belljar_node::inspection::Inspection;
 use belljar_node::serving::ServedWeb;
 use belljar_node::web::Seen;

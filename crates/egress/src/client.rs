@@ -2,7 +2,7 @@
 
 use crate::http1::limits::{CONNECT_HEAD_BYTES, REQUEST_HEAD_BYTES, Times};
 use crate::http1::{BodyLength, Chunks, Malformed, RequestHead, Target, head};
-use crate::room::Place;
+use crate::memory_quota::Place;
 use crate::within::within;
 use bytes::{Buf, BytesMut};
 use std::time::Duration;

@@ -5,7 +5,7 @@ mod config;
 
 pub(crate) use config::read_source;
 
-use crate::echo::Forms;
+use crate::leak_scan::Forms;
 use crate::known;
 use crate::secret::{Secret, SecretError};
 use belljar_contract::yaml::{Log, Node};

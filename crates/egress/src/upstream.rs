@@ -17,7 +17,7 @@ mod pool;
 mod secure;
 mod server_user;
 mod stream;
-mod through;
+mod upstream_proxy;
 mod trust;
 
 pub(crate) use answer::AnswerError;
@@ -27,7 +27,7 @@ pub use place::{Upstream, UpstreamError};
 pub(crate) use pool::{Connection, Pool};
 pub use server_user::{read_server_user, read_user};
 pub(crate) use stream::Stream;
-pub(crate) use through::{Introduction, Reached, Resolver, Through, Wants};
+pub(crate) use upstream_proxy::{Introduction, Reached, Resolver, Through, Wants};
 pub(crate) use trust::Trust;
 pub(crate) use trust::pem;
 pub use trust::{TrustError, authorities_of_system};

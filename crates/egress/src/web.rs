@@ -12,22 +12,22 @@
 
 mod answer;
 mod asked_names;
-pub mod authority;
+pub mod interception_ca;
 pub mod config;
 mod decision;
 pub mod explain;
 pub mod fetch;
-mod filling;
+mod credential_injection;
 mod forward;
 pub(crate) mod gate;
-mod guard;
-mod inside;
+mod response_scan;
+mod tls_interception;
 pub mod ledger;
 pub mod limits;
 pub mod live;
 mod opening;
 mod other_resource;
-mod passage;
+mod proxied_request;
 mod passed_on;
 mod placeholder;
 pub mod proposal;

@@ -9,7 +9,7 @@ use crate::access::{Access, Approver, ApproverError, Case, ExactCall, ScopeSourc
 use crate::arguments::{self, Unreviewable};
 use crate::call::{Answered, Refusal, unrecorded};
 use crate::recording::Recording;
-use crate::seat::Seat;
+use crate::caller_slot::Seat;
 use belljar_contract::approval::CallScope;
 use belljar_contract::tool::DomainCode;
 use belljar_policy::secret::KnownSecrets;

@@ -1,7 +1,7 @@
 //! Authentication by a bearer token, which a request must present exactly once, in the `Authorization` header.
 
 use crate::admission::Place;
-use crate::seat::Seat;
+use crate::caller_slot::Seat;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};

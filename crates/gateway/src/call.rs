@@ -5,7 +5,7 @@ use crate::access::Case;
 use crate::arguments;
 use crate::asking::is_asking;
 use crate::recording::{RecordError, Recording};
-use crate::seat::Seat;
+use crate::caller_slot::Seat;
 use belljar_contract::tool::{DomainCode, Envelope, ToolName, ToolStatus};
 use belljar_policy::tool::Denied;
 use belljar_policy::verdict::Verdict;

@@ -3,7 +3,7 @@
 use crate::Gateway;
 use crate::long::{LARGEST_SHORT_BYTES, LONG_MESSAGES};
 use crate::mcp::Server;
-use crate::seat::Seat;
+use crate::caller_slot::Seat;
 use crate::strict;
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::Request;

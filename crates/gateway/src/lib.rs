@@ -6,7 +6,7 @@
 //!                  list ─────────────────────┴──────────────────────┘                 recorded, if it changes anything
 //!                                       Envelope ◄─ recorded ◄─ scanned ◄──────── call ◄──┘
 //! ```
-//! The socket or the token of a call identifies the caller ([`seat::Seat`]), never the call's content. Listing tools and calling
+//! The socket or the token of a call identifies the caller ([`caller_slot::Seat`]), never the call's content. Listing tools and calling
 //! them use the same decision.
 
 #![forbid(unsafe_code)]
@@ -23,7 +23,7 @@ mod long;
 mod mcp;
 mod recording;
 mod scan;
-pub mod seat;
+pub mod caller_slot;
 mod serving;
 mod stdio;
 mod strict;

@@ -5,7 +5,7 @@ use crate::Gateway;
 use crate::arguments;
 use crate::call::{Answered, Called, Refusal};
 use crate::long;
-use crate::seat::Seat;
+use crate::caller_slot::Seat;
 use axum::http::request::Parts;
 use belljar_contract::tool::{DomainCode, Envelope};
 use belljar_tools::answer::{Attachment, Failure, envelope};

@@ -3,7 +3,7 @@
 use crate::Gateway;
 use crate::access::{Case, ExactCall};
 use crate::arguments::{self, LeftOut};
-use crate::seat::{Seat, Turn};
+use crate::caller_slot::{Seat, Turn};
 use belljar_contract::approval::CallScope;
 use belljar_contract::tool::{
     DomainCode, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName, ToolStatus, ToolSubject,

@@ -8,7 +8,7 @@ mod origin;
 
 pub use origin::{Origin, OriginError};
 
-use crate::book::BookError;
+use crate::run_journal::BookError;
 use crate::git::{Base, BaseError, HostEnv, fetch, lay_out};
 use belljar_contract::git::{FetchRecord, GitOutcome};
 use belljar_contract::id::RunId;

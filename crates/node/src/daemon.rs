@@ -9,9 +9,9 @@
 mod config;
 mod error;
 mod former;
-mod heart;
+mod heartbeat;
 mod identity;
-mod keeping;
+mod retention;
 mod mcp;
 mod record;
 mod recovery;
@@ -43,7 +43,7 @@ use belljar_store::database::Database;
 use belljar_store::jobs::Jobs;
 use belljar_tools::bridge::Bridge;
 use belljar_tools::bridge::config::ServersConfig;
-use heart::Heart;
+use heartbeat::Heart;
 use identity::{Identity, StateLock};
 use jiff::Timestamp;
 use std::net::SocketAddr;
@@ -127,8 +127,8 @@ impl Daemon {
         };
         let still = CancellationToken::new();
         let heart = (still.clone(), tokio::spawn(heart.beat(still)));
-        tasks.spawn(keeping::expire(Arc::clone(&workplace), stop.clone()));
-        tasks.spawn(keeping::remove_containers(Arc::clone(&workplace), stop.clone()));
+        tasks.spawn(retention::expire(Arc::clone(&workplace), stop.clone()));
+        tasks.spawn(retention::remove_containers(Arc::clone(&workplace), stop.clone()));
         let sessions = Arc::new(Sessions::new(Arc::clone(&workplace)));
         tasks.spawn(Arc::clone(&sessions).sweep(stop.clone()));
         let api = Arc::new(Api {

@@ -5,7 +5,7 @@
 pub mod agent;
 pub mod api;
 pub mod approvals;
-pub mod book;
+pub mod run_journal;
 mod canary;
 mod chain;
 pub mod clone;
@@ -22,7 +22,7 @@ mod machine;
 mod managed;
 mod metrics;
 pub mod models;
-pub mod once;
+pub mod run_once;
 pub mod serving;
 mod session;
 pub mod tools;

@@ -1,6 +1,6 @@
 //! Models for jobs and sessions: the models that each may call, and the proxy that serves them in its sandbox.
 
-use crate::book::{Book, BookError};
+use crate::run_journal::{Book, BookError};
 use crate::serving::{HatchThread, ServeError, Served};
 use belljar_contract::id::{JobId, RunId, SessionId, UserId};
 use belljar_contract::inference::CallRecord;

@@ -23,7 +23,7 @@ pub use messages::{MESSAGES, PlaceError};
 pub use place::Place;
 pub use spec::{OnceLimits, OnceSpec, OnceWeb, Watch};
 
-use crate::book::{Book, Calls, Span};
+use crate::run_journal::{Book, Calls, Span};
 use crate::grant::Granted;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::egress::WebUsage;

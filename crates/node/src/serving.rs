@@ -4,7 +4,7 @@ mod thread;
 
 pub use thread::HatchThread;
 
-use crate::book::Book;
+use crate::run_journal::Book;
 use crate::inspection::Inspection;
 use crate::web::{Noted, Seen};
 use belljar_contract::id::RunId;

@@ -12,7 +12,7 @@ mod table;
 
 pub(crate) use table::{Sessions, With};
 
-use crate::book::BookError;
+use crate::run_journal::BookError;
 use crate::house::{House, Terms, TooMuch};
 use crate::images::Image;
 use crate::models::{NoModels, RunModels};

@@ -23,7 +23,7 @@ use belljar_egress::known::ProcessSecrets;
 use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::access::Access;
 use belljar_gateway::call::Called;
-use belljar_gateway::seat::Seat;
+use belljar_gateway::caller_slot::Seat;
 use belljar_gateway::{Door, Gateway, bearer};
 use belljar_policy::approval::TimeoutPolicy;
 use belljar_policy::tool::ToolGrants;

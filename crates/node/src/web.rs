@@ -10,7 +10,7 @@ pub(crate) use failure::judged;
 pub(crate) use noted::Noted;
 pub use noted::Seen;
 
-use crate::book::{Book, BookError};
+use crate::run_journal::{Book, BookError};
 use crate::inspection::Inspection;
 use crate::metrics::Metrics;
 use crate::models::Caller;

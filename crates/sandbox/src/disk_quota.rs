@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Looks after what sandboxes write.
 #[derive(Debug, Default)]
-pub(crate) struct Warden {
+pub(crate) struct DiskQuotas {
     shared: Arc<Shared>,
 }
 
@@ -74,9 +74,9 @@ pub(crate) fn growth<'p>(
     }
 }
 
-// === impl Warden ===
+// === impl DiskQuotas ===
 
-impl Warden {
+impl DiskQuotas {
     /// Looks after a sandbox from now on, until it has ended.
     pub(crate) fn take(&self, growth: Growth, sandbox: impl Warded + 'static) -> Fate {
         let fate = Fate::default();
@@ -91,7 +91,7 @@ fn put(shared: &Arc<Shared>, ward: Ward) {
     watched.list.push(ward);
     if !watched.has_thread {
         let theirs = Arc::clone(shared);
-        watched.has_thread = named("belljar-warden").spawn(move || look_after(&theirs)).is_ok();
+        watched.has_thread = named("belljar-quotas").spawn(move || look_after(&theirs)).is_ok();
     }
     if !watched.has_thread {
         // The watch has stopped: treat it as a sandbox that has exceeded its quota.

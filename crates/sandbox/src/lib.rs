@@ -35,5 +35,5 @@ pub mod spec;
 pub mod state;
 pub mod streams;
 pub mod subprocess;
-mod warden;
+mod disk_quota;
 pub mod workspace;

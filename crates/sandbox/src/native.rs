@@ -6,10 +6,10 @@ pub(crate) mod groups;
 mod identity;
 mod isolation;
 mod programs;
-mod remains;
+mod teardown;
 mod sandbox;
-mod spares;
-mod stillness;
+mod warm_pool;
+mod quiesce;
 pub(crate) mod view;
 
 pub use backend::NativeBackend;
@@ -23,7 +23,7 @@ use crate::hatch::{self, Hatch};
 use crate::limits::{Limit, Limits};
 use crate::spec::{Program, SandboxSpec, Workspace};
 use crate::state::{JOB, State};
-use crate::warden::{self, Fate, Warden};
+use crate::disk_quota::{self, Fate, DiskQuotas};
 use belljar_confine::group::{Group, GroupError};
 use belljar_confine::launch::{LaunchError, Launched, launch};
 use belljar_confine::launcher::Launcher;
@@ -120,7 +120,7 @@ pub(crate) fn start_by(
     program: &Program,
     stdio: Stdio,
 ) -> Result<Running, StartError> {
-    let site = Site { launcher, makes_many: false, groups: &Groups::open(state), warden: &Warden::default() };
+    let site = Site { launcher, makes_many: false, groups: &Groups::open(state), quotas: &DiskQuotas::default() };
     build(&site, spec, Some(starting(spec, program, stdio)?))
 }
 
@@ -140,7 +140,7 @@ struct Site<'a> {
     /// True if it is worth while to prepare the next sandboxes.
     makes_many: bool,
     groups: &'a Groups,
-    warden: &'a Warden,
+    quotas: &'a DiskQuotas,
 }
 
 fn starting(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<plan::Program, StartError> {
@@ -157,7 +157,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         (Some(_), None) => None,
     };
     let programs = spec.programs.as_ref().map(|listed| programs::of(listed, spec)).transpose()?;
-    let growth = warden::growth(places_on_disk(spec), spec.limits.disk_bytes)?;
+    let growth = disk_quota::growth(places_on_disk(spec), spec.limits.disk_bytes)?;
     let held = site.groups.hold(&spec.id, &spec.limits)?;
     let plan = Plan {
         identity: spec.user.identity,
@@ -197,7 +197,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
     if let Some(growth) = growth {
         let handle = running.launched.sealed.handle();
         let handle = handle.map_err(|source| LaunchError::Control { source })?;
-        running.fate = site.warden.take(growth, handle);
+        running.fate = site.quotas.take(growth, handle);
     }
     Ok(running)
 }

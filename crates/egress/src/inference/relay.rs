@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::observe::Observer;
 use crate::client::{Client, Stop};
-use crate::echo;
+use crate::leak_scan;
 use crate::http1::limits::RESPONSE_BODY_BYTES;
 use crate::http1::{BodyLength, Chunks};
 use crate::upstream::Connection;
@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 pub(crate) struct Relay<'r, 'd> {
     end: End,
     framing: Framing,
-    watch: echo::Watch<'r>,
+    watch: leak_scan::Watch<'r>,
     observer: Observer,
     draft: &'r mut Draft<'d>,
     /// Bytes that could be the beginning of a secret.
@@ -98,7 +98,7 @@ impl Framing {
 impl<'r, 'd> Relay<'r, 'd> {
     pub(crate) fn new(
         (body, framing): (BodyLength, Framing),
-        watch: echo::Watch<'r>,
+        watch: leak_scan::Watch<'r>,
         observer: Observer,
         draft: &'r mut Draft<'d>,
     ) -> Self {
@@ -259,7 +259,7 @@ impl<'r, 'd> Relay<'r, 'd> {
     ) -> Result<(), Cut> {
         let Some(at) = first_held(pieces, held_bytes) else {
             // The match began before these bytes, and may continue after them.
-            if self.held.len() > echo::MOST_HELD {
+            if self.held.len() > leak_scan::MOST_HELD {
                 return Err(Cut::Echo);
             }
             self.held.extend_from_slice(all);

@@ -15,7 +15,7 @@ use super::sigv4::Claim;
 use crate::client::Client;
 use crate::credential::Injected;
 use crate::http1::RequestHead;
-use crate::room::Place;
+use crate::memory_quota::Place;
 use belljar_policy::egress::{Allowed, Destination};
 use filler::{Filler, basic};
 use std::sync::Arc;

@@ -16,7 +16,7 @@ pub use request::{Answered, Method, Request};
 use super::decision::Way;
 use super::forward::authority;
 use super::gate::Gate;
-use super::passage::{Asking, Fetched, Passage, Taken};
+use super::proxied_request::{Asking, Fetched, Passage, Taken};
 use super::placeholder;
 use super::refusal::Refusal;
 use crate::http1::RequestHead;

@@ -1,9 +1,9 @@
 //! Forwards one request. Its head is written anew; its body and the answer's body are streamed.
 
-use super::filling::Filling;
-use super::guard::{Guard, Repeated};
+use super::credential_injection::Filling;
+use super::response_scan::{Guard, Repeated};
 use super::limits::ROOM;
-use super::passage::Passage;
+use super::proxied_request::Passage;
 use super::passed_on::passed_on;
 use super::refusal::Refusal;
 use super::run::WebRun;

@@ -1,14 +1,14 @@
 //! Serves the connections that come through the sockets of one run.
 
 use super::fetch::{self, Order};
-use super::passage::Passage;
+use super::proxied_request::Passage;
 use super::run::WebRun;
 use super::tunnel::socket::Socket;
 use crate::client::{Client, Stop};
 use crate::http1::Target;
-use crate::pace::Pace;
+use crate::rate_limit::Pace;
 use crate::proxy::{Answering, Service};
-use crate::room::Room;
+use crate::memory_quota::Room;
 use crate::upstream::Trust;
 use crate::upstream::names::Names;
 use std::rc::Rc;

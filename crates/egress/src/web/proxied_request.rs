@@ -7,10 +7,10 @@ pub(super) use fetched::{Asking, Fetched, Taken};
 
 use super::answer;
 use super::decision::{self, Way};
-use super::filling::{Filling, fill};
+use super::credential_injection::{Filling, fill};
 use super::forward;
 use super::gate::Gate;
-use super::inside;
+use super::tls_interception;
 use super::live::Generation;
 use super::other_resource;
 use super::refusal::Refusal;
@@ -137,8 +137,8 @@ impl<'g> Passage<'g> {
         }
         self.status = Some(200);
         let ended = match dialed {
-            Some(dialed) => tunnel::run(client, dialed, &allowed, &mut self).await.map_err(inside::End::from),
-            None => inside::run(client, allowed.value(), &mut self).await,
+            Some(dialed) => tunnel::run(client, dialed, &allowed, &mut self).await.map_err(tls_interception::End::from),
+            None => tls_interception::run(client, allowed.value(), &mut self).await,
         };
         self.outcome = ended.map_or_else(|end| failed(end.code()), |()| PassageOutcome::Completed);
     }

@@ -1,7 +1,7 @@
 //! Scans the answer to a request with injected credentials: none of them may come back to the client.
 
 use crate::credential::Injected;
-use crate::echo::{MOST_HELD, Watch};
+use crate::leak_scan::{MOST_HELD, Watch};
 use zeroize::Zeroizing;
 
 /// Scanner that holds back bytes that could be the beginning of a secret.

@@ -1,7 +1,7 @@
 //! State of one run's web hatch: its policy, its limits and its denials.
 
 use super::asked_names::AskedNames;
-use super::authority::Authority;
+use super::interception_ca::Authority;
 use super::ledger::WebLedger;
 use super::limits::WebLimits;
 use super::live::LivePolicy;

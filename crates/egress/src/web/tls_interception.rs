@@ -3,7 +3,7 @@
 
 use super::decision::Way;
 use super::opening::{self, Opening};
-use super::passage::Passage;
+use super::proxied_request::Passage;
 use super::tunnel;
 use crate::client::{Client, Stop};
 use crate::within::within;

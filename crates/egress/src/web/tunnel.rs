@@ -5,7 +5,7 @@ use self::socket::Socket;
 use self::splice::Moved;
 use super::limits::ROOM;
 use super::opening::{self, Opening};
-use super::passage::Passage;
+use super::proxied_request::Passage;
 use super::run::WebRun;
 use crate::client::Client;
 use crate::upstream::Dialed;

@@ -4,7 +4,7 @@ use crate::rig::{Rig, TASK, in_sandbox, planner};
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
 use belljar_gateway::bearer::{InvalidTokenError, NoSeat, OneToken, Tokens, guarded};
-use belljar_gateway::seat::{NoRoom, Seat};
+use belljar_gateway::caller_slot::{NoRoom, Seat};
 use belljar_gateway::{Door, routes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

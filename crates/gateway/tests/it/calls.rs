@@ -3,7 +3,7 @@
 use crate::rig::{Rig, TASK, in_sandbox, planner, seat};
 use belljar_contract::tool::{DomainCode, Envelope};
 use belljar_gateway::call::{Called, Refusal};
-use belljar_gateway::seat::Seat;
+use belljar_gateway::caller_slot::Seat;
 use belljar_policy::tool::{DenyReason, ToolGrants};
 use belljar_tools::caller::Caller;
 use serde_json::{Value, json};

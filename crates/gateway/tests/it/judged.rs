@@ -11,7 +11,7 @@ use belljar_contract::trust::{Quality, TrustEvent, TrustEventKind};
 use belljar_contract::yaml::{self, Log, Members};
 use belljar_gateway::access::{Approver, ApproverError, Earning, ExactCall, HouseAccess, TrustBook};
 use belljar_gateway::call::{Called, Refusal};
-use belljar_gateway::seat::Seat;
+use belljar_gateway::caller_slot::Seat;
 use belljar_policy::access::{AccessRules, Earned};
 use belljar_policy::constraint::WorksIn;
 use belljar_policy::trust::{TrustConfig, replay};

@@ -4,7 +4,7 @@ use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::{AgentKind, DomainCode, ToolName, ToolScope};
 use belljar_gateway::Gateway;
-use belljar_gateway::seat::Seat;
+use belljar_gateway::caller_slot::Seat;
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_tools::answer::{Answer, Failure, Success};

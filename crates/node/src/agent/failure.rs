@@ -1,7 +1,7 @@
 //! Maps failures of an agent's run to graph codes (`spec/2 §Graph Execution Flow`).
 
 use super::envelope::AgentError;
-use crate::once::OnceCode;
+use crate::run_once::OnceCode;
 use belljar_contract::agent::{AgentFailure, GraphCode};
 use belljar_contract::inference::{CallOutcome, CallRecord};
 

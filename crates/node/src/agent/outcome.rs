@@ -5,7 +5,7 @@ use super::envelope::Answer;
 use super::event::Billing;
 use super::failure;
 use crate::chain;
-use crate::once::{OnceCode, OnceResult};
+use crate::run_once::{OnceCode, OnceResult};
 use crate::usage::Calls;
 use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
 use belljar_contract::id::RunId;

@@ -7,7 +7,7 @@ use super::outcome::GraphFinal;
 use super::program::Installed;
 use super::template::Filling;
 use crate::grant::Granted;
-use crate::once::{MESSAGES, OnceLimits, OnceResult, OnceSpec, OnceWeb, Place, Watch, run_once};
+use crate::run_once::{MESSAGES, OnceLimits, OnceResult, OnceSpec, OnceWeb, Place, Watch, run_once};
 use belljar_confine::plan::HostPath;
 use belljar_contract::inference::CallRecord;
 use belljar_contract::isolation::Required;

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use belljar_contract::worker::problem::ProblemKind;
-use belljar_gateway::seat::{NoRoom, Seat};
+use belljar_gateway::caller_slot::{NoRoom, Seat};
 
 /// Denial code for requests without a token, or with a malformed one.
 const NOT_SHOWN: &str = "token_not_shown";

@@ -4,7 +4,7 @@
 //! node at a shared database may be alive: a copied state directory has the same node id. Its heartbeat decides.
 
 use super::DaemonError;
-use super::heart::LEASE;
+use super::heartbeat::LEASE;
 use super::identity::Identity;
 use belljar_store::database::Location;
 use belljar_store::jobs::{Instance, Jobs};

@@ -1,6 +1,6 @@
 //! Audit records of git: the begin of each fetch and push before it is sent, and its end.
 
-use crate::book::{Book, BookError};
+use crate::run_journal::{Book, BookError};
 use belljar_contract::git::{
     FETCH, FETCH_BEGUN, FetchBegun, FetchRecord, PUSH, PUSH_BEGUN, PushBegun, PushRecord,
 };

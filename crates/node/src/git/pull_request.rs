@@ -16,7 +16,7 @@ pub use error::PullRequestError;
 pub use plan::{PlanError, PullRequestOrder, PullRequestWords};
 
 use super::push::{NotedRequest, Prepared, Standing};
-use crate::book::Book;
+use crate::run_journal::Book;
 use belljar_contract::git::{
     GitOutcome, PULL_REQUEST, PULL_REQUEST_BEGUN, PullRequestBegun, PullRequestRecord,
 };

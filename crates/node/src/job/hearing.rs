@@ -5,7 +5,7 @@ use super::attempt::{Stop, Why};
 use super::recorder::Heard;
 use super::reports::Reports;
 use crate::api::hatch::{self, Served};
-use crate::book::BookError;
+use crate::run_journal::BookError;
 use crate::house::Terms;
 use crate::images::Image;
 use crate::models::{CallOwner, Caller, RunModels};

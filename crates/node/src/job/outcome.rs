@@ -1,6 +1,6 @@
 //! The outcome of a job, as the Worker API reports it.
 
-use crate::book::BookError;
+use crate::run_journal::BookError;
 use crate::house::TooMuch;
 use crate::web::{Seen, judge, judged};
 use belljar_confine::launch::LaunchError;

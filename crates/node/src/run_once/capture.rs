@@ -1,7 +1,7 @@
 //! Captures a program's output up to a limit, and watches its deadline.
 
 use super::{OnceError, Watch};
-use crate::book::Book;
+use crate::run_journal::Book;
 use belljar_confine::Usage;
 use belljar_confine::sealed::{Ending, Outcome};
 use belljar_sandbox::enclosure::Enclosure;

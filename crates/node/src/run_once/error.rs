@@ -1,7 +1,7 @@
 //! Errors around the program of a run.
 
 use super::{OnceCode, PlaceError};
-use crate::book::BookError;
+use crate::run_journal::BookError;
 use crate::serving::ServeError;
 use belljar_egress::identity::IdentityError;
 use belljar_sandbox::backend::BackendError;

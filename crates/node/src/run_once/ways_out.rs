@@ -2,7 +2,7 @@
 
 use super::enclosure::hatches;
 use super::{OnceError, OnceSpec, OnceWeb};
-use crate::book::Book;
+use crate::run_journal::Book;
 use crate::inspection::Inspection;
 use crate::serving::{Served, ServedWeb};
 use crate::web::policy_file::{Change, Following};

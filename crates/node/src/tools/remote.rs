@@ -13,7 +13,7 @@ use belljar_contract::id::AgentId;
 use belljar_contract::tool::AgentKind;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_gateway::bearer::{NoSeat, Tokens};
-use belljar_gateway::seat::Seat;
+use belljar_gateway::caller_slot::Seat;
 use belljar_policy::tool::ToolGrants;
 use belljar_store::database::DatabaseError;
 use belljar_store::tokens::{FindError, Holder, HolderKind, TokenDenied, TokenDigest};

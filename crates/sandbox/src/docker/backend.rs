@@ -16,7 +16,7 @@ use crate::limits::Limits;
 use crate::run::{RUNNER_INSIDE, WorkspaceChoice};
 use crate::spec::Lent;
 use crate::state::{JOB, RunFolder, State};
-use crate::warden::{self, Warden};
+use crate::disk_quota::{self, DiskQuotas};
 use crate::workspace::imprint::Imprint;
 use crate::workspace::{COPY, copy};
 use belljar_confine::plan::{HostPath, Identity};
@@ -36,7 +36,7 @@ pub struct DockerBackend {
     settings: DockerSettings,
     engine: Arc<Engine>,
     state: State,
-    warden: Arc<Warden>,
+    quotas: Arc<DiskQuotas>,
 }
 
 /// Place and owner of a container that is being made.
@@ -85,7 +85,7 @@ impl DockerBackend {
     /// [`BackendError::Unavailable`] when another thread can't be started.
     pub fn new(settings: DockerSettings, state: State) -> Result<Self, BackendError> {
         let engine = Engine::at(&settings.socket).map_err(|error| unavailable(&error))?;
-        Ok(Self { settings, engine: Arc::new(engine), state, warden: Arc::default() })
+        Ok(Self { settings, engine: Arc::new(engine), state, quotas: Arc::default() })
     }
 
     /// Returns this backend for containers of another image.
@@ -236,7 +236,7 @@ impl DockerBackend {
         let is_seen = matches!(wanted.workspace, WorkspaceChoice::Seen(_));
         let writable = Writable { workspace: !is_seen, job: has_job };
         let on_disk = workspace.iter().filter(|_| !is_seen).chain(&job);
-        let growth = warden::growth(on_disk, wanted.limits.disk_bytes)
+        let growth = disk_quota::growth(on_disk, wanted.limits.disk_bytes)
             .map_err(|error| BackendError::Create(error.into()))?;
         let doors = Doors::open(&wanted.hatches, folder, identity(user)).map_err(create)?;
         if let Some(doors) = &doors {
@@ -298,7 +298,7 @@ impl DockerBackend {
         let mut sandbox =
             DockerSandbox::new((container, Arc::clone(&watched)), of_run, (isolation, out_of_memory));
         sandbox.imprint = imprint;
-        sandbox.fate = growth.map(|growth| self.warden.take(growth, watched)).unwrap_or_default();
+        sandbox.fate = growth.map(|growth| self.quotas.take(growth, watched)).unwrap_or_default();
         Ok(sandbox)
     }
 }

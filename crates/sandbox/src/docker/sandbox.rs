@@ -13,7 +13,7 @@ use crate::limits::Limit;
 use crate::native::environment::made_from_nothing;
 use crate::spec::Program;
 use crate::state::RunFolder;
-use crate::warden::Fate;
+use crate::disk_quota::Fate;
 use crate::workspace::imprint::Imprint;
 use belljar_confine::inside::OUT_OF_MEMORY;
 use belljar_confine::plan::Stdio;

@@ -4,7 +4,7 @@ use super::channel::Channel;
 use super::engine::Engine;
 use super::measured::Measured;
 use super::sandbox::Container;
-use crate::warden::Warded;
+use crate::disk_quota::Warded;
 use belljar_confine::sealed::Handle;
 use std::sync::Arc;
 

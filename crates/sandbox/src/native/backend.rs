@@ -2,10 +2,10 @@
 
 use super::groups::Groups;
 use super::programs::NO_LANDLOCK;
-use super::remains::Remains;
+use super::teardown::Remains;
 use super::sandbox::{Made, NativeSandbox};
-use super::spares::{Spare, Spares};
-use super::warden::Warden;
+use super::warm_pool::{Spare, Spares};
+use super::disk_quota::DiskQuotas;
 use super::{HostUser, Running, Site, StartError, build, isolation};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted};
 use crate::correlation::fill_session;
@@ -35,7 +35,7 @@ pub(super) struct Shop {
     makes_many: bool,
     state: State,
     groups: Groups,
-    warden: Warden,
+    quotas: DiskQuotas,
     remains: Arc<Remains>,
 }
 
@@ -44,13 +44,13 @@ pub(super) struct Shop {
 impl Shop {
     fn open(launcher: Arc<Launcher>, state: State, makes_many: bool) -> Self {
         let groups = Groups::open(&state);
-        Self { launcher, makes_many, state, groups, warden: Warden::default(), remains: Arc::default() }
+        Self { launcher, makes_many, state, groups, quotas: DiskQuotas::default(), remains: Arc::default() }
     }
 
     /// A sandbox in which nothing runs yet.
     pub(super) fn build(&self, spec: &SandboxSpec) -> Result<Running, StartError> {
-        let Self { launcher, makes_many, groups, warden, state: _, remains: _ } = self;
-        let site = Site { launcher: Some(launcher), makes_many: *makes_many, groups, warden };
+        let Self { launcher, makes_many, groups, quotas, state: _, remains: _ } = self;
+        let site = Site { launcher: Some(launcher), makes_many: *makes_many, groups, quotas };
         build(&site, spec, None)
     }
 }

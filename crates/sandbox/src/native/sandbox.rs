@@ -1,8 +1,8 @@
 //! A native sandbox that lives on.
 
-use super::remains::Remains;
-use super::warden::Fate;
-use super::{command, stillness};
+use super::teardown::Remains;
+use super::disk_quota::Fate;
+use super::{command, quiesce};
 use crate::archive;
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::directory::Directory;
@@ -108,7 +108,7 @@ impl Sandbox for NativeSandbox {
     }
 
     fn pause(&self) -> Result<(), BackendError> {
-        stillness::bring_about(&self.made.root, || self.made.resident.stop_all(true)).map_err(reach)
+        quiesce::bring_about(&self.made.root, || self.made.resident.stop_all(true)).map_err(reach)
     }
 
     fn resume(&self) -> Result<(), BackendError> {

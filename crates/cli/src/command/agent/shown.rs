@@ -6,7 +6,7 @@ use crate::progress::harmless;
 use crate::summary;
 use belljar_contract::inference::{CallRecord, Excerpt};
 use belljar_node::agent::event::AgentEvent;
-use belljar_node::once::Watch;
+use belljar_node::run_once::Watch;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -12,7 +12,7 @@ use belljar_contract::result::ChangesState;
 use belljar_egress::upstream::names::NameSource;
 use belljar_node::clone::{Cloning, Origin, clone};
 use belljar_node::git::{Base, HostEnv};
-use belljar_node::once::Place;
+use belljar_node::run_once::Place;
 use belljar_policy::git::Remote;
 use belljar_sandbox::kept::Kept;
 use belljar_sandbox::state::RunFolder;

@@ -10,7 +10,7 @@ use crate::{access, approvals, listening, trust};
 use belljar_contract::tool::AgentKind;
 use belljar_egress::known::ProcessSecrets;
 use belljar_gateway::access::{Access, Earning, TrustBook};
-use belljar_gateway::seat::Seat;
+use belljar_gateway::caller_slot::Seat;
 use belljar_gateway::{ConnectionLimits, Door, Gateway, Room, bearer};
 use belljar_policy::tool::ToolGrants;
 use belljar_tools::caller::{Caller, Identity};

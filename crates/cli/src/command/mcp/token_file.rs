@@ -4,7 +4,7 @@ use crate::error::CliError;
 use belljar_egress::known;
 use belljar_egress::secret::Secret;
 use belljar_gateway::bearer::{InvalidTokenError, OneToken};
-use belljar_gateway::seat::Seat;
+use belljar_gateway::caller_slot::Seat;
 use belljar_trusted::trusted_file::{self, UntrustedFileError};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;

@@ -8,7 +8,7 @@ use crate::error::{BAD_INPUT, CliError, DENIED};
 use crate::output::{Untrusted, UntrustedLines};
 use belljar_contract::tool::{DomainCode, Envelope};
 use belljar_gateway::call::{Called, Refusal};
-use belljar_gateway::seat::Seat;
+use belljar_gateway::caller_slot::Seat;
 use belljar_tools::Arguments;
 use serde_json::Value;
 use std::io::Read;

@@ -1,8 +1,8 @@
 //! Request of an agent. The host writes its head, and nothing that the agent supplies can end a header line.
 
-use super::super::filling::first_of;
+use super::super::credential_injection::first_of;
 use super::super::gate::Gate;
-use super::super::passage::Taken;
+use super::super::proxied_request::Taken;
 use super::super::passed_on::may_pass;
 use super::{FetchError, Said, Wanted, repeated};
 use crate::http1::limits::REQUEST_HEADERS;

@@ -11,7 +11,7 @@ use belljar_egress::identity::RunOwner;
 use belljar_egress::inference::ledger::Written;
 use belljar_egress::proxy::{Listener, Proxy, Serving};
 use belljar_egress::upstream::names::NameSource;
-use belljar_egress::web::authority::Authority as RunAuthority;
+use belljar_egress::web::interception_ca::Authority as RunAuthority;
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::fetch::{Answered, FetchError, Fetcher, Page, Request, fetcher};
 use belljar_egress::web::ledger::WebLedger;

@@ -1,7 +1,7 @@
 //! Tests of a client that sends without reading, and of unreadable messages.
 
 use crate::Gateway;
-use crate::seat::Seat;
+use crate::caller_slot::Seat;
 use crate::stdio::serve;
 use belljar_contract::tool::AgentKind;
 use belljar_store::audit::{AuditLog, folder_in};

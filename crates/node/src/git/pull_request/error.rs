@@ -1,6 +1,6 @@
 //! Errors of opening a pull request. The branch is pushed nevertheless.
 
-use crate::book::BookError;
+use crate::run_journal::BookError;
 use belljar_egress::api::ApiError;
 use std::io;
 

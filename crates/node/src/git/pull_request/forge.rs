@@ -3,7 +3,7 @@
 use super::error::PullRequestError;
 use super::plan::{PullRequestOrder, Said};
 use super::shape;
-use crate::book::Book;
+use crate::run_journal::Book;
 use belljar_contract::id::RunId;
 use belljar_egress::api::{ApiAnswer, ApiCall, ApiCaller, ApiError, Caller};
 use belljar_egress::upstream::names::NameSource;

@@ -1,6 +1,6 @@
 //! Errors of pushing a sandbox's work.
 
-use crate::book::BookError;
+use crate::run_journal::BookError;
 use crate::git::base::BaseError;
 use crate::git::commit::CommitError;
 use crate::git::ignored::Ignored;
